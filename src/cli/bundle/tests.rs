@@ -45,58 +45,25 @@ fn secrets_are_redacted_wherever_they_are_planted() {
 /// Arguments of one container, and what of them is shown.
 #[test]
 fn every_value_of_a_secret_flag_is_redacted() {
-    for (arguments, kept) in [
-        (
-            &["--api-key", "SECRET1", "SECRET2", "--port", "8000"][..],
-            "--port 8000",
-        ),
+    for (arguments, kept) in wva_base::cases! {
+        (&["--api-key", "SECRET1", "SECRET2", "--port", "8000"][..], "--port 8000"),
         (&["--api-key=SECRET1,SECRET2", "kept"], "kept"),
-        (
-            &["--api-key \"SECRET1 SECRET2\" --port 8000"],
-            "--port 8000",
-        ),
+        (&["--api-key \"SECRET1 SECRET2\" --port 8000"], "--port 8000"),
         (&["-H 'X-API-Key: SECRET1 SECRET2' http://c"], "http://c"),
-        (
-            &["sh", "-c", "API_KEY=\"SECRET1 SECRET2\" vllm serve m"],
-            "vllm serve m",
-        ),
-        (
-            &["['--api-key', 'SECRET1', 'SECRET2', '--port', '8000']"],
-            "'--port', '8000'",
-        ),
+        (&["sh", "-c", "API_KEY=\"SECRET1 SECRET2\" vllm serve m"], "vllm serve m"),
+        (&["['--api-key', 'SECRET1', 'SECRET2', '--port', '8000']"], "'--port', '8000'"),
         (&["--header=Authorization:Bearer", "SECRET", "kept"], "kept"),
         (&["--access-key", "SECRET", "--seed"], "--seed"),
         (&["--aws-access-key=SECRET"], "--aws-access-key="),
-        (
-            &["--conn=Endpoint=sb://x;SharedAccessKey=SECRET"],
-            "Endpoint=sb://x",
-        ),
-        (
-            &["--passphrase=SECRET", "--pwd", "SECRET", "--bearer=SECRET"],
-            "--pwd",
-        ),
-        (
-            &["--pem=-----BEGIN PRIVATE KEY-----SECRET\nSECRET-----END PRIVATE KEY----- kept"],
-            "kept",
-        ),
-        (
-            &["github_pat_SECRET1234", "nvapi-SECRET1234", "kept"],
-            "kept",
-        ),
-        (
-            &["http://u:SEC/SECRET@h", "http://h:80/a@b"],
-            "http://h:80/a@b",
-        ),
-        (
-            &["{\"api_key\": \"SECRET\", \"a\": {\"password\": \"SECRET\"}, \"b\": \"kept\"}"],
-            "kept",
-        ),
-        (
-            &["--json={\"token\":\"SECRET SECRET\",\"max_tokens\":5}"],
-            "\"max_tokens\":5",
-        ),
+        (&["--conn=Endpoint=sb://x;SharedAccessKey=SECRET"], "Endpoint=sb://x"),
+        (&["--passphrase=SECRET", "--pwd", "SECRET", "--bearer=SECRET"], "--pwd"),
+        (&["--pem=-----BEGIN PRIVATE KEY-----SECRET\nSECRET-----END PRIVATE KEY----- kept"], "kept"),
+        (&["github_pat_SECRET1234", "nvapi-SECRET1234", "kept"], "kept"),
+        (&["http://u:SEC/SECRET@h", "http://h:80/a@b"], "http://h:80/a@b"),
+        (&["{\"api_key\": \"SECRET\", \"a\": {\"password\": \"SECRET\"}, \"b\": \"kept\"}"], "kept"),
+        (&["--json={\"token\":\"SECRET SECRET\",\"max_tokens\":5}"], "\"max_tokens\":5"),
         (&["{'token': 'SECRET SECRET', 'a': 'kept'"], "kept"),
-    ] {
+    } {
         let mut planted = json!({ "args": arguments });
         redact(&mut planted);
         let shown = planted["args"].as_array().unwrap().iter();

@@ -80,34 +80,17 @@ fn what_a_start_refuses_is_shown_before_it() {
     assert_eq!(refused(&[plain, allowed]), Vec::<String>::new());
     let unnamed = refused(&[("PROMETHEUS_CA_CERT_PATH", "/none/ca")]);
     assert_eq!(unnamed.len(), 2, "{unnamed:?}");
-    for (environment, expected) in [
+    for (environment, expected) in wva_base::cases! {
         (vec![], "prometheus configuration is required but not found"),
         (vec![plain], "HTTPS is required"),
-        (
-            vec![plain, allowed, ("PROMETHEUS_BEARER_TOKEN", "t")],
-            "plain http would expose or ignore PROMETHEUS_BEARER_TOKEN",
-        ),
-        (
-            vec![secure, ("PROMETHEUS_CLIENT_KEY_PATH", "/none/key")],
-            "it needs PROMETHEUS_CLIENT_CERT_PATH as well",
-        ),
-        (
-            vec![
-                secure,
-                ("LEADER_ELECTION_RENEW_DEADLINE", "1h"),
-                ("LEADER_ELECT", "true"),
-            ],
-            "the renew deadline must be shorter",
-        ),
-        (
-            vec![secure, ("PROMETHEUS_TOKEN_PATH", "/none/token")],
-            "failed to read the bearer token from /none/token",
-        ),
-        (
-            vec![secure, ("PROMETHEUS_CA_CERT_PATH", "/none/ca")],
-            "CA certificate file not found: /none/ca",
-        ),
-    ] {
+        (vec![plain, allowed, ("PROMETHEUS_BEARER_TOKEN", "t")],
+         "plain http would expose or ignore PROMETHEUS_BEARER_TOKEN"),
+        (vec![secure, ("PROMETHEUS_CLIENT_KEY_PATH", "/none/key")], "it needs PROMETHEUS_CLIENT_CERT_PATH as well"),
+        (vec![secure, ("LEADER_ELECTION_RENEW_DEADLINE", "1h"), ("LEADER_ELECT", "true")],
+         "the renew deadline must be shorter"),
+        (vec![secure, ("PROMETHEUS_TOKEN_PATH", "/none/token")], "failed to read the bearer token from /none/token"),
+        (vec![secure, ("PROMETHEUS_CA_CERT_PATH", "/none/ca")], "CA certificate file not found: /none/ca"),
+    } {
         let errors = refused(&environment);
         assert!(
             errors.iter().any(|error| error.contains(expected)),

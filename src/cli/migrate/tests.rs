@@ -201,26 +201,17 @@ fn a_scaler_that_may_not_read_the_new_name_is_left_out() {
         scaled["spec"]["triggers"][1]["metadata"]["variantName"] = json!("other");
         (kind, scaled)
     };
-    for (scaler, expected) in [
-        (
-            query(r#"variant_name = "llama""#),
-            Ok(r#"variant_name = \"scaler\""#),
-        ),
-        (
-            query(r#"exported_namespace="ns""#),
-            Ok("exported_namespace"),
-        ),
+    for (scaler, expected) in wva_base::cases! {
+        (query(r#"variant_name = "llama""#), Ok(r#"variant_name = \"scaler\""#)),
+        (query(r#"exported_namespace="ns""#), Ok("exported_namespace")),
         (selector(&["llama"]), Ok(r#""values":["scaler"]"#)),
         (own(regex.0, regex.1.clone()), Ok("=~")),
         (regex, Err("variant_name=~")),
         (query(r#"variant_name!="x""#), Err("variant_name!=")),
-        (
-            query(r#"variant_name="llama",variant_name=~"l.*""#),
-            Err("variant_name=~"),
-        ),
+        (query(r#"variant_name="llama",variant_name=~"l.*""#), Err("variant_name=~")),
         (selector(&["llama", "other"]), Err("\"other\"")),
         (two, Err("\"other\"")),
-    ] {
+    } {
         let printed = as_annotations(&variant(), &[(scaler.0, &scaler.1)]);
         let text = printed.map(|printed| printed["spec"].to_string());
         match (&text, expected) {
@@ -251,40 +242,16 @@ fn a_printed_object_keeps_no_idle_count_that_keda_refuses() {
 #[test]
 fn bounds_that_a_server_may_refuse_are_said() {
     let object = |kind: &str, spec: Value| json!({ "kind": kind, "metadata": { "namespace": "ns", "name": "a" }, "spec": spec });
-    for (kind, spec, part) in [
+    for (kind, spec, part) in wva_base::cases! {
         ("HorizontalPodAutoscaler", json!({ "maxReplicas": 2 }), None),
-        (
-            "HorizontalPodAutoscaler",
-            json!({ "minReplicas": 2, "maxReplicas": 2 }),
-            None,
-        ),
-        (
-            "HorizontalPodAutoscaler",
-            json!({ "minReplicas": 0, "maxReplicas": 2 }),
-            Some("before Kubernetes 1.37"),
-        ),
-        (
-            "HorizontalPodAutoscaler",
-            json!({ "minReplicas": 3, "maxReplicas": 2 }),
-            Some("minimum 3"),
-        ),
-        (
-            "ScaledObject",
-            json!({ "minReplicaCount": 0, "maxReplicaCount": 2 }),
-            None,
-        ),
-        (
-            "ScaledObject",
-            json!({ "minReplicaCount": 8, "maxReplicaCount": 5 }),
-            Some("minimum 8"),
-        ),
+        ("HorizontalPodAutoscaler", json!({ "minReplicas": 2, "maxReplicas": 2 }), None),
+        ("HorizontalPodAutoscaler", json!({ "minReplicas": 0, "maxReplicas": 2 }), Some("before Kubernetes 1.37")),
+        ("HorizontalPodAutoscaler", json!({ "minReplicas": 3, "maxReplicas": 2 }), Some("minimum 3")),
+        ("ScaledObject", json!({ "minReplicaCount": 0, "maxReplicaCount": 2 }), None),
+        ("ScaledObject", json!({ "minReplicaCount": 8, "maxReplicaCount": 5 }), Some("minimum 8")),
         ("VariantAutoscaling", json!({ "minReplicas": 0 }), None),
-        (
-            "VariantAutoscaling",
-            json!({ "minReplicas": 8, "maxReplicas": 5 }),
-            Some("VariantAutoscaling ns/a"),
-        ),
-    ] {
+        ("VariantAutoscaling", json!({ "minReplicas": 8, "maxReplicas": 5 }), Some("VariantAutoscaling ns/a")),
+    } {
         let said = refusal(&object(kind, spec.clone()));
         assert_eq!(said.is_some(), part.is_some(), "{kind} {spec}");
         let said = said.unwrap_or_default();

@@ -220,25 +220,17 @@ fn a_threshold_that_nothing_reads_is_noted() {
     let entry = |fields: &str| format!("saturation: {{default: {{{fields}}}}}");
     let read = entry("analyzerName: saturation, scaleUpThreshold: 0.9");
     assert_eq!(notes(snapshot, &read), Vec::<String>::new());
-    for (fields, note) in [
-        (
-            "scaleUpThreshold: 0.9",
-            "scaleUpThreshold: percentages do not read it, and they decide the models of this entry; write \
-             analyzerName: slo or saturation, or remove it",
-        ),
-        (
-            "analyzerName: saturation, kvSpareTrigger: 0.2",
-            "kvSpareTrigger: only percentages read it, and analyzers decide the models of this entry; remove it",
-        ),
-        (
-            "analyzerName: slo, analyzers: [{name: slo}], scaleDownBoundary: 0.5",
-            "scaleDownBoundary: no item of analyzers takes it from here; state it in an item, or remove it",
-        ),
-        (
-            "burstReserve: strict",
-            "burstReserve: only slo reads it, which has no part in the models of this entry; remove it",
-        ),
-    ] {
+    for (fields, note) in wva_base::cases! {
+        ("scaleUpThreshold: 0.9",
+         "scaleUpThreshold: percentages do not read it, and they decide the models of this entry; write analyzerName: \
+         slo or saturation, or remove it"),
+        ("analyzerName: saturation, kvSpareTrigger: 0.2",
+         "kvSpareTrigger: only percentages read it, and analyzers decide the models of this entry; remove it"),
+        ("analyzerName: slo, analyzers: [{name: slo}], scaleDownBoundary: 0.5",
+         "scaleDownBoundary: no item of analyzers takes it from here; state it in an item, or remove it"),
+        ("burstReserve: strict",
+         "burstReserve: only slo reads it, which has no part in the models of this entry; remove it"),
+    } {
         let note = format!("settings.yaml: global saturation ConfigMap, entry \"default\": {note}");
         assert_eq!(notes(snapshot, &entry(fields)), [note], "{fields}");
     }
@@ -333,24 +325,13 @@ fn a_quota_that_concerns_no_variant_is_noted() {
     ] {
         assert_eq!(notes(snapshot, &limited(limiter)), Vec::<String>::new());
     }
-    for (limiter, note) in [
-        (
-            "scope: cluster, quotas: {H10: 3, L4: 2}",
-            "quotas: no variant has accelerator \"H10\"",
-        ),
-        (
-            "scope: namespace, namespaceQuotas: {zz: {H100: 3}}",
-            "namespaceQuotas: no variant is in namespace \"zz\"",
-        ),
-        (
-            "scope: namespace, namespaceQuotas: {serving: {H10: 3}}",
-            "namespaceQuotas.serving: no variant has accelerator \"H10\"",
-        ),
-        (
-            "scope: cluster, quotas: {H100: 3}, exclude: [yy]",
-            "exclude: no variant is in namespace \"yy\"",
-        ),
-    ] {
+    for (limiter, note) in wva_base::cases! {
+        ("scope: cluster, quotas: {H10: 3, L4: 2}", "quotas: no variant has accelerator \"H10\""),
+        ("scope: namespace, namespaceQuotas: {zz: {H100: 3}}", "namespaceQuotas: no variant is in namespace \"zz\""),
+        ("scope: namespace, namespaceQuotas: {serving: {H10: 3}}",
+         "namespaceQuotas.serving: no variant has accelerator \"H10\""),
+        ("scope: cluster, quotas: {H100: 3}, exclude: [yy]", "exclude: no variant is in namespace \"yy\""),
+    } {
         let note = format!(
             "settings.yaml: global saturation ConfigMap, entry \"default\": limiters[0].{note}; correct its name, or \
              remove it"

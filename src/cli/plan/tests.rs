@@ -257,29 +257,20 @@ fn arguments_are_read_in_every_form() {
         command(&["--help", "--schema"]),
         Ok(PlanCommand::Help(_))
     ));
-    for (arguments, said) in [
+    for (arguments, said) in wva_base::cases! {
         (&[][..], "--snapshot is missing"),
         (&["--snapshot"], "needs a value"),
-        (
-            &["--snapshot="],
-            "--snapshot needs a value; write --snapshot=<FILE>",
-        ),
+        (&["--snapshot="], "--snapshot needs a value; write --snapshot=<FILE>"),
         (&["--snapshot=a", "--settings="], "needs a value"),
-        (
-            &["--print-config"],
-            "unknown argument \"--print-config\", which belongs to wva controller; wva plan --help",
-        ),
+        (&["--print-config"], "unknown argument \"--print-config\", which belongs to wva controller; wva plan --help"),
         (&["--snapshot=a", "--format=xml"], "table, json or yaml"),
         (&["--snapshot=a", "--explain=yes"], "takes no value"),
         (&["fleet.yaml"], "unknown argument \"fleet.yaml\""),
         (&["--snapshot=a", "--snapshot=b"], "given more than once"),
         (&["--snapshot=a", "--schema"], "--schema excludes "),
         (&["--help", "extra"], "unknown argument \"extra\""),
-        (
-            &["--snapshto=a"],
-            "unknown argument \"--snapshto\", did you mean \"--snapshot\"?; wva plan --help",
-        ),
-    ] {
+        (&["--snapshto=a"], "unknown argument \"--snapshto\", did you mean \"--snapshot\"?; wva plan --help"),
+    } {
         let errors = command(arguments).unwrap_err().to_string();
         assert!(errors.contains(said), "{arguments:?}: {errors}");
     }
@@ -304,119 +295,53 @@ fn the_schema_names_every_part_of_a_snapshot() {
 }
 
 /// What cannot be, each with a part of its message.
-const REFUSED: [(&str, &str, &str); 23] = [
-    (
-        "- {namespace: ns, name: a, model: m, bounds: {min: 3, max: 2}, target: {current: 1}}",
-        "",
-        "variants[0].bounds: max 2 is below the minimum of 3 (minReplicas); raise max",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, bounds: {max: 0}, target: {current: 1}}",
-        "",
-        "variants[0].bounds: max 0 is below the minimum of 1",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p}]}\n- {namespace: ns, name: b, model: m, target: {current: 1}, pods: [{name: p}]}",
-        "",
-        "variants[1].pods: p is a pod of variants[0], too; leave it in one of them",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, target: {name: t, current: 1}}\n- {namespace: ns, name: b, model: m, target: {name: t, current: 1}}",
-        "",
-        "variants[1].target: variants[0] scales it, too",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p, age: 1m, readyFor: 2m}]}",
-        "",
-        "variants[0].pods[0].readyFor: it is longer than age",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p, ready: false, age: 3m, readyFor: 2m}]}",
-        "",
-        "variants[0].pods[0].readyFor: a pod that is not ready",
-    ),
-    (
-        "- {namespace: Team_A, name: a, model: m, target: {current: 1}}",
-        "",
-        "variants[0].namespace: \"Team_A\" is not a namespace",
-    ),
-    (
-        "- {namespace: ns, name: A b, model: m, target: {current: 1}}",
-        "",
-        "variants[0].name: \"A b\" is not an object name",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p, signals: {kvCapacity: 0.5}}]}",
-        "",
-        "variants[0].pods[0].signals.kvCapacity: 0.5 is no size of a KV cache; write a whole number",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, target: {current: 1, claimants: [ns/b]}}",
-        "",
-        "variants[0].target.claimants: only a contested target has claimants",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, target: {current: x}}",
-        "",
-        "variants[0].target.current: invalid type: string \"x\", expected a whole number from 0 to",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, cost: -1, target: {current: 1}}",
-        "",
-        "s.yaml: variants[0].cost: \"-1\" is no cost; write digits, optionally a point and more digits, like 10.0 at line 3 column",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, cost: 1e30, target: {current: 1}}",
-        "",
-        "variants[0].cost: 1000000000000000000000000000000 is more than a cost can be; write at most 18446744073709",
-    ),
-    (
-        "- {namespace: ns, name: a, model: m, policy: {replicaStartSeconds: 0}, target: {current: 1}}",
-        "",
-        "variants[0].policy.replicaStartSeconds: 0 is out of range; write a whole number from 1 to 86400, or leave it out",
-    ),
-    (
-        "collection: {state: never, ago: 5s}",
-        "",
-        "collection.ago: what was never collected did not end",
-    ),
-    (
-        "time: {now: yesterday}",
-        "",
-        "\"yesterday\" is no time; write one like 2026-03-01T12:00:00Z",
-    ),
-    (
-        "learned: {version: 2, activty: {}}",
-        "",
-        "learned.activty: unknown field; did you mean \"activity\"?",
-    ),
-    (
-        "learned: {version: 2, activity: {s/m: {monotonic: {secs: 8, nanos: 0}, wall: 0, clock: 1}}}",
-        "",
-        "learned.activity.s/m.clock: unknown field; remove it",
-    ),
-    (
-        "learned: {version: 2, activity: {s/m: {monotonic: {secs: 999999999, nanos: 0}, wall: 0}}}",
-        "",
-        "learned.activity.s/m.monotonic: 999999999 s after the start of the process is after now, which is 86400 s after it; write less, or the right time.uptime",
-    ),
-    (
-        "learned: {version: 2, collected: {secs: 86401, nanos: 0}}",
-        "",
-        "learned.collected: 86401 s after",
-    ),
-    (
-        "learned: {version: 2, activity: {s/m: {monotonic: {secs: 8, nanos: 0}, wall: soon}}}",
-        "",
-        "learned.activity.s/m.wall: invalid type: string \"soon\"",
-    ),
-    (
-        "learned: {version: 2, relapses: {s/m: {both: {fleet: {}, occupancy: -1}}}}",
-        "",
-        "learned.relapses.s/m.both.occupancy: -1 is below 0; copy it from where it was written",
-    ),
+const REFUSED: [(&str, &str, &str); 23] = wva_base::cases! {
+    ("- {namespace: ns, name: a, model: m, bounds: {min: 3, max: 2}, target: {current: 1}}", "",
+     "variants[0].bounds: max 2 is below the minimum of 3 (minReplicas); raise max"),
+    ("- {namespace: ns, name: a, model: m, bounds: {max: 0}, target: {current: 1}}", "",
+     "variants[0].bounds: max 0 is below the minimum of 1"),
+    ("- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p}]}\n- {namespace: ns, name: b, \
+     model: m, target: {current: 1}, pods: [{name: p}]}", "",
+     "variants[1].pods: p is a pod of variants[0], too; leave it in one of them"),
+    ("- {namespace: ns, name: a, model: m, target: {name: t, current: 1}}\n- {namespace: ns, name: b, model: m, \
+     target: {name: t, current: 1}}", "", "variants[1].target: variants[0] scales it, too"),
+    ("- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p, age: 1m, readyFor: 2m}]}", "",
+     "variants[0].pods[0].readyFor: it is longer than age"),
+    ("- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p, ready: false, age: 3m, readyFor: \
+     2m}]}", "", "variants[0].pods[0].readyFor: a pod that is not ready"),
+    ("- {namespace: Team_A, name: a, model: m, target: {current: 1}}", "",
+     "variants[0].namespace: \"Team_A\" is not a namespace"),
+    ("- {namespace: ns, name: A b, model: m, target: {current: 1}}", "",
+     "variants[0].name: \"A b\" is not an object name"),
+    ("- {namespace: ns, name: a, model: m, target: {current: 1}, pods: [{name: p, signals: {kvCapacity: 0.5}}]}", "",
+     "variants[0].pods[0].signals.kvCapacity: 0.5 is no size of a KV cache; write a whole number"),
+    ("- {namespace: ns, name: a, model: m, target: {current: 1, claimants: [ns/b]}}", "",
+     "variants[0].target.claimants: only a contested target has claimants"),
+    ("- {namespace: ns, name: a, model: m, target: {current: x}}", "",
+     "variants[0].target.current: invalid type: string \"x\", expected a whole number from 0 to"),
+    ("- {namespace: ns, name: a, model: m, cost: -1, target: {current: 1}}", "",
+     "s.yaml: variants[0].cost: \"-1\" is no cost; write digits, optionally a point and more digits, like 10.0 at \
+     line 3 column"),
+    ("- {namespace: ns, name: a, model: m, cost: 1e30, target: {current: 1}}", "",
+     "variants[0].cost: 1000000000000000000000000000000 is more than a cost can be; write at most 18446744073709"),
+    ("- {namespace: ns, name: a, model: m, policy: {replicaStartSeconds: 0}, target: {current: 1}}", "",
+     "variants[0].policy.replicaStartSeconds: 0 is out of range; write a whole number from 1 to 86400, or leave it \
+     out"),
+    ("collection: {state: never, ago: 5s}", "", "collection.ago: what was never collected did not end"),
+    ("time: {now: yesterday}", "", "\"yesterday\" is no time; write one like 2026-03-01T12:00:00Z"),
+    ("learned: {version: 2, activty: {}}", "", "learned.activty: unknown field; did you mean \"activity\"?"),
+    ("learned: {version: 2, activity: {s/m: {monotonic: {secs: 8, nanos: 0}, wall: 0, clock: 1}}}", "",
+     "learned.activity.s/m.clock: unknown field; remove it"),
+    ("learned: {version: 2, activity: {s/m: {monotonic: {secs: 999999999, nanos: 0}, wall: 0}}}", "",
+     "learned.activity.s/m.monotonic: 999999999 s after the start of the process is after now, which is 86400 s after \
+     it; write less, or the right time.uptime"),
+    ("learned: {version: 2, collected: {secs: 86401, nanos: 0}}", "", "learned.collected: 86401 s after"),
+    ("learned: {version: 2, activity: {s/m: {monotonic: {secs: 8, nanos: 0}, wall: soon}}}", "",
+     "learned.activity.s/m.wall: invalid type: string \"soon\""),
+    ("learned: {version: 2, relapses: {s/m: {both: {fleet: {}, occupancy: -1}}}}", "",
+     "learned.relapses.s/m.both.occupancy: -1 is below 0; copy it from where it was written"),
     ("foo: 1", "bar: {default: {}}", "unknown section \"bar\""),
-];
+};
 
 #[test]
 fn what_cannot_be_is_refused_with_path_and_remedy() {
@@ -452,30 +377,14 @@ fn a_file_that_is_no_snapshot_is_named_with_its_first_fault_and_not_quoted() {
     let list = format!("[{secret:?}, {secret:?}]");
     let cut = [secret.as_bytes(), &[0xff, 0xfe]].concat();
     let text_and_zero = format!("{secret}\0");
-    for (name, content, said) in [
-        (
-            "text",
-            secret.as_bytes(),
-            "it is a string and not a mapping",
-        ),
-        (
-            "list.json",
-            list.as_bytes(),
-            "it is a list and not a mapping",
-        ),
-        (
-            "elf",
-            &b"\x7fELF\x02\x01\x01\x00\xff\xfe"[..],
-            "the file is binary",
-        ),
+    for (name, content, said) in wva_base::cases! {
+        ("text", secret.as_bytes(), "it is a string and not a mapping"),
+        ("list.json", list.as_bytes(), "it is a list and not a mapping"),
+        ("elf", &b"\x7fELF\x02\x01\x01\x00\xff\xfe"[..], "the file is binary"),
         ("cut", &cut, "the file is binary"),
         ("zero", text_and_zero.as_bytes(), "the file is binary"),
-        (
-            "other.json",
-            br#"{"kind": "Pod", "spec": "do not quote this"}"#,
-            "unknown field `kind`, expected one of",
-        ),
-    ] {
+        ("other.json", br#"{"kind": "Pod", "spec": "do not quote this"}"#, "unknown field `kind`, expected one of"),
+    } {
         let path = path(name);
         std::fs::write(&path, content).unwrap();
         let mut how = how(Format::Table, Detail::Decisions);

@@ -195,26 +195,14 @@ fn flags_without_effect_are_refused() {
             .question()
             .map(drop)
     };
-    for (line, said) in [
+    for (line, said) in wva_base::cases! {
         ("l4", "write NAMESPACE/NAME"),
         ("serving/l4 --settings s", "with --snapshot only"),
-        (
-            "serving/l4 --at 2026-03-01T12:00:00Z",
-            "with --recording or --address only",
-        ),
-        (
-            "serving/l4 --recording r --snapshot s",
-            "--recording excludes --snapshot",
-        ),
-        (
-            "serving/l4 --address foo",
-            "--address is \"foo\"; give a URL like https://127.0.0.1:8443",
-        ),
-        (
-            "serving/l4 --token-file /none/file --address http://c",
-            "name a file that can be read",
-        ),
-    ] {
+        ("serving/l4 --at 2026-03-01T12:00:00Z", "with --recording or --address only"),
+        ("serving/l4 --recording r --snapshot s", "--recording excludes --snapshot"),
+        ("serving/l4 --address foo", "--address is \"foo\"; give a URL like https://127.0.0.1:8443"),
+        ("serving/l4 --token-file /none/file --address http://c", "name a file that can be read"),
+    } {
         let error = question(line).unwrap_err().to_string();
         assert!(error.contains(said), "{line}: {error}");
     }
