@@ -13,32 +13,16 @@ fn found(name: &str, from: &str, to: &str) -> Vec<String> {
 
 #[test]
 fn each_fault_of_a_manifest_is_one_finding() {
-    for (name, from, to, expected) in [
-        (
-            "strategy",
-            "APA",
-            "VPA",
-            "WVA160 spec.scalingStrategy: \"VPA\" is no strategy; write HPA, KPA or APA",
-        ),
-        (
-            "behavior",
-            "maxReplicas: 4",
-            "maxReplicas: 4\n  behavior: {}",
-            "WVA166 field spec.behavior has no effect: PodAutoscalers have none",
-        ),
-        (
-            "maximum",
-            "maxReplicas: 4",
-            "minReplicas: 0",
-            "WVA160 spec.maxReplicas: must be set; write at least 1",
-        ),
-        (
-            "annotation",
-            "metadata: {name: pa, namespace: ns}",
-            "metadata: {name: pa, namespace: ns, annotations: {autoscaling.aibrix.ai/panic-threshold: 3}}",
-            "WVA160 metadata.annotations.autoscaling.aibrix.ai/panic-threshold: invalid type: integer `3`, expected a string",
-        ),
-    ] {
+    for (name, from, to, expected) in wva_base::cases! {
+        ("strategy", "APA", "VPA", "WVA160 spec.scalingStrategy: \"VPA\" is no strategy; write HPA, KPA or APA"),
+        ("behavior", "maxReplicas: 4", "maxReplicas: 4\n  behavior: {}",
+         "WVA166 field spec.behavior has no effect: PodAutoscalers have none"),
+        ("maximum", "maxReplicas: 4", "minReplicas: 0", "WVA160 spec.maxReplicas: must be set; write at least 1"),
+        ("annotation", "metadata: {name: pa, namespace: ns}",
+         "metadata: {name: pa, namespace: ns, annotations: {autoscaling.aibrix.ai/panic-threshold: 3}}",
+         "WVA160 metadata.annotations.autoscaling.aibrix.ai/panic-threshold: invalid type: integer `3`, expected a \
+         string"),
+    } {
         assert_eq!(found(name, from, to), [expected], "{name}");
     }
     let both = found(
@@ -106,49 +90,23 @@ fn a_target_of_no_kind_is_found() {
     ] {
         assert_eq!(of(served), Vec::<String>::new(), "{served}");
     }
-    for (reference, code, expected) in [
-        (
-            "{kind: Deployment, name: llm}",
-            "WVA167",
-            "apiVersion: must be set; write apps/v1",
-        ),
-        (
-            "{kind: Fleet, name: llm}",
-            "WVA167",
-            "apiVersion: must be set; write apiVersion and kind of an object that has a scale subresource",
-        ),
-        (
-            "{apiVersion: apps/v2, kind: Deployment, name: llm}",
-            "WVA167",
-            "apiVersion: \"apps/v2\" has no Deployment that can be scaled; write apps/v1",
-        ),
-        (
-            "{apiVersion: v1, kind: Deployment, name: llm}",
-            "WVA167",
-            "apiVersion: \"v1\" has no Deployment that can be scaled; write apps/v1",
-        ),
-        (
-            "{apiVersion: Apps/v1, kind: Deployment, name: llm}",
-            "WVA167",
-            "apiVersion: \"Apps/v1\" is no group and version; write apps/v1",
-        ),
-        (
-            "{apiVersion: apps/v1, kind: deployment, name: llm}",
-            "WVA167",
-            "apiVersion: \"apps/v1\" has no deployment that can be scaled; write apiVersion and kind of an object that \
-            has a scale subresource",
-        ),
-        (
-            "{apiVersion: apps/v1, name: llm}",
-            "WVA160",
-            "kind: must be set",
-        ),
-        (
-            "{apiVersion: 1, kind: Deployment, name: llm}",
-            "WVA160",
-            "apiVersion: invalid type: integer `1`, expected a string",
-        ),
-    ] {
+    for (reference, code, expected) in wva_base::cases! {
+        ("{kind: Deployment, name: llm}", "WVA167", "apiVersion: must be set; write apps/v1"),
+        ("{kind: Fleet, name: llm}", "WVA167",
+         "apiVersion: must be set; write apiVersion and kind of an object that has a scale subresource"),
+        ("{apiVersion: apps/v2, kind: Deployment, name: llm}", "WVA167",
+         "apiVersion: \"apps/v2\" has no Deployment that can be scaled; write apps/v1"),
+        ("{apiVersion: v1, kind: Deployment, name: llm}", "WVA167",
+         "apiVersion: \"v1\" has no Deployment that can be scaled; write apps/v1"),
+        ("{apiVersion: Apps/v1, kind: Deployment, name: llm}", "WVA167",
+         "apiVersion: \"Apps/v1\" is no group and version; write apps/v1"),
+        ("{apiVersion: apps/v1, kind: deployment, name: llm}", "WVA167",
+         "apiVersion: \"apps/v1\" has no deployment that can be scaled; write apiVersion and kind of an object that \
+         has a scale subresource"),
+        ("{apiVersion: apps/v1, name: llm}", "WVA160", "kind: must be set"),
+        ("{apiVersion: 1, kind: Deployment, name: llm}", "WVA160",
+         "apiVersion: invalid type: integer `1`, expected a string"),
+    } {
         let expected = format!("{code} spec.scaleTargetRef.{expected}");
         assert_eq!(of(reference), [expected], "{reference}");
     }

@@ -185,25 +185,13 @@ fn manifests_show_what_a_declared_variant_lacks() {
             "scaleUp": { "tolerance": "0" }, "scaleDown": { "tolerance": "0" } } } },
         "triggers": [{ "type": "external", "metadata": metadata }] })
     };
-    for (metadata, codes) in [
+    for (metadata, codes) in wva_base::cases! {
         (json!({ "scalerAddress": "x" }), &[][..]),
-        (
-            json!({ "scalerAddress": "x", "variantName": "other" }),
-            &[Code::CountNotRead],
-        ),
-        (
-            json!({ "scalerAddress": "x", "queueLength": "5" }),
-            &[Code::VariantMalformed],
-        ),
-        (
-            json!({ "variantName": "s", "scalingPolicy": "gold" }),
-            &[Code::VariantMalformed],
-        ),
-        (
-            json!({ "variantName": "s", "variantCost": "77" }),
-            &[Code::VariantMalformed],
-        ),
-    ] {
+        (json!({ "scalerAddress": "x", "variantName": "other" }), &[Code::CountNotRead]),
+        (json!({ "scalerAddress": "x", "queueLength": "5" }), &[Code::VariantMalformed]),
+        (json!({ "variantName": "s", "scalingPolicy": "gold" }), &[Code::VariantMalformed]),
+        (json!({ "variantName": "s", "variantCost": "77" }), &[Code::VariantMalformed]),
+    } {
         assert_eq!(found(spec(metadata.clone())), codes, "{metadata}");
     }
     std::fs::remove_dir_all(&folder).unwrap();

@@ -19,42 +19,18 @@ fn disputes_of_a_folder_are_found() {
     let other = variant.replacen("llama-8b", "b", 1);
     let elsewhere = other.replace("llama-8b", "b");
     let folder = std::env::temp_dir().join(format!("wva-disputes-{}", std::process::id()));
-    for (first, last, expected) in [
-        (
-            vec![&variant],
-            vec![&elsewhere.replace("3.0", "4")],
-            &[][..],
-        ),
+    for (first, last, expected) in wva_base::cases! {
+        (vec![&variant], vec![&elsewhere.replace("3.0", "4")], &[][..]),
         (vec![&variant], vec![&variant], &[]),
-        (
-            vec![&variant],
-            vec![&other.replace("3.0", "4")],
-            &[FindingCode::TargetContested],
-        ),
+        (vec![&variant], vec![&other.replace("3.0", "4")], &[FindingCode::TargetContested]),
         (vec![&variant], vec![&elsewhere], &[]),
-        (
-            vec![&variant, &elsewhere],
-            vec![],
-            &[FindingCode::CostsEqual],
-        ),
+        (vec![&variant, &elsewhere], vec![], &[FindingCode::CostsEqual]),
         (vec![&variant, &hpa], vec![&second], &[]),
-        (
-            vec![&variant],
-            vec![&hpa, &second],
-            &[FindingCode::SeveralScalers],
-        ),
+        (vec![&variant], vec![&hpa, &second], &[FindingCode::SeveralScalers]),
         // The second file holds one of the objects again.
-        (
-            vec![&variant, &elsewhere],
-            vec![&elsewhere.replace("3.0", "4")],
-            &[FindingCode::CostsEqual],
-        ),
-        (
-            vec![&variant, &hpa, &second],
-            vec![&hpa],
-            &[FindingCode::SeveralScalers],
-        ),
-    ] {
+        (vec![&variant, &elsewhere], vec![&elsewhere.replace("3.0", "4")], &[FindingCode::CostsEqual]),
+        (vec![&variant, &hpa, &second], vec![&hpa], &[FindingCode::SeveralScalers]),
+    } {
         std::fs::create_dir_all(&folder).unwrap();
         for (name, texts) in [("a.yaml", &first), ("b.yaml", &last)] {
             let texts: Vec<&str> = texts.iter().map(|text| text.as_str()).collect();
@@ -157,24 +133,14 @@ fn what_an_api_server_does_not_take_as_written_is_found() {
     let twice = "the file holds it twice, and the last one is applied; remove one";
     let kind =
         "kind \"VariantAutoScaling\" is not known in llmd.ai/v1alpha1; write VariantAutoscaling";
-    for (place, from, to, expected) in [
-        (
-            "key",
-            "modelID: m\n",
-            "modelID: m\n  modelID: n\n",
-            "\"modelID\" stands twice; write it once",
-        ),
-        (
-            "value",
-            "maxReplicas: 4\n",
-            "maxReplicas: 4\n  maxReplicas: 0\n",
-            "\"maxReplicas\" stands twice; write it once",
-        ),
+    for (place, from, to, expected) in wva_base::cases! {
+        ("key", "modelID: m\n", "modelID: m\n  modelID: n\n", "\"modelID\" stands twice; write it once"),
+        ("value", "maxReplicas: 4\n", "maxReplicas: 4\n  maxReplicas: 0\n", "\"maxReplicas\" stands twice; write it once"),
         ("kind", "VariantAutoscaling", "VariantAutoScaling", kind),
         ("name", "name: a, name", "name: A_b, name", name),
         ("namespace", "namespace: ns", "namespace: UPPER", namespace),
         ("twice", "  maxReplicas: 4\n", again, twice),
-    ] {
+    } {
         let found = lines(&format!("as-written-{place}"), &VARIANT.replace(from, to));
         assert_eq!(found.len(), 1, "{place}: {found:?}");
         assert!(
@@ -235,39 +201,16 @@ fn engine(name: &str, cost: u8, arguments: &[&str]) -> String {
 #[test]
 fn models_of_one_name_are_compared_by_what_is_loaded() {
     let served = "--served-model-name=m";
-    for (one, other, differ) in [
-        (
-            &["serve", "org/m"][..],
-            &["serve", "other/z", served][..],
-            true,
-        ),
-        (
-            &["--model-path", "org/m"],
-            &["--model-path=other/z", served],
-            true,
-        ),
+    for (one, other, differ) in wva_base::cases! {
+        (&["serve", "org/m"][..], &["serve", "other/z", served][..], true),
+        (&["--model-path", "org/m"], &["--model-path=other/z", served], true),
         (&["--model", "org/m"], &["--model=other/z", served], true),
-        (
-            &["--model", "meta-llama/Llama-3.1-8B-Instruct", served],
-            &["--model", "RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", served],
-            false,
-        ),
-        (
-            &["serve", "a/Llama-2-7B-Chat-GGUF"],
-            &["serve", "b/Llama-2-7b-chat-hf"],
-            false,
-        ),
-        (
-            &["--model=/mnt/models", served],
-            &["--model=org/z", served],
-            false,
-        ),
-        (
-            &["serve", "$(MODEL)", served],
-            &["serve", "org/z", served],
-            false,
-        ),
-    ] {
+        (&["--model", "meta-llama/Llama-3.1-8B-Instruct", served],
+         &["--model", "RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8", served], false),
+        (&["serve", "a/Llama-2-7B-Chat-GGUF"], &["serve", "b/Llama-2-7b-chat-hf"], false),
+        (&["--model=/mnt/models", served], &["--model=org/z", served], false),
+        (&["serve", "$(MODEL)", served], &["serve", "org/z", served], false),
+    } {
         let text = [engine("a", 3, one), engine("b", 4, other)].concat();
         let found = lines("names", &text);
         let expected = usize::from(differ);
@@ -292,31 +235,19 @@ fn an_external_trigger_of_a_variants_target_is_ours() {
         lines("external", &text)
     };
     let zero = "  fallback: {failureThreshold: 3, replicas: 0}\n";
-    for (target, metadata, more, expected) in [
+    for (target, metadata, more, expected) in wva_base::cases! {
         ("a", "scalerAddress: x", "", None),
         ("a", "scalerAddress: x, enableTLS: 'true'", "", None),
-        (
-            "a",
-            "scalerAddress: x, variantNam: a",
-            "",
-            Some("WVA080 trigger metadata of ScaledObject ns/s: \"variantNam\""),
-        ),
-        (
-            "a",
-            "scalerAddress: x, warmPool: 'true'",
-            "",
-            Some("WVA080 trigger metadata of ScaledObject ns/s: \"warmPool\""),
-        ),
-        (
-            "a",
-            "scalerAddress: x, variantName: z",
-            "",
-            Some("WVA122 its trigger reads the count of \"z\"; set variantName"),
-        ),
+        ("a", "scalerAddress: x, variantNam: a", "",
+         Some("WVA080 trigger metadata of ScaledObject ns/s: \"variantNam\"")),
+        ("a", "scalerAddress: x, warmPool: 'true'", "",
+         Some("WVA080 trigger metadata of ScaledObject ns/s: \"warmPool\"")),
+        ("a", "scalerAddress: x, variantName: z", "",
+         Some("WVA122 its trigger reads the count of \"z\"; set variantName")),
         ("a", "scalerAddress: x", zero, Some("WVA131")),
         ("other", "scalerAddress: x", zero, None),
         ("other", "scalerAddress: x, warmPool: 'true'", "", None),
-    ] {
+    } {
         let found = scaler(target, metadata, more);
         let case = format!("{target} {metadata} {more} {found:?}");
         assert_eq!(found.len(), usize::from(expected.is_some()), "{case}");

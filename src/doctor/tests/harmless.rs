@@ -211,35 +211,15 @@ fn the_remedy_of_a_declared_variant_names_its_scaler() {
     let edit = "kubectl edit horizontalpodautoscaler a --namespace ns";
     let annotate = "kubectl annotate horizontalpodautoscaler a --namespace ns llm-d.ai/managed";
     let delete = "kubectl delete variantautoscaling a --namespace ns";
-    for (code, object, value, remedy) in [
-        (
-            FindingCode::TargetContested,
-            variant(),
-            "",
-            delete.to_owned(),
-        ),
-        (
-            FindingCode::TargetContested,
-            hpa(),
-            "",
-            format!("{annotate}-"),
-        ),
-        (
-            FindingCode::TargetContested,
-            hpa(),
-            "false",
-            format!("{annotate}=false"),
-        ),
+    for (code, object, value, remedy) in wva_base::cases! {
+        (FindingCode::TargetContested, variant(), "", delete.to_owned()),
+        (FindingCode::TargetContested, hpa(), "", format!("{annotate}-")),
+        (FindingCode::TargetContested, hpa(), "false", format!("{annotate}=false")),
         (FindingCode::CostsEqual, hpa(), "", edit.to_owned()),
         (FindingCode::ModelNameDiffers, hpa(), "m", edit.to_owned()),
-        (
-            FindingCode::ModelNameSpelledOtherwise,
-            hpa(),
-            "m",
-            edit.to_owned(),
-        ),
+        (FindingCode::ModelNameSpelledOtherwise, hpa(), "m", edit.to_owned()),
         (FindingCode::TargetKindUnknown, hpa(), "", edit.to_owned()),
-    ] {
+    } {
         assert_eq!(code.at(object, "").with(value).remedy(), remedy, "{code:?}");
     }
 }

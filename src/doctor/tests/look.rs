@@ -289,7 +289,7 @@ async fn a_right_that_the_account_of_a_scaler_lacks_is_found() {
     let scale = "\"subresource\":\"scale\"";
     let metric = "\"resource\":\"wva_desired_replicas\"";
     let one: &[(&str, u32)] = &[("keda", 1)];
-    for (denied, installed, expected) in [
+    for (denied, installed, expected) in wva_base::cases! {
         (&[][..], one, &[][..]),
         (&[metric], one, &[autoscaler]),
         (&["horizontal-pod-autoscaler"], one, &[autoscaler; 3]),
@@ -300,12 +300,8 @@ async fn a_right_that_the_account_of_a_scaler_lacks_is_found() {
         (&["serviceaccount:keda:"], &[], &[]),
         (&["serviceaccount:keda:"], &[("keda", 1), ("other", 1)], &[]),
         // One of two does not run.
-        (
-            &["keda-operator-account"],
-            &[("keda", 1), ("other", 0)],
-            &[operator; 2],
-        ),
-    ] {
+        (&["keda-operator-account"], &[("keda", 1), ("other", 0)], &[operator; 2]),
+    } {
         let found = found(denied, installed).await;
         assert_eq!(found, expected, "{denied:?} {installed:?}");
     }
@@ -446,21 +442,15 @@ async fn an_api_server_that_does_not_answer_ends_the_look() {
 
 #[test]
 fn an_address_of_a_service_has_a_path_through_the_api_server() {
-    for (address, path) in [
-        (
-            "https://prom.monitoring.svc.cluster.local:9090/prefix/",
-            Some(
-                "/api/v1/namespaces/monitoring/services/https:prom:9090/proxy/prefix/api/v1/query",
-            ),
-        ),
-        (
-            "http://prom.monitoring:9090",
-            Some("/api/v1/namespaces/monitoring/services/http:prom:9090/proxy/api/v1/query"),
-        ),
+    for (address, path) in wva_base::cases! {
+        ("https://prom.monitoring.svc.cluster.local:9090/prefix/",
+         Some("/api/v1/namespaces/monitoring/services/https:prom:9090/proxy/prefix/api/v1/query")),
+        ("http://prom.monitoring:9090",
+         Some("/api/v1/namespaces/monitoring/services/http:prom:9090/proxy/api/v1/query")),
         ("https://prometheus.example.com", None),
         ("https://localhost:9090", None),
         ("nowhere", None),
-    ] {
+    } {
         assert_eq!(proxy_path(address).as_deref(), path, "{address}");
     }
 }

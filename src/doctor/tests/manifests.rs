@@ -201,38 +201,20 @@ fn a_source_that_no_pod_can_answer_is_found() {
         let why = "is no number from 1 to 65535; write one";
         format!("WVA165 spec.metricsSources[0].port: port {port:?} {why}")
     };
-    for (source, expected) in [
+    for (source, expected) in wva_base::cases! {
         ("port: '8000', targetMetric: load", None),
         ("port: '9000', targetMetric: num_requests_running", None),
         ("port: abc, targetMetric: load", Some(no_port("abc"))),
         ("port: '99999', targetMetric: load", Some(no_port("99999"))),
-        (
-            "port: '8080', targetMetric: load",
-            Some("WVA165 port 8080 is read, and the pods have 8000, 9000".to_owned()),
-        ),
-        (
-            "port: '8000', targetMetric: 'a b{c}'",
-            Some(format!(
-                "WVA164 {metric}\"a b{{c}}\" is no name of a series (engine vllm); write letters"
-            )),
-        ),
-        (
-            "port: '8000', targetMetric: p95_ttft_5m",
-            Some(format!(
-                "WVA164 {metric}p95_ttft_5m is the result of a Prometheus query"
-            )),
-        ),
-        (
-            "port: '8000', targetMetric: max_lora",
-            Some(format!("WVA164 {metric}max_lora lists LoRA adapters")),
-        ),
-        (
-            "port: '8000', targetMetric: 'num_requests_running:p95'",
-            Some(format!(
-                "WVA164 {metric}num_requests_running has no distribution"
-            )),
-        ),
-    ] {
+        ("port: '8080', targetMetric: load", Some("WVA165 port 8080 is read, and the pods have 8000, 9000".to_owned())),
+        ("port: '8000', targetMetric: 'a b{c}'",
+         Some(format!("WVA164 {metric}\"a b{{c}}\" is no name of a series (engine vllm); write letters"))),
+        ("port: '8000', targetMetric: p95_ttft_5m",
+         Some(format!("WVA164 {metric}p95_ttft_5m is the result of a Prometheus query"))),
+        ("port: '8000', targetMetric: max_lora", Some(format!("WVA164 {metric}max_lora lists LoRA adapters"))),
+        ("port: '8000', targetMetric: 'num_requests_running:p95'",
+         Some(format!("WVA164 {metric}num_requests_running has no distribution"))),
+    } {
         let found = lines("source", &deployed("", source));
         assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
         for (line, expected) in found.iter().zip(&expected) {
@@ -321,62 +303,19 @@ spec:
 #[test]
 fn a_variant_that_an_api_server_refuses_is_found_in_its_file() {
     assert_eq!(lines("fine", VARIANT), Vec::<String>::new());
-    for (name, from, to, cause) in [
-        (
-            "model",
-            "modelID: m",
-            "modelID: \"\"",
-            "spec.modelID is \"\", which is too short",
-        ),
-        (
-            "none",
-            "modelID: m\n",
-            "accelerator: m\n",
-            "spec.modelID is required",
-        ),
-        (
-            "bounds",
-            "minReplicas: 2",
-            "minReplicas: 5",
-            "spec: minReplicas must be less than or equal to maxReplicas; 5 is above 4",
-        ),
-        (
-            "zero",
-            "maxReplicas: 4",
-            "maxReplicas: 0",
-            "spec.maxReplicas is 0, and has to be at least 1",
-        ),
-        (
-            "many",
-            "maxReplicas: 4",
-            "maxReplicas: 2147483648",
-            "spec.maxReplicas is 2147483648, and has to be at most 2147483647",
-        ),
-        (
-            "cost",
-            "3.0",
-            "-3",
-            "spec.variantCost is \"-3\", and has to be a decimal number like \"10.0\"",
-        ),
-        (
-            "type",
-            "\"3.0\"",
-            "3.0",
-            "spec.variantCost is 3.0, and has to be of type string",
-        ),
-        (
-            "field",
-            "minReplicas",
-            "minReplica",
-            "spec.minReplica is no field of this kind",
-        ),
-        (
-            "version",
-            "v1alpha1",
-            "v1beta9",
-            "apiVersion \"llmd.ai/v1beta9\" is not known; write llmd.ai/v1alpha1",
-        ),
-    ] {
+    for (name, from, to, cause) in wva_base::cases! {
+        ("model", "modelID: m", "modelID: \"\"", "spec.modelID is \"\", which is too short"),
+        ("none", "modelID: m\n", "accelerator: m\n", "spec.modelID is required"),
+        ("bounds", "minReplicas: 2", "minReplicas: 5",
+         "spec: minReplicas must be less than or equal to maxReplicas; 5 is above 4"),
+        ("zero", "maxReplicas: 4", "maxReplicas: 0", "spec.maxReplicas is 0, and has to be at least 1"),
+        ("many", "maxReplicas: 4", "maxReplicas: 2147483648",
+         "spec.maxReplicas is 2147483648, and has to be at most 2147483647"),
+        ("cost", "3.0", "-3", "spec.variantCost is \"-3\", and has to be a decimal number like \"10.0\""),
+        ("type", "\"3.0\"", "3.0", "spec.variantCost is 3.0, and has to be of type string"),
+        ("field", "minReplicas", "minReplica", "spec.minReplica is no field of this kind"),
+        ("version", "v1alpha1", "v1beta9", "apiVersion \"llmd.ai/v1beta9\" is not known; write llmd.ai/v1alpha1"),
+    } {
         let found = lines(name, &VARIANT.replace(from, to));
         assert!(
             found.contains(&format!("WVA080 {cause}")),

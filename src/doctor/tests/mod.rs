@@ -267,49 +267,31 @@ fn queries_are_judged_however_they_are_written() {
         .unwrap()
         .1
         .trim_end_matches(')');
-    for (form, expected) in [
+    for (form, expected) in wva_base::cases! {
         ("max(Q)", &[][..]),
         ("max by (variant_name) (Q) and on() count(up) > 0", &[]),
         ("max(max_over_time(Q[1m])) or vector(1)", &[]),
-        (
-            "max(sum by (variant_name) (Q))",
-            &[FindingCode::QueryAddsUp],
-        ),
+        ("max(sum by (variant_name) (Q))", &[FindingCode::QueryAddsUp]),
         ("(sum(Q))", &[FindingCode::QueryAddsUp]),
-        (
-            "ceil(sum(Q) by (variant_name))",
-            &[FindingCode::QueryAddsUp],
-        ),
-        (
-            "scalar(count without (pod) (Q))",
-            &[FindingCode::QueryAddsUp],
-        ),
+        ("ceil(sum(Q) by (variant_name))", &[FindingCode::QueryAddsUp]),
+        ("scalar(count without (pod) (Q))", &[FindingCode::QueryAddsUp]),
         ("1*sum(Q)", &[FindingCode::QueryAddsUp]),
         ("max_over_time(sum(Q)[5m:])", &[FindingCode::QueryAddsUp]),
         ("max(Q) or (vector(0))", &[FindingCode::QueryInventsZero]),
         ("max(Q) or vector(0.0)", &[FindingCode::QueryInventsZero]),
         ("max(Q) or absent(up)*0", &[FindingCode::QueryInventsZero]),
-        (
-            "max(Q) or on(variant_name) vector(0)",
-            &[FindingCode::QueryInventsZero],
-        ),
-    ] {
+        ("max(Q) or on(variant_name) vector(0)", &[FindingCode::QueryInventsZero]),
+    } {
         assert_eq!(query(&form.replace('Q', selector)), expected, "{form}");
     }
-    for (text, expected) in [
+    for (text, expected) in wva_base::cases! {
         ("max(vllm:kv_cache_usage_perc)*count(up)", &[][..]),
         ("max(up)*max(vllm:kv_cache_usage_perc)", &[]),
         ("max(rate(saturation_events_total[1m]))", &[]),
         ("sum(vllm:kv_cache_usage_perc)", &[]),
-        (
-            "vllm:kv_cache_usage_perc",
-            &[FindingCode::SaturationCannotAsk],
-        ),
-        (
-            "avg by (pod) (sglang:token_usage{a=\"b\"})",
-            &[FindingCode::SaturationCannotAsk],
-        ),
-    ] {
+        ("vllm:kv_cache_usage_perc", &[FindingCode::SaturationCannotAsk]),
+        ("avg by (pod) (sglang:token_usage{a=\"b\"})", &[FindingCode::SaturationCannotAsk]),
+    } {
         let mut facts = facts();
         answers::share(&mut facts, text, "1");
         assert_eq!(codes(&facts), expected, "{text}");

@@ -19,20 +19,14 @@ const OBSERVED: &str = include_str!("../observed.rs");
 const ALERTS: &str = include_str!("../../../config/prometheus/alerts.yaml");
 
 /// Code that maps what the controller sees to codes: its text, and where it begins and ends.
-const MAPPINGS: [(&str, &str); 6] = [
+const MAPPINGS: [(&str, &str); 6] = wva_base::cases! {
     (include_str!("../checks/scalers.rs"), "fn obstacle_code("),
-    (
-        include_str!("../checks/autoscalers.rs"),
-        "fn autoscaler_code(",
-    ),
-    (
-        include_str!("../checks/prometheus.rs"),
-        "fn prometheus_code(",
-    ),
+    (include_str!("../checks/autoscalers.rs"), "fn autoscaler_code("),
+    (include_str!("../checks/prometheus.rs"), "fn prometheus_code("),
     (include_str!("../checks/engines.rs"), "fn spelling_code"),
     (OBSERVED, "fn of_condition("),
     (OBSERVED, "fn of_gap("),
-];
+};
 
 /// The codes that a text names.
 fn named(text: &str) -> BTreeSet<FindingCode> {
@@ -117,29 +111,14 @@ fn of_obstacles(said: &mut Said) {
 }
 
 fn of_conditions(said: &mut Said) {
-    for (kind, reason) in [
-        (
-            ConditionType::TargetResolved,
-            ConditionReason::TargetNotFound,
-        ),
-        (
-            ConditionType::TargetResolved,
-            ConditionReason::TargetContested,
-        ),
-        (
-            ConditionType::TargetResolved,
-            ConditionReason::UnsupportedTargetKind,
-        ),
-        (
-            ConditionType::TargetResolved,
-            ConditionReason::MalformedObject,
-        ),
-        (
-            ConditionType::OptimizationReady,
-            ConditionReason::RequestsWaiting,
-        ),
+    for (kind, reason) in wva_base::cases! {
+        (ConditionType::TargetResolved, ConditionReason::TargetNotFound),
+        (ConditionType::TargetResolved, ConditionReason::TargetContested),
+        (ConditionType::TargetResolved, ConditionReason::UnsupportedTargetKind),
+        (ConditionType::TargetResolved, ConditionReason::MalformedObject),
+        (ConditionType::OptimizationReady, ConditionReason::RequestsWaiting),
         (ConditionType::Ready, ConditionReason::VariantQuarantined),
-    ] {
+    } {
         let condition = Condition {
             kind,
             status: ConditionStatus::False,
@@ -155,31 +134,15 @@ fn of_gaps(said: &mut Said) {
     let text = || -> Arc<str> { Arc::from("") };
     let list = |name: &str| -> Arc<[Arc<str>]> { Arc::from([Arc::from(name)]) };
     let plain = "the server does not answer with TLS";
-    for (gap, reason) in [
-        (
-            MetricsGap::QueryFailed { error: text() },
-            ConditionReason::PrometheusError,
-        ),
-        (
-            MetricsGap::QueryFailed {
-                error: Arc::from(plain),
-            },
-            ConditionReason::PrometheusError,
-        ),
+    for (gap, reason) in wva_base::cases! {
+        (MetricsGap::QueryFailed { error: text() }, ConditionReason::PrometheusError),
+        (MetricsGap::QueryFailed { error: Arc::from(plain) }, ConditionReason::PrometheusError),
         (MetricsGap::NoValue, ConditionReason::MetricsMissing),
-        (
-            MetricsGap::OtherModel { models: list("x") },
-            ConditionReason::MetricsMissing,
-        ),
-        (
-            MetricsGap::OtherModel {
-                models: list("MODEL"),
-            },
-            ConditionReason::MetricsMissing,
-        ),
+        (MetricsGap::OtherModel { models: list("x") }, ConditionReason::MetricsMissing),
+        (MetricsGap::OtherModel { models: list("MODEL") }, ConditionReason::MetricsMissing),
         (MetricsGap::NoPodLabel, ConditionReason::MetricsMissing),
         (MetricsGap::Nothing, ConditionReason::MetricsMissing),
-    ] {
+    } {
         let code = of_gap(&gap, "model").unwrap();
         let kind = ConditionType::MetricsAvailable.as_str();
         say(said, code, kind, reason.as_str());
