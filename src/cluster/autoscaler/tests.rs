@@ -156,41 +156,21 @@ async fn a_whole_service_is_scaled_by_its_scale_or_else_in_itself() {
 #[tokio::test]
 async fn a_patch_that_fails_is_judged_by_what_stands_there_now() {
     let prefill = ("prefill", Some(3));
-    for (field, found, expected) in [
+    for (field, found, expected) in wva_base::cases! {
         // Another count, another order, another role, no count: decide again.
-        (
-            decode(),
-            service(1, &[prefill, ("decode", Some(3))]),
-            "Outdated",
-        ),
-        (
-            decode(),
-            service(1, &[("decode", Some(2)), prefill]),
-            "Outdated",
-        ),
+        (decode(), service(1, &[prefill, ("decode", Some(3))]), "Outdated"),
+        (decode(), service(1, &[("decode", Some(2)), prefill]), "Outdated"),
         (decode(), service(1, &[prefill]), "Outdated"),
-        (
-            decode(),
-            service(1, &[prefill, ("decode", None)]),
-            "Outdated",
-        ),
+        (decode(), service(1, &[prefill, ("decode", None)]), "Outdated"),
         (ReplicaField::Service, service(5, &[]), "Outdated"),
         // It has the count already.
-        (
-            decode(),
-            service(1, &[prefill, ("decode", Some(4))]),
-            "written",
-        ),
+        (decode(), service(1, &[prefill, ("decode", Some(4))]), "written"),
         (ReplicaField::Service, service(4, &[]), "written"),
         // The object is not accepted.
-        (
-            decode(),
-            service(1, &[prefill, ("decode", Some(2))]),
-            "Failed",
-        ),
+        (decode(), service(1, &[prefill, ("decode", Some(2))]), "Failed"),
         (ReplicaField::Service, service(2, &[]), "Failed"),
         (decode(), refusal(404, "NotFound", "gone"), "Gone"),
-    ] {
+    } {
         let server = FakeServer::new([kinds(WITHOUT_SCALE), test_failed(), found]);
         let found = match write(&server, &field).await {
             Ok(_) => "written".to_owned(),
@@ -203,17 +183,11 @@ async fn a_patch_that_fails_is_judged_by_what_stands_there_now() {
 
 #[tokio::test]
 async fn a_refused_patch_has_its_reason() {
-    for (answer, expected) in [
+    for (answer, expected) in wva_base::cases! {
         (refusal(404, "NotFound", "gone"), "the object is gone"),
-        (
-            refusal(409, "Conflict", "again"),
-            "the object has changed meanwhile",
-        ),
-        (
-            refusal(403, "Forbidden", "no"),
-            "allow the controller to get and patch stormservices",
-        ),
-    ] {
+        (refusal(409, "Conflict", "again"), "the object has changed meanwhile"),
+        (refusal(403, "Forbidden", "no"), "allow the controller to get and patch stormservices"),
+    } {
         let server = FakeServer::new([kinds(WITHOUT_SCALE), answer]);
         let error = write(&server, &decode()).await.unwrap_err().to_string();
         assert!(error.ends_with(expected), "{error}");

@@ -302,25 +302,13 @@ fn a_pod_that_has_come_to_its_end_is_live_no_more() {
 
 #[test]
 fn a_pod_is_ready_by_its_condition_alone() {
-    for (conditions, expected) in [
+    for (conditions, expected) in wva_base::cases! {
         (json!([]), Readiness::NotReady),
-        (
-            json!([{"type": "Ready", "status": "True"}]),
-            Readiness::Ready,
-        ),
-        (
-            json!([{"type": "Ready", "status": "False"}]),
-            Readiness::NotReady,
-        ),
-        (
-            json!([{"type": "Ready", "status": "Unknown"}]),
-            Readiness::NotReady,
-        ),
-        (
-            json!([{"type": "ContainersReady", "status": "True"}]),
-            Readiness::NotReady,
-        ),
-    ] {
+        (json!([{"type": "Ready", "status": "True"}]), Readiness::Ready),
+        (json!([{"type": "Ready", "status": "False"}]), Readiness::NotReady),
+        (json!([{"type": "Ready", "status": "Unknown"}]), Readiness::NotReady),
+        (json!([{"type": "ContainersReady", "status": "True"}]), Readiness::NotReady),
+    } {
         let object = json!({
             "metadata": {
                 "namespace": "a", "name": "p", "creationTimestamp": "1970-01-01T00:00:02Z",

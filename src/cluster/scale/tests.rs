@@ -159,20 +159,13 @@ async fn replicas_of_a_kind_that_may_roll_out_may_all_be_old_ones() {
 
 #[tokio::test]
 async fn a_kind_that_cannot_be_scaled_is_named_with_the_remedy() {
-    for (answer, expected) in [
-        (
-            refusal(404, "NotFound", "page not found"),
-            "the API server does not serve Rollout in argoproj.io/v1alpha1; install",
-        ),
-        (
-            resources(&[("analyses", "Analysis"), ("rollouts/status", "Rollout")]),
-            "the API server does not serve Rollout in argoproj.io/v1alpha1; install",
-        ),
-        (
-            resources(&[("rollouts", "Rollout")]),
-            "Rollout in argoproj.io/v1alpha1 has no scale subresource",
-        ),
-    ] {
+    for (answer, expected) in wva_base::cases! {
+        (refusal(404, "NotFound", "page not found"),
+         "the API server does not serve Rollout in argoproj.io/v1alpha1; install"),
+        (resources(&[("analyses", "Analysis"), ("rollouts/status", "Rollout")]),
+         "the API server does not serve Rollout in argoproj.io/v1alpha1; install"),
+        (resources(&[("rollouts", "Rollout")]), "Rollout in argoproj.io/v1alpha1 has no scale subresource"),
+    } {
         let server = FakeServer::new([answer]);
         let why = api(&server).discover(&kind()).await.unwrap().unwrap_err();
         assert!(why.starts_with(expected), "{why}");

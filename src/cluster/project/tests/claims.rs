@@ -51,28 +51,19 @@ fn a_claim_template_says_how_many_gpus_a_claim_holds() {
         { "name": "small", "deviceClassName": NVIDIA, "count": 4 },
         { "name": "one", "deviceClassName": "gpu.amd.com" },
     ]));
-    for (requests, expected) in [
+    for (requests, expected) in wva_base::cases! {
         (json!([of(NVIDIA, 4)]), &[(NVIDIA, 4)][..]),
-        (
-            json!([exactly(&json!({ "deviceClassName": NVIDIA }))]),
-            &[(NVIDIA, 1)],
-        ),
+        (json!([exactly(&json!({ "deviceClassName": NVIDIA }))]), &[(NVIDIA, 1)]),
         (json!([selected]), &[(NVIDIA, 2)]),
         (json!([of(NVIDIA, 1), of(NVIDIA, 2)]), &[(NVIDIA, 3)]),
-        (
-            json!([of(NVIDIA, 1), of("gpu.amd.com", 2)]),
-            &[(NVIDIA, 1), ("gpu.amd.com", 2)],
-        ),
+        (json!([of(NVIDIA, 1), of("gpu.amd.com", 2)]), &[(NVIDIA, 1), ("gpu.amd.com", 2)]),
         (json!([]), &[]),
         (json!([of(domain, 1)]), &[]),
         (json!([of(domain, 1), of(NVIDIA, 8)]), &[(NVIDIA, 8)]),
         (json!([largest]), &[(NVIDIA, 4)]),
         // As `v1beta1` has it.
-        (
-            json!([{ "name": "r", "deviceClassName": NVIDIA, "count": 3 }, of(NVIDIA, 1)]),
-            &[(NVIDIA, 4)],
-        ),
-    ] {
+        (json!([{ "name": "r", "deviceClassName": NVIDIA, "count": 3 }, of(NVIDIA, 1)]), &[(NVIDIA, 4)]),
+    } {
         let expected = expected.iter();
         let expected = expected.map(|(class, count)| ((*class).to_owned(), *count));
         assert_eq!(counted(&requests), Some(expected.collect()), "{requests}");

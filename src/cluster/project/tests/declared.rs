@@ -74,33 +74,21 @@ fn bounds_are_those_that_the_scaler_keeps() {
         let spec = spec(&record);
         (spec.min, spec.max)
     };
-    for (fields, expected) in [
+    for (fields, expected) in wva_base::cases! {
         (json!({ "maxReplicas": 4 }), (Some(1), Some(4))),
-        (
-            json!({ "minReplicas": 0, "maxReplicas": 4 }),
-            (Some(0), Some(4)),
-        ),
-        (
-            json!({ "minReplicas": 2, "maxReplicas": 4 }),
-            (Some(2), Some(4)),
-        ),
-    ] {
+        (json!({ "minReplicas": 0, "maxReplicas": 4 }), (Some(0), Some(4))),
+        (json!({ "minReplicas": 2, "maxReplicas": 4 }), (Some(2), Some(4))),
+    } {
         let mut spec = fields;
         spec["scaleTargetRef"] = json!({ "kind": "Deployment", "name": "d" });
         assert_eq!(of(hpa(&spec, &GOOD)), expected);
     }
-    for (fields, expected) in [
+    for (fields, expected) in wva_base::cases! {
         (json!({}), (None, Some(100))),
         (json!({ "minReplicaCount": 0 }), (Some(0), Some(100))),
-        (
-            json!({ "idleReplicaCount": 0, "minReplicaCount": 2 }),
-            (Some(2), Some(100)),
-        ),
-        (
-            json!({ "minReplicaCount": 1, "maxReplicaCount": 9 }),
-            (Some(1), Some(9)),
-        ),
-    ] {
+        (json!({ "idleReplicaCount": 0, "minReplicaCount": 2 }), (Some(2), Some(100))),
+        (json!({ "minReplicaCount": 1, "maxReplicaCount": 9 }), (Some(1), Some(9))),
+    } {
         let mut spec = fields;
         spec["scaleTargetRef"] = target.clone();
         assert_eq!(of(scaled(&spec, &GOOD)), expected);
@@ -109,20 +97,11 @@ fn bounds_are_those_that_the_scaler_keeps() {
 
 #[test]
 fn a_model_that_is_missing_or_blank_is_named_with_the_remedy() {
-    for (annotations, said) in [
-        (
-            &[][..],
-            "annotation llm-d.ai/model-id is missing; set it to",
-        ),
-        (
-            &[("model-id", "")],
-            "llm-d.ai/model-id=\"\" is blank; set it to",
-        ),
-        (
-            &[("model-id", "  ")],
-            "llm-d.ai/model-id=\"  \" is blank; set it to",
-        ),
-    ] {
+    for (annotations, said) in wva_base::cases! {
+        (&[][..], "annotation llm-d.ai/model-id is missing; set it to"),
+        (&[("model-id", "")], "llm-d.ai/model-id=\"\" is blank; set it to"),
+        (&[("model-id", "  ")], "llm-d.ai/model-id=\"  \" is blank; set it to"),
+    } {
         let declared = hpa(&plain(), &[&GOOD[..1], annotations].concat()).unwrap();
         let SpecReading::Malformed { why } = &declared.object.spec else {
             panic!("{annotations:?} is read")
@@ -135,36 +114,15 @@ fn a_model_that_is_missing_or_blank_is_named_with_the_remedy() {
 #[test]
 fn a_wrong_value_is_named_with_object_annotation_value_and_remedy() {
     let with = |extra: &[(&'static str, &'static str)]| [&GOOD[..1], extra].concat();
-    for (annotations, parts) in [
-        (
-            with(&[("model-id", "a\nb")]),
-            vec![r#"llm-d.ai/model-id="a\nb""#],
-        ),
-        (
-            with(&[("model-id", "llama"), ("variant-cost", "-1")]),
-            vec![
-                "HorizontalPodAutoscaler ns/v",
-                "llm-d.ai/variant-cost=\"-1\"",
-                "at least 0",
-            ],
-        ),
-        (
-            with(&[("model-id", "llama"), ("variant-cost", "abc")]),
-            vec!["variant-cost=\"abc\""],
-        ),
-        (
-            with(&[("model-id", "llama"), ("variant-cost", "NaN")]),
-            vec!["variant-cost=\"NaN\""],
-        ),
-        (
-            with(&[("model-id", "llama"), ("variant-cost", "inf")]),
-            vec!["variant-cost=\"inf\""],
-        ),
-        (
-            with(&[("model-id", "llama"), ("variant-cost", "")]),
-            vec!["variant-cost=\"\""],
-        ),
-    ] {
+    for (annotations, parts) in wva_base::cases! {
+        (with(&[("model-id", "a\nb")]), vec![r#"llm-d.ai/model-id="a\nb""#]),
+        (with(&[("model-id", "llama"), ("variant-cost", "-1")]),
+         vec!["HorizontalPodAutoscaler ns/v", "llm-d.ai/variant-cost=\"-1\"", "at least 0"]),
+        (with(&[("model-id", "llama"), ("variant-cost", "abc")]), vec!["variant-cost=\"abc\""]),
+        (with(&[("model-id", "llama"), ("variant-cost", "NaN")]), vec!["variant-cost=\"NaN\""]),
+        (with(&[("model-id", "llama"), ("variant-cost", "inf")]), vec!["variant-cost=\"inf\""]),
+        (with(&[("model-id", "llama"), ("variant-cost", "")]), vec!["variant-cost=\"\""]),
+    } {
         let counted = [&annotations[..], &[("desired-replicas", "3")]].concat();
         let mut counted = object(&plain(), &counted);
         counted["metadata"]["managedFields"] = count_writer();
@@ -328,37 +286,15 @@ fn a_trigger_that_names_a_model_declares_a_variant() {
 
 #[test]
 fn what_a_trigger_says_wrong_is_named_with_its_key() {
-    for (metadata, annotations, parts) in [
-        (
-            json!({ "modelID": "" }),
-            &[][..],
-            ["trigger metadata modelID=\"\"", "is blank; set it to"],
-        ),
-        (
-            json!({ "modelID": "llama", "variantCost": "-1" }),
-            &[],
-            [
-                "trigger metadata variantCost=\"-1\"",
-                "number of at least 0",
-            ],
-        ),
-        (
-            json!({ "modelID": "llama" }),
-            &[("model-id", "qwen")],
-            [
-                "annotation llm-d.ai/model-id=\"qwen\"",
-                "trigger metadata modelID=\"llama\" differ",
-            ],
-        ),
-        (
-            json!({ "modelID": "llama", "scalerAddress": "wva:9090", "warmPool": "2" }),
-            &[],
-            [
-                "trigger metadata \"warmPool\" is no key",
-                "the keys are modelID, variantCost",
-            ],
-        ),
-    ] {
+    for (metadata, annotations, parts) in wva_base::cases! {
+        (json!({ "modelID": "" }), &[][..], ["trigger metadata modelID=\"\"", "is blank; set it to"]),
+        (json!({ "modelID": "llama", "variantCost": "-1" }), &[],
+         ["trigger metadata variantCost=\"-1\"", "number of at least 0"]),
+        (json!({ "modelID": "llama" }), &[("model-id", "qwen")],
+         ["annotation llm-d.ai/model-id=\"qwen\"", "trigger metadata modelID=\"llama\" differ"]),
+        (json!({ "modelID": "llama", "scalerAddress": "wva:9090", "warmPool": "2" }), &[],
+         ["trigger metadata \"warmPool\" is no key", "the keys are modelID, variantCost"]),
+    } {
         let declared = triggered("external", &metadata, annotations).unwrap();
         let SpecReading::Malformed { why } = &declared.object.spec else {
             panic!("{metadata} is read")

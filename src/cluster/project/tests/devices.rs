@@ -175,22 +175,13 @@ fn a_claim_holds_the_gpus_that_were_allocated_to_it() {
     let allocated = |results: Value| json!({ "allocation": { "devices": { "results": results } } });
     let mut looking = result(NVIDIA, "gpu-1");
     looking["adminAccess"] = json!(true);
-    for (status, devices) in [
+    for (status, devices) in wva_base::cases! {
         (json!({}), ""),
         (json!({ "allocation": {} }), ""),
-        (
-            allocated(json!([result(NVIDIA, "gpu-0"), result(NVIDIA, "gpu-3")])),
-            "n/gpu-0 n/gpu-3",
-        ),
-        (
-            allocated(json!([
-                result("dranet", "nic-0"),
-                result("gpu.amd.com", "gpu-0")
-            ])),
-            "n/gpu-0",
-        ),
+        (allocated(json!([result(NVIDIA, "gpu-0"), result(NVIDIA, "gpu-3")])), "n/gpu-0 n/gpu-3"),
+        (allocated(json!([result("dranet", "nic-0"), result("gpu.amd.com", "gpu-0")])), "n/gpu-0"),
         (allocated(json!([looking])), ""),
-    ] {
+    } {
         assert_eq!(claim(&status).0, devices, "{status}");
     }
     let users = json!([

@@ -35,32 +35,17 @@ fn a_node_offers_whole_gpus_and_is_known_by_all_of_its_labels() {
 fn a_node_is_closed_by_what_keeps_every_pod_off() {
     let taint =
         |key: &str, effect: &str| json!({ "/spec/taints": [{ "key": key, "effect": effect }] });
-    for (fields, expected) in [
+    for (fields, expected) in wva_base::cases! {
         (json!({}), Scheduling::Open),
         (json!({ "/spec/unschedulable": true }), Scheduling::Closed),
-        (
-            json!({ "/status/conditions": [{ "type": "Ready", "status": "Unknown" }] }),
-            Scheduling::Closed,
-        ),
-        (
-            json!({ "/metadata/deletionTimestamp": "2026-01-01T00:00:00Z" }),
-            Scheduling::Closed,
-        ),
-        (
-            taint("node.kubernetes.io/disk-pressure", "NoSchedule"),
-            Scheduling::Closed,
-        ),
-        (
-            taint("node.kubernetes.io/disk-pressure", "PreferNoSchedule"),
-            Scheduling::Open,
-        ),
-        (
-            taint("ToBeDeletedByClusterAutoscaler", "NoSchedule"),
-            Scheduling::Closed,
-        ),
+        (json!({ "/status/conditions": [{ "type": "Ready", "status": "Unknown" }] }), Scheduling::Closed),
+        (json!({ "/metadata/deletionTimestamp": "2026-01-01T00:00:00Z" }), Scheduling::Closed),
+        (taint("node.kubernetes.io/disk-pressure", "NoSchedule"), Scheduling::Closed),
+        (taint("node.kubernetes.io/disk-pressure", "PreferNoSchedule"), Scheduling::Open),
+        (taint("ToBeDeletedByClusterAutoscaler", "NoSchedule"), Scheduling::Closed),
         // GPU nodes keep pods off that want no GPU.
         (taint("nvidia.com/gpu", "NoSchedule"), Scheduling::Open),
-    ] {
+    } {
         let view = project::<OfferingNode>(&node(&fields));
         assert_eq!(view.node.scheduling, expected, "{fields}");
     }
