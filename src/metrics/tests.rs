@@ -246,18 +246,12 @@ fn decision(steps: Vec<Step>) -> Decision {
 
 #[test]
 fn the_analyzer_in_force_is_named() {
-    for (text, name) in [
+    for (text, name) in wva_base::cases! {
         ("", "saturation-percentage"),
-        (
-            "saturation: {default: {analyzerName: saturation}}",
-            "saturation",
-        ),
-        (
-            "queueingModel: {default: {sloMultiplier: 4}}",
-            "queueing-model",
-        ),
+        ("saturation: {default: {analyzerName: saturation}}", "saturation"),
+        ("queueingModel: {default: {sloMultiplier: 4}}", "queueing-model"),
         ("EXPERIMENTAL_PROACTIVE_MODEL: true", "hybrid"),
-    ] {
+    } {
         let settings = read_bundle(text).unwrap();
         assert_eq!(analyzer_name(&settings), name, "{text}");
     }

@@ -165,34 +165,14 @@ async fn the_count_of_a_role_is_that_of_the_template() {
     };
     let decode = (role(1, "decode"), 2, vec!["decode-0", "decode-1"]);
     let whole = |pods: &[&'static str]| (ReplicaField::Service, 7, pods.to_vec());
-    for (spec, role_name, mode, expected) in [
+    for (spec, role_name, mode, expected) in wva_base::cases! {
         (json!({}), Some("decode"), None, decode.clone()),
-        (
-            json!({}),
-            Some("decode"),
-            Some("replica"),
-            whole(&["decode-0", "decode-1"]),
-        ),
-        (
-            json!({"mode": "Pooled"}),
-            Some("decode"),
-            Some("replica"),
-            decode,
-        ),
-        (
-            json!({"mode": "Replica"}),
-            Some("decode"),
-            None,
-            whole(&["decode-0", "decode-1"]),
-        ),
-        (
-            json!({}),
-            Some("prefill"),
-            None,
-            (role(0, "prefill"), 3, vec!["prefill-0"]),
-        ),
+        (json!({}), Some("decode"), Some("replica"), whole(&["decode-0", "decode-1"])),
+        (json!({"mode": "Pooled"}), Some("decode"), Some("replica"), decode),
+        (json!({"mode": "Replica"}), Some("decode"), None, whole(&["decode-0", "decode-1"])),
+        (json!({}), Some("prefill"), None, (role(0, "prefill"), 3, vec!["prefill-0"])),
         (json!({}), None, None, whole(&["prefill-0"])),
-    ] {
+    } {
         autoscalers(&shared, &[("a", storm, "pd", role_name, mode)]);
         publish_service(&shared, &service(&spec));
         let record = decide(&shared, "a");

@@ -330,39 +330,14 @@ async fn a_failed_read_keeps_the_last_value_and_names_the_failure() {
     assert_eq!(homeless.kind, Failure::Absent);
     assert!(homeless.why.contains("no address yet"), "{}", homeless.why);
 
-    for (served, kind, part, is_unavailable) in [
-        (
-            Served::Error(PageReadError::Unavailable),
-            Failure::QueryFailed,
-            "503",
-            true,
-        ),
-        (
-            Served::Error(PageReadError::Status { status: 404 }),
-            Failure::QueryFailed,
-            "404",
-            false,
-        ),
-        (
-            Served::Text("y 1\n".to_owned()),
-            Failure::Absent,
-            "no series of that name",
-            false,
-        ),
-        (
-            Served::Text("x NaN\n".to_owned()),
-            Failure::Invalid,
-            "not finite",
-            false,
-        ),
-        (
-            Served::Text("<html>\n".to_owned()),
-            Failure::Invalid,
-            "line 1",
-            false,
-        ),
+    for (served, kind, part, is_unavailable) in wva_base::cases! {
+        (Served::Error(PageReadError::Unavailable), Failure::QueryFailed, "503", true),
+        (Served::Error(PageReadError::Status { status: 404 }), Failure::QueryFailed, "404", false),
+        (Served::Text("y 1\n".to_owned()), Failure::Absent, "no series of that name", false),
+        (Served::Text("x NaN\n".to_owned()), Failure::Invalid, "not finite", false),
+        (Served::Text("<html>\n".to_owned()), Failure::Invalid, "line 1", false),
         (Served::Hang, Failure::QueryFailed, "within 2s", false),
-    ] {
+    } {
         bench.pages.serve("10.0.0.1", served);
         sleep(ROUND + DEADLINE).await;
         let reading = bench.reading("a", "x").unwrap();

@@ -64,57 +64,21 @@ async fn every_bad_answer_has_its_own_error() {
     let api_error =
         |text: &str| format!(r#"{{"status":"error","errorType":"execution","error":"{text}"}}"#);
     let page = "<html>\n <body>Bad\tGateway</body></html>".to_owned();
-    for (mode, reason, part) in [
-        (
-            Mode::Answer(401, String::new()),
-            "unauthorized",
-            "PROMETHEUS_TOKEN_PATH",
-        ),
-        (
-            Mode::Answer(403, "no\n".to_owned()),
-            "forbidden",
-            "(HTTP 403: no)",
-        ),
-        (
-            Mode::Answer(422, api_error("too many samples")),
-            "bad_request",
-            "HTTP 422: execution: too many samples",
-        ),
-        (
-            Mode::Answer(400, api_error("parse error")),
-            "bad_request",
-            "parse error",
-        ),
-        (
-            Mode::Answer(404, "404 page".to_owned()),
-            "unexpected_status",
-            "path prefix",
-        ),
-        (
-            Mode::Answer(500, String::new()),
-            "server_error",
-            "(HTTP 500)",
-        ),
-        (
-            Mode::Answer(502, page.clone()),
-            "server_error",
-            "<html> <body>Bad Gateway",
-        ),
-        (
-            Mode::Answer(503, api_error("timed out")),
-            "server_error",
-            "execution: timed out",
-        ),
+    for (mode, reason, part) in wva_base::cases! {
+        (Mode::Answer(401, String::new()), "unauthorized", "PROMETHEUS_TOKEN_PATH"),
+        (Mode::Answer(403, "no\n".to_owned()), "forbidden", "(HTTP 403: no)"),
+        (Mode::Answer(422, api_error("too many samples")), "bad_request", "HTTP 422: execution: too many samples"),
+        (Mode::Answer(400, api_error("parse error")), "bad_request", "parse error"),
+        (Mode::Answer(404, "404 page".to_owned()), "unexpected_status", "path prefix"),
+        (Mode::Answer(500, String::new()), "server_error", "(HTTP 500)"),
+        (Mode::Answer(502, page.clone()), "server_error", "<html> <body>Bad Gateway"),
+        (Mode::Answer(503, api_error("timed out")), "server_error", "execution: timed out"),
         (answer(&page), "malformed", "it starts with \"<html>"),
         (answer(""), "malformed", "it is empty"),
-        (
-            answer("{\"status\":"),
-            "malformed",
-            "it breaks off after 10 bytes",
-        ),
+        (answer("{\"status\":"), "malformed", "it breaks off after 10 bytes"),
         (answer("{}"), "malformed", "missing field `status`"),
         (Mode::BreakOff, "malformed", "it breaks off"),
-    ] {
+    } {
         server.become_(mode.clone());
         let error = ask(&client).await.expect_err("a bad answer");
         assert_eq!(error.reason(), reason, "{mode:?}: {error}");

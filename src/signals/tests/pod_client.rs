@@ -87,43 +87,17 @@ async fn the_wanted_series_are_read_and_nothing_is_followed() {
     assert_eq!((&*seen[0].method, &*seen[0].path), ("GET", "/own/metrics"));
     assert_eq!(seen[0].authorization, None);
 
-    for (mode, error, kind) in [
-        (
-            Mode::Answer(503, SCALING.to_owned()),
-            PageReadError::Unavailable,
-            Failure::QueryFailed,
-        ),
-        (
-            Mode::Answer(503, "upstream connect error".to_owned()),
-            PageReadError::Status { status: 503 },
-            Failure::QueryFailed,
-        ),
-        (
-            Mode::Answer(503, String::new()),
-            PageReadError::Status { status: 503 },
-            Failure::QueryFailed,
-        ),
-        (
-            Mode::Answer(503, format!("{}{SCALING}", " ".repeat(4096))),
-            PageReadError::Status { status: 503 },
-            Failure::QueryFailed,
-        ),
-        (
-            Mode::Answer(500, SCALING.to_owned()),
-            PageReadError::Status { status: 500 },
-            Failure::QueryFailed,
-        ),
-        (
-            Mode::Answer(404, String::new()),
-            PageReadError::Status { status: 404 },
-            Failure::QueryFailed,
-        ),
-        (
-            Mode::Redirect("/metrics".to_owned()),
-            PageReadError::Status { status: 302 },
-            Failure::QueryFailed,
-        ),
-    ] {
+    for (mode, error, kind) in wva_base::cases! {
+        (Mode::Answer(503, SCALING.to_owned()), PageReadError::Unavailable, Failure::QueryFailed),
+        (Mode::Answer(503, "upstream connect error".to_owned()), PageReadError::Status { status: 503 },
+         Failure::QueryFailed),
+        (Mode::Answer(503, String::new()), PageReadError::Status { status: 503 }, Failure::QueryFailed),
+        (Mode::Answer(503, format!("{}{SCALING}", " ".repeat(4096))), PageReadError::Status { status: 503 },
+         Failure::QueryFailed),
+        (Mode::Answer(500, SCALING.to_owned()), PageReadError::Status { status: 500 }, Failure::QueryFailed),
+        (Mode::Answer(404, String::new()), PageReadError::Status { status: 404 }, Failure::QueryFailed),
+        (Mode::Redirect("/metrics".to_owned()), PageReadError::Status { status: 302 }, Failure::QueryFailed),
+    } {
         let before = server.seen().len();
         server.become_(mode);
         let found = read(&pods, "http", server.port, PATIENCE)

@@ -94,21 +94,13 @@ async fn every_bad_answer_has_its_own_error() {
     let routers = routers(TokenSource::None);
     assert!(ask(&routers, server.port).await.is_ok());
     let page = |text: &str| Mode::Answer(200, text.to_owned());
-    for (mode, reason, part) in [
+    for (mode, reason, part) in wva_base::cases! {
         (page("<html></html>"), "malformed", "line 1 of the page"),
         (page("up 1\n"), "no_queue", "flow control"),
-        (
-            Mode::Answer(503, String::new()),
-            "status",
-            "HTTP 503; check that its port serves /metrics",
-        ),
-        (
-            Mode::Redirect("http://127.0.0.1:1/".to_owned()),
-            "status",
-            "HTTP 30",
-        ),
+        (Mode::Answer(503, String::new()), "status", "HTTP 503; check that its port serves /metrics"),
+        (Mode::Redirect("http://127.0.0.1:1/".to_owned()), "status", "HTTP 30"),
         (Mode::BreakOff, "unreachable", "cannot be reached"),
-    ] {
+    } {
         server.become_(mode.clone());
         let error = ask(&routers, server.port).await.unwrap_err();
         assert_eq!(error.reason(), reason, "{mode:?}: {error}");

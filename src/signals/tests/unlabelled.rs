@@ -11,16 +11,12 @@ const KV: &str = "vllm:kv_cache_usage_perc";
 #[test]
 fn the_models_of_series_without_namespace_or_pod_are_noted() {
     let mut stub = Stub::new();
-    for labels in [
+    for labels in wva_base::cases! {
         [("namespace", "ns"), ("model_name", "whole"), ("pod", "p")],
         [("namespace", "ns"), ("model_name", "no-pod"), ("pod", "")],
-        [
-            ("namespace", ""),
-            ("model_name", "no-namespace"),
-            ("pod", "p"),
-        ],
+        [("namespace", ""), ("model_name", "no-namespace"), ("pod", "p")],
         [("namespace", "ns"), ("model_name", ""), ("pod", "")],
-    ] {
+    } {
         let labels: Vec<_> = labels.into_iter().chain([("source", KV)]).collect();
         stub.push(QueryName::KvUsage, &labels, 0.5);
     }

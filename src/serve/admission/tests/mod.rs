@@ -238,23 +238,14 @@ async fn an_object_of_another_form_is_refused_with_the_field() {
     let spec = |fields: &Value| object(&with(good_spec(), fields));
     let mut without_spec = object(&good_spec());
     without_spec.as_object_mut().unwrap().remove("spec");
-    for (object, field, message) in [
-        (
-            spec(&json!({ "minReplicas": "two" })),
-            "spec.minReplicas",
-            "two",
-        ),
-        (
-            spec(
-                &json!({ "metricsSources": [good_source(), with(good_source(), &json!({ "targetValue": 5 }))] }),
-            ),
-            "spec.metricsSources[1].targetValue",
-            "5",
-        ),
+    for (object, field, message) in wva_base::cases! {
+        (spec(&json!({ "minReplicas": "two" })), "spec.minReplicas", "two"),
+        (spec(&json!({ "metricsSources": [good_source(), with(good_source(), &json!({ "targetValue": 5 }))] })),
+         "spec.metricsSources[1].targetValue", "5"),
         (without_spec, "", "missing field `spec`"),
         (json!("text"), "", "text"),
         (Value::Null, "", "null"),
-    ] {
+    } {
         let refused = judged(&review("CREATE", &object)).await;
         assert_eq!(refused["allowed"], false);
         let causes = refused["status"]["details"]["causes"].as_array().unwrap();

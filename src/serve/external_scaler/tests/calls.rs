@@ -105,29 +105,12 @@ async fn without_a_decision_what_is_malformed_or_disputed_mirrors_the_target_of_
             json!({ "llm-d.ai/managed": "true", "llm-d.ai/model-id": model });
         object
     };
-    for (case, object, variants, metadata, text) in [
-        (
-            "a declared one without a model",
-            declared(""),
-            vec![],
-            None,
-            "ScaledObject ns/so yet",
-        ),
-        (
-            "a contested target",
-            declared("m"),
-            vec![variant("a", "x", None)],
-            None,
-            "its events",
-        ),
-        (
-            "a VariantAutoscaling that is named",
-            declared("m"),
-            vec![variant("a", "x", None)],
-            Some(("variantName", "a")),
-            "its condition TargetResolved",
-        ),
-    ] {
+    for (case, object, variants, metadata, text) in wva_base::cases! {
+        ("a declared one without a model", declared(""), vec![], None, "ScaledObject ns/so yet"),
+        ("a contested target", declared("m"), vec![variant("a", "x", None)], None, "its events"),
+        ("a VariantAutoscaling that is named", declared("m"), vec![variant("a", "x", None)], Some(("variantName", "a")),
+         "its condition TargetResolved"),
+    } {
         let named = || reference("so", metadata.as_slice());
         store_variants(&shared, variants);
         store_scaled_objects(&shared, [object]);
@@ -210,51 +193,16 @@ type Refusal = (
     &'static [&'static str],
 );
 
-const REFUSALS: [Refusal; 8] = [
-    (
-        "of-x",
-        Some(("variantName", "d")),
-        Code::NotFound,
-        &["ns/of-x", "variantName=\"d\"", "create it"],
-    ),
-    (
-        "of-x",
-        Some(("variantName", "b")),
-        Code::FailedPrecondition,
-        &["Deployment ns/x", "Deployment ns/y"],
-    ),
-    (
-        "gone",
-        None,
-        Code::NotFound,
-        &["ns/gone", "state variantName"],
-    ),
-    (
-        "of-z",
-        None,
-        Code::NotFound,
-        &["ns/of-z", "Deployment ns/z"],
-    ),
-    (
-        "of-y",
-        None,
-        Code::FailedPrecondition,
-        &["b, c", "delete all but one"],
-    ),
-    (
-        "of-x",
-        Some(("variantName", "A b")),
-        Code::InvalidArgument,
-        &["ns/of-x", "variantName=\"A b\""],
-    ),
-    (
-        "of-x",
-        Some(("modelId", "m")),
-        Code::InvalidArgument,
-        &["\"modelId\""],
-    ),
+const REFUSALS: [Refusal; 8] = wva_base::cases! {
+    ("of-x", Some(("variantName", "d")), Code::NotFound, &["ns/of-x", "variantName=\"d\"", "create it"]),
+    ("of-x", Some(("variantName", "b")), Code::FailedPrecondition, &["Deployment ns/x", "Deployment ns/y"]),
+    ("gone", None, Code::NotFound, &["ns/gone", "state variantName"]),
+    ("of-z", None, Code::NotFound, &["ns/of-z", "Deployment ns/z"]),
+    ("of-y", None, Code::FailedPrecondition, &["b, c", "delete all but one"]),
+    ("of-x", Some(("variantName", "A b")), Code::InvalidArgument, &["ns/of-x", "variantName=\"A b\""]),
+    ("of-x", Some(("modelId", "m")), Code::InvalidArgument, &["\"modelId\""]),
     ("", None, Code::InvalidArgument, &["name is empty"]),
-];
+};
 
 #[tokio::test]
 async fn what_is_not_known_is_an_error_with_object_and_remedy() {

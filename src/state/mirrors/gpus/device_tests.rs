@@ -108,61 +108,25 @@ fn nodes_offer_the_devices_of_complete_pools_and_claims_hold_them() {
     let other = || slice("b", "o", (1, 1), &devices(&["g0"]));
     let mut odd = devices(&["g0"]);
     odd[0]["attributes"]["type"] = json!({ "string": "quantum" });
-    for (slices, claims, expected) in [
+    for (slices, claims, expected) in wva_base::cases! {
         (vec![], vec![], Some((0, 0))),
         (vec![two()], vec![], Some((2, 0))),
         (vec![two(), other()], vec![], Some((3, 0))),
-        (
-            vec![two(), other()],
-            vec![claim("c", &[("n", "g1"), ("o", "g0")], &["p"])],
-            Some((3, 2)),
-        ),
+        (vec![two(), other()], vec![claim("c", &[("n", "g1"), ("o", "g0")], &["p"])], Some((3, 2))),
         // Shared by two claims, one of which no pod uses yet.
-        (
-            vec![two()],
-            vec![
-                claim("c", &[("n", "g1")], &["p", "q"]),
-                claim("d", &[("n", "g1")], &[]),
-            ],
-            Some((2, 1)),
-        ),
+        (vec![two()], vec![claim("c", &[("n", "g1")], &["p", "q"]), claim("d", &[("n", "g1")], &[])], Some((2, 1))),
         // A device that its pool no longer has.
-        (
-            vec![two()],
-            vec![claim("c", &[("n", "g7")], &["p"])],
-            Some((2, 0)),
-        ),
+        (vec![two()], vec![claim("c", &[("n", "g7")], &["p"])], Some((2, 0))),
         // An older generation no longer counts.
-        (
-            vec![
-                two(),
-                slice("x", "n", (2, 1), &devices(&["g0", "g1", "g2"])),
-            ],
-            vec![],
-            Some((3, 0)),
-        ),
-        (
-            vec![
-                slice("x", "n", (2, 2), &devices(&["g0"])),
-                slice("y", "n", (2, 2), &devices(&["g1"])),
-            ],
-            vec![],
-            Some((2, 0)),
-        ),
+        (vec![two(), slice("x", "n", (2, 1), &devices(&["g0", "g1", "g2"]))], vec![], Some((3, 0))),
+        (vec![slice("x", "n", (2, 2), &devices(&["g0"])), slice("y", "n", (2, 2), &devices(&["g1"]))], vec![],
+         Some((2, 0))),
         // The newest is not complete, and another node names the type.
-        (
-            vec![two(), slice("x", "n", (2, 2), &devices(&["g0"])), other()],
-            vec![],
-            None,
-        ),
+        (vec![two(), slice("x", "n", (2, 2), &devices(&["g0"])), other()], vec![], None),
         (vec![slice("x", "n", (1, 1), &odd), other()], vec![], None),
         // A node that is not known.
-        (
-            vec![slice("x", "gone", (1, 1), &devices(&["g0"]))],
-            vec![],
-            Some((0, 0)),
-        ),
-    ] {
+        (vec![slice("x", "gone", (1, 1), &devices(&["g0"]))], vec![], Some((0, 0))),
+    } {
         let text = format!("{slices:?} {claims:?}");
         assert_eq!(h100(&seen(slices, claims)), expected, "{text}");
     }

@@ -170,7 +170,7 @@ fn claims_are_counted_where_quotas_alone_limit_growth_or_devices_are_seen() {
     let channel = ("channel", Some("channel"), 4);
     let devices = |resource, count| (resource, Some(resource), count);
     let gpu = "deviceclass.resource.kubernetes.io/gpu.nvidia.com";
-    for (claims, by_quotas, by_nodes) in [
+    for (claims, by_quotas, by_nodes) in wva_base::cases! {
         (&two[..], Some(3), None),
         // Of each pod of a group.
         (&[("gpu", Some("two"), 4)], Some(9), None),
@@ -183,17 +183,9 @@ fn claims_are_counted_where_quotas_alone_limit_growth_or_devices_are_seen() {
         // Of classes that containers request as a resource.
         (&[devices(gpu, 4)], Some(5), None),
         (&[devices(gpu, 4), two[0]], Some(7), None),
-        (
-            &[devices("deviceclass.resource.kubernetes.io/dranet", 4)],
-            Some(1),
-            Some(1),
-        ),
-        (
-            &[devices("deviceclass.resource.kubernetes.io/example.com", 1)],
-            None,
-            None,
-        ),
-    ] {
+        (&[devices("deviceclass.resource.kubernetes.io/dranet", 4)], Some(1), Some(1)),
+        (&[devices("deviceclass.resource.kubernetes.io/example.com", 1)], None, None),
+    } {
         assert_eq!(counted(claims, quotas), by_quotas, "{claims:?}");
         assert_eq!(counted(claims, nodes), by_nodes, "{claims:?}");
         assert_eq!(counted(claims, ""), None, "no limit");

@@ -87,20 +87,12 @@ fn an_annotated_scaler_is_a_variant_and_another_is_none() {
 #[test]
 fn one_target_of_two_objects_is_said_on_both_and_both_keep_their_counts() {
     let target = "scale target Deployment d";
-    let cases = [
-        (
-            listed(&[object("a", "d")], &[object("b", "d")], &[]),
-            ["VariantAutoscaling ns/a", "HorizontalPodAutoscaler ns/b"],
-        ),
-        (
-            listed(&[], &[object("a", "d")], &[object("b", "d")]),
-            ["HorizontalPodAutoscaler ns/a", "ScaledObject ns/b"],
-        ),
-        (
-            listed(&[], &[], &[object("a", "d"), object("b", "d")]),
-            ["ScaledObject ns/a", "ScaledObject ns/b"],
-        ),
-    ];
+    let cases = wva_base::cases! {
+        (listed(&[object("a", "d")], &[object("b", "d")], &[]),
+         ["VariantAutoscaling ns/a", "HorizontalPodAutoscaler ns/b"]),
+        (listed(&[], &[object("a", "d")], &[object("b", "d")]), ["HorizontalPodAutoscaler ns/a", "ScaledObject ns/b"]),
+        (listed(&[], &[], &[object("a", "d"), object("b", "d")]), ["ScaledObject ns/a", "ScaledObject ns/b"]),
+    };
     for (mirrors, objects) in cases {
         for name in ["a", "b"] {
             let (why, count) = dispute(&mirrors, name);
