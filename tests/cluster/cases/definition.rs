@@ -200,20 +200,12 @@ async fn samples_are_accepted(cx: &Cx) -> Result {
     let root = repository();
     let samples = root.join("config/samples");
     let autoscalers = ApiResource::erase::<PodAutoscaler>(&());
-    for (api, folder, fewest) in [
+    for (api, folder, fewest) in wva_base::cases! {
         (objects(cx), samples.clone(), 6),
-        (
-            cx.namespace.erased(&autoscalers),
-            samples.join("pod-autoscalers"),
-            9,
-        ),
+        (cx.namespace.erased(&autoscalers), samples.join("pod-autoscalers"), 9),
         // What the documentation of AIBrix shows.
-        (
-            cx.namespace.erased(&autoscalers),
-            root.join("tests/cluster/samples"),
-            3,
-        ),
-    ] {
+        (cx.namespace.erased(&autoscalers), root.join("tests/cluster/samples"), 3),
+    } {
         let mut accepted = 0;
         for file in fs::read_dir(folder)? {
             let path = file?.path();

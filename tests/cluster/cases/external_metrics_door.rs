@@ -222,17 +222,11 @@ async fn what_is_not_known_is_an_error(cx: &Cx) -> Result {
         seen(&Door::value(&reader, &url).await?.as_str(), &"2")
     })
     .await?;
-    for (path, wanted) in [
+    for (path, wanted) in wva_base::cases! {
         (format!("{namespace}/wva_unknown"), StatusCode::NOT_FOUND),
-        (
-            format!("{namespace}/wva_desired_replicas?labelSelector=a%20b"),
-            StatusCode::BAD_REQUEST,
-        ),
-        (
-            format!("{namespace}/wva_desired_replicas?watch=true"),
-            StatusCode::BAD_REQUEST,
-        ),
-    ] {
+        (format!("{namespace}/wva_desired_replicas?labelSelector=a%20b"), StatusCode::BAD_REQUEST),
+        (format!("{namespace}/wva_desired_replicas?watch=true"), StatusCode::BAD_REQUEST),
+    } {
         let url = door.url(&format!("{GROUP}/namespaces/{path}"));
         assert_eq!(code(reader.get(&url).await)?, wanted, "{path}");
     }

@@ -21,32 +21,15 @@ const OBJECT_WIDTH: usize = 900;
 const TIME: Duration = Duration::from_secs(15);
 
 /// The kinds that show what happened, each with the part of the object that does.
-const KINDS: [(&str, &str, &[&str]); 7] = [
+const KINDS: [(&str, &str, &[&str]); 7] = wva_base::cases! {
     ("apps/v1", "Deployment", &["/spec/replicas", "/status"]),
-    (
-        "v1",
-        "Pod",
-        &["/spec/nodeName", "/status/phase", "/status/conditions"],
-    ),
+    ("v1", "Pod", &["/spec/nodeName", "/status/phase", "/status/conditions"]),
     ("autoscaling/v2", "HorizontalPodAutoscaler", &["/status"]),
     ("keda.sh/v1alpha1", "ScaledObject", &["/status"]),
-    (
-        "llmd.ai/v1alpha1",
-        "VariantAutoscaling",
-        &["/spec", "/status"],
-    ),
+    ("llmd.ai/v1alpha1", "VariantAutoscaling", &["/spec", "/status"]),
     ("coordination.k8s.io/v1", "Lease", &["/spec"]),
-    (
-        "v1",
-        "Event",
-        &[
-            "/involvedObject/kind",
-            "/involvedObject/name",
-            "/reason",
-            "/message",
-        ],
-    ),
-];
+    ("v1", "Event", &["/involvedObject/kind", "/involvedObject/name", "/reason", "/message"]),
+};
 
 /// All of it as text; a world that does not answer any more only shows its logs.
 pub(crate) async fn of_case(world: &World, namespaces: &[&str], logs: &Logs) -> String {

@@ -142,23 +142,17 @@ pub(super) async fn original_values_arrive(cx: &Cx) -> Result {
         assert!(arguments.contains(argument), "{arguments}");
     }
     let config = find(&objects, "ConfigMap", "-variantautoscaling-config")?;
-    for (key, value) in [
+    for (key, value) in wva_base::cases! {
         ("GLOBAL_OPT_INTERVAL", "60s"),
         ("LOG_LEVEL", "info"),
         ("WVA_LIMITED_MODE", "false"),
         ("WVA_SCALE_TO_ZERO", "false"),
         ("PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "true"),
-        (
-            "PROMETHEUS_BASE_URL",
-            "https://thanos-querier.openshift-monitoring.svc.cluster.local:9091",
-        ),
-        (
-            "PROMETHEUS_TOKEN_PATH",
-            "/var/run/secrets/kubernetes.io/serviceaccount/token",
-        ),
+        ("PROMETHEUS_BASE_URL", "https://thanos-querier.openshift-monitoring.svc.cluster.local:9091"),
+        ("PROMETHEUS_TOKEN_PATH", "/var/run/secrets/kubernetes.io/serviceaccount/token"),
         ("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "30s"),
         ("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", "5m"),
-    ] {
+    } {
         assert_eq!(config["data"][key], value, "{key}");
     }
     let saturation = find(&objects, "ConfigMap", "-saturation-scaling-config")?;
@@ -239,18 +233,12 @@ pub(super) async fn development_values_act(cx: &Cx) -> Result {
 pub(super) async fn routers_are_asked_by_one_token(cx: &Cx) -> Result {
     const OTHER: &str = "EPP_METRIC_READER_BEARER_TOKEN";
     let by_key = format!("wva.config.{OTHER}");
-    let cases: [(&[(&str, &str)], bool); 4] = [
+    let cases: [(&[(&str, &str)], bool); 4] = wva_base::cases! {
         (&[], true),
         (&[("wva.eppMetricsReader.enabled", "false")], false),
-        (
-            &[
-                ("wva.extraEnv[0].name", OTHER),
-                ("wva.extraEnv[0].value", "t"),
-            ],
-            false,
-        ),
+        (&[("wva.extraEnv[0].name", OTHER), ("wva.extraEnv[0].value", "t")], false),
         (&[(&by_key, "t")], false),
-    ];
+    };
     for (values, is_made) in cases {
         let objects = render(cx, values).await?;
         let manager = find(&objects, "Deployment", "-controller-manager")?;

@@ -133,19 +133,11 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
     let whole = rules(&chart, "ClusterRole", "-pod-autoscalers")?;
     assert_eq!(rules(&scoped, "Role", "-pod-autoscalers")?, whole);
     // Variants by annotation, and pods that go first, switched on: the same right in both.
-    for (value, folder, ending) in [
-        (
-            "annotatedScalers.enabled",
-            "annotated-scalers",
-            "-annotated-scalers",
-        ),
+    for (value, folder, ending) in wva_base::cases! {
+        ("annotatedScalers.enabled", "annotated-scalers", "-annotated-scalers"),
         ("podDeletionCost.enabled", "pod-marker", "-pod-markers"),
-        (
-            "directActuation.enabled",
-            "direct-actuation",
-            "-target-scalers",
-        ),
-    ] {
+        ("directActuation.enabled", "direct-actuation", "-target-scalers"),
+    } {
         let values = set(&[(value, "true")]);
         let on = shipping.template(RELEASE, "default", &values).await?;
         let folder = shipping.kustomize(folder).await?;

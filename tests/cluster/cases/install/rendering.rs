@@ -190,24 +190,14 @@ pub(super) async fn defaults(cx: &Cx) -> Result {
 pub(super) async fn minimum(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
     let folder = chart().display().to_string();
-    for (version, more, kind, expected) in [
+    for (version, more, kind, expected) in wva_base::cases! {
         ("1.36.9", None, "HorizontalPodAutoscaler", 1),
         ("1.37.0", None, "HorizontalPodAutoscaler", 0),
-        (
-            "1.37.0",
-            Some(("hpa.minReplicas", "2")),
-            "HorizontalPodAutoscaler",
-            2,
-        ),
-        (
-            "1.36.9",
-            Some(("hpa.minReplicas", "0")),
-            "HorizontalPodAutoscaler",
-            0,
-        ),
+        ("1.37.0", Some(("hpa.minReplicas", "2")), "HorizontalPodAutoscaler", 2),
+        ("1.36.9", Some(("hpa.minReplicas", "0")), "HorizontalPodAutoscaler", 0),
         // A minimum of 0 would take its fallback.
         ("1.37.0", Some(("keda.enabled", "true")), "ScaledObject", 1),
-    ] {
+    } {
         let command = ["template", RELEASE, &folder, "--kube-version", version];
         let values: Vec<_> = SAMPLE.into_iter().chain(more).collect();
         let text = shipping.helm(&command, "default", &set(&values)).await?;

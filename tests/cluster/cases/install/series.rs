@@ -21,22 +21,13 @@ use crate::harness::wait::eventually;
 
 /// Series that are there only when something happens which does not happen here: that one, and what. Their
 /// labels are those that the controller registers.
-const ELSEWHERE: [(&str, &str); 5] = [
+const ELSEWHERE: [(&str, &str); 5] = wva_base::cases! {
     ("wva_errors_total", "a request of the controller is refused"),
-    (
-        "wva_events_dropped_total",
-        "more events than the API server takes",
-    ),
-    (
-        "wva_invariant_violations_total",
-        "a plan breaks a postcondition",
-    ),
+    ("wva_events_dropped_total", "more events than the API server takes"),
+    ("wva_invariant_violations_total", "a plan breaks a postcondition"),
     ("wva_metrics_collection_errors_total", "a query fails"),
-    (
-        "wva_pod_mapping_miss_total",
-        "a pod with metrics belongs to no variant",
-    ),
-];
+    ("wva_pod_mapping_miss_total", "a pod with metrics belongs to no variant"),
+};
 
 /// What the scrape adds to the labels of a page.
 const OF_THE_TARGET: [&str; 7] = [
