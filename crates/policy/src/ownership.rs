@@ -226,27 +226,15 @@ mod tests {
     fn the_holder_of_the_status_keeps_it() {
         use Holding::{Nothing, Status};
         let ownership_conflicts = OwnershipConflicts::default();
-        for (owners, expected) in [
+        for (owners, expected) in wva_base::cases! {
             (vec![], Ownership::Alone),
             (vec![owner("wva-b", Status, 0)], Ownership::Alone),
             (vec![owner("wva-a", Status, 0)], behind(&["wva-a"])),
-            (
-                vec![owner("wva-a", Status, 0), owner("wva-b", Nothing, 0)],
-                behind(&["wva-a"]),
-            ),
-            (
-                vec![owner("wva-b", Status, 0), owner("wva-a", Nothing, 0)],
-                Ownership::Alone,
-            ),
-            (
-                vec![owner("wva-b", Status, 0), owner("wva-c", Status, 0)],
-                Ownership::Alone,
-            ),
-            (
-                vec![owner("wva-b", Status, 0), owner("wva-a", Status, 0)],
-                behind(&["wva-a"]),
-            ),
-        ] {
+            (vec![owner("wva-a", Status, 0), owner("wva-b", Nothing, 0)], behind(&["wva-a"])),
+            (vec![owner("wva-b", Status, 0), owner("wva-a", Nothing, 0)], Ownership::Alone),
+            (vec![owner("wva-b", Status, 0), owner("wva-c", Status, 0)], Ownership::Alone),
+            (vec![owner("wva-b", Status, 0), owner("wva-a", Status, 0)], behind(&["wva-a"])),
+        } {
             assert_eq!(
                 ownership_conflicts.standing("wva-b", &key("v"), &owners),
                 expected,

@@ -285,18 +285,13 @@ mod tests {
     #[test]
     fn a_busy_replica_is_seen_by_the_latency_of_its_role() {
         let [read, write] = [Some(0.4), Some(0.02)];
-        for (role, first, between, expected) in [
+        for (role, first, between, expected) in wva_base::cases! {
             (ServingRole::Prefill, read, None, ""),
-            (
-                ServingRole::Prefill,
-                None,
-                write,
-                "time_to_first_token of a",
-            ),
+            (ServingRole::Prefill, None, write, "time_to_first_token of a"),
             (ServingRole::Decode, None, write, ""),
             (ServingRole::Decode, read, None, "inter_token_latency of a"),
             (ServingRole::Both, read, None, "inter_token_latency of a"),
-        ] {
+        } {
             let busy = ThroughputReplicaInput {
                 kv_capacity: Some(16_000.0),
                 usage: Some(0.5),
