@@ -92,14 +92,7 @@ fn start_times() {
             }
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 13,
-            corrected: 0,
-            not_applicable: 0
-        }
-    );
+    assert_eq!(tally, Tally::of(13, 0, 0));
 }
 
 #[test]

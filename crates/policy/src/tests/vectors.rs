@@ -25,16 +25,22 @@ pub(crate) struct Tally {
     pub(crate) not_applicable: usize,
 }
 
+impl Tally {
+    pub(crate) fn of(passed: usize, corrected: usize, not_applicable: usize) -> Self {
+        Self {
+            passed,
+            corrected,
+            not_applicable,
+        }
+    }
+}
+
 /// Runs every case of a table. `check` panics, naming the id, where a case fails.
 pub(crate) fn run<G: DeserializeOwned, E: DeserializeOwned>(
     table: &str,
     check: impl Fn(&str, G, E),
 ) -> Tally {
-    let mut tally = Tally {
-        passed: 0,
-        corrected: 0,
-        not_applicable: 0,
-    };
+    let mut tally = Tally::of(0, 0, 0);
     for vector in serde_yaml::from_str::<Vec<Vector<G, E>>>(table).unwrap() {
         let id = &vector.id;
         match (vector.given, vector.expect, vector.not_applicable) {

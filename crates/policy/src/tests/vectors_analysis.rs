@@ -72,14 +72,7 @@ fn sat1a_figures_of_a_model() {
             assert_eq!(figures.scale_down_safe, expect.down_safe, "{id}: down-safe");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 14,
-            corrected: 0,
-            not_applicable: 0
-        }
-    );
+    assert_eq!(tally, Tally::of(14, 0, 0));
 }
 
 #[derive(Deserialize)]
@@ -146,12 +139,5 @@ fn sat1r_reason_and_figures_of_each_variant() {
             }
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 4,
-            corrected: 0,
-            not_applicable: 0
-        }
-    );
+    assert_eq!(tally, Tally::of(4, 0, 0));
 }

@@ -118,14 +118,7 @@ fn weighted_votes() {
             assert_eq!(combined.map(rounding::ceil), expect.whole, "{id}");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 6,
-            corrected: 0,
-            not_applicable: 0
-        }
-    );
+    assert_eq!(tally, Tally::of(6, 0, 0));
 }
 
 fn listed(kinds: &[(&str, bool)]) -> Vec<AnalyzerSettings> {

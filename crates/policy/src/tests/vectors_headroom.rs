@@ -55,14 +55,7 @@ fn sharing_by_headroom() {
         include_str!("../../../../tests/vectors/headroom.yaml"),
         |id, given: Given, expect: Expect| assert_eq!(answer(&given), expect, "{id}"),
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 5,
-            corrected: 0,
-            not_applicable: 1
-        }
-    );
+    assert_eq!(tally, Tally::of(5, 0, 1));
 }
 
 proptest! {

@@ -135,14 +135,7 @@ fn limits_of_one_round() {
             }
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 19,
-            corrected: 2,
-            not_applicable: 2
-        }
-    );
+    assert_eq!(tally, Tally::of(19, 2, 2));
 }
 
 #[test]
@@ -381,14 +374,7 @@ fn quota_limiter() {
             }
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 14,
-            corrected: 1,
-            not_applicable: 1
-        }
-    );
+    assert_eq!(tally, Tally::of(14, 1, 1));
 }
 
 #[test]

@@ -178,14 +178,7 @@ fn tgt_groups_accelerators_and_counts() {
             }
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 19,
-            corrected: 1,
-            not_applicable: 2
-        }
-    );
+    assert_eq!(tally, Tally::of(19, 1, 2));
 }
 
 #[derive(Deserialize)]
@@ -245,14 +238,7 @@ fn act_series_of_a_decision() {
             }
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 5,
-            corrected: 0,
-            not_applicable: 4
-        }
-    );
+    assert_eq!(tally, Tally::of(5, 0, 4));
 }
 
 fn said(condition: &Condition) -> (String, String) {
@@ -334,12 +320,5 @@ fn rcl_an_object_and_its_conditions() {
             }
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 3,
-            corrected: 2,
-            not_applicable: 4
-        }
-    );
+    assert_eq!(tally, Tally::of(3, 2, 4));
 }

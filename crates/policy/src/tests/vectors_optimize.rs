@@ -133,14 +133,7 @@ fn optimizer_counts() {
             assert_eq!(greedy, given.greedy.unwrap_or(expect), "{id} greedy");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 31,
-            corrected: 1,
-            not_applicable: 6
-        }
-    );
+    assert_eq!(tally, Tally::of(31, 1, 6));
 }
 
 fn round(text: &str) -> Round {

@@ -88,14 +88,7 @@ fn sat1t_targets() {
             }
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 8,
-            corrected: 3,
-            not_applicable: 1
-        }
-    );
+    assert_eq!(tally, Tally::of(8, 3, 1));
 }
 
 #[derive(Deserialize)]
@@ -115,14 +108,7 @@ fn enf_minimum_of_one() {
             assert_eq!(targets(&World::of(variants).plan(at(0))), expect, "{id}");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 1,
-            corrected: 3,
-            not_applicable: 5
-        }
-    );
+    assert_eq!(tally, Tally::of(1, 3, 5));
 }
 
 #[derive(Deserialize)]
@@ -175,14 +161,7 @@ fn snet_fallback() {
             assert_eq!(source, expect.source, "{id}");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 1,
-            corrected: 2,
-            not_applicable: 0
-        }
-    );
+    assert_eq!(tally, Tally::of(1, 2, 0));
 }
 
 #[derive(Deserialize)]
@@ -243,12 +222,5 @@ fn rec_replica_records() {
             assert!((figures.max_queue - expect.max_queue).abs() < 1e-6, "{id}");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 4,
-            corrected: 1,
-            not_applicable: 7
-        }
-    );
+    assert_eq!(tally, Tally::of(4, 1, 7));
 }

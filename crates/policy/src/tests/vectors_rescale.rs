@@ -273,14 +273,7 @@ fn rescaling() {
             assert_eq!(shares, expect.shares, "{id}");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 29,
-            corrected: 0,
-            not_applicable: 0
-        }
-    );
+    assert_eq!(tally, Tally::of(29, 0, 0));
 }
 
 #[test]

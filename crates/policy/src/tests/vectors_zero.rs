@@ -116,14 +116,7 @@ fn to_zero_and_minimum_of_one() {
             assert_eq!(targets, expect.targets, "{id}");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 13,
-            corrected: 1,
-            not_applicable: 1
-        }
-    );
+    assert_eq!(tally, Tally::of(13, 1, 1));
 }
 
 #[derive(Deserialize)]
@@ -176,14 +169,7 @@ fn from_zero() {
             assert_eq!(found, expect, "{id}");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 16,
-            corrected: 1,
-            not_applicable: 3
-        }
-    );
+    assert_eq!(tally, Tally::of(16, 1, 3));
 }
 
 fn idle() -> ModelLoad {

@@ -43,12 +43,5 @@ fn the_published_cases() {
         },
     );
     assert_eq!(faults.take(), Vec::<String>::new());
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 62,
-            corrected: 2,
-            not_applicable: 0
-        }
-    );
+    assert_eq!(tally, Tally::of(62, 2, 0));
 }

@@ -155,14 +155,7 @@ fn the_published_cases() {
             }
         }
     });
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 91,
-            corrected: 15,
-            not_applicable: 0
-        }
-    );
+    assert_eq!(tally, Tally::of(91, 15, 0));
 }
 
 #[test]
