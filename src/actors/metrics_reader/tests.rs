@@ -155,48 +155,17 @@ async fn failures_are_named_and_keep_the_last_value() {
     bench.at(100).await;
     assert_eq!(bench.readings(), reading(Some(2.5), None));
     let forbidden = "external.metrics.k8s.io is forbidden";
-    for (round, (answers, failure, part)) in [
-        (
-            vec![served(&[EXTERNAL]), external(&[])],
-            Failure::Absent,
-            "no item of q",
-        ),
-        (
-            vec![served(&[RESOURCE])],
-            Failure::QueryFailed,
-            "install an adapter for external",
-        ),
-        (
-            vec![served(&[EXTERNAL]), refusal(404, "NotFound", "no q")],
-            Failure::Absent,
-            "no q; correct targetMetric",
-        ),
-        (
-            vec![served(&[EXTERNAL]), external(&["-1"])],
-            Failure::Invalid,
-            "negative",
-        ),
-        (
-            vec![served(&[EXTERNAL]), external(&["1", "many"])],
-            Failure::Invalid,
-            "many",
-        ),
-        (
-            vec![refusal(500, "InternalError", "broken")],
-            Failure::QueryFailed,
-            "broken",
-        ),
-        (
-            vec![served(&[EXTERNAL]), FakeResponse::Hang],
-            Failure::QueryFailed,
-            "within 5s",
-        ),
-        (
-            vec![served(&[EXTERNAL]), refusal(403, "Forbidden", forbidden)],
-            Failure::QueryFailed,
-            "get and list in group external.metrics.k8s.io",
-        ),
-    ]
+    for (round, (answers, failure, part)) in wva_base::cases! {
+        (vec![served(&[EXTERNAL]), external(&[])], Failure::Absent, "no item of q"),
+        (vec![served(&[RESOURCE])], Failure::QueryFailed, "install an adapter for external"),
+        (vec![served(&[EXTERNAL]), refusal(404, "NotFound", "no q")], Failure::Absent, "no q; correct targetMetric"),
+        (vec![served(&[EXTERNAL]), external(&["-1"])], Failure::Invalid, "negative"),
+        (vec![served(&[EXTERNAL]), external(&["1", "many"])], Failure::Invalid, "many"),
+        (vec![refusal(500, "InternalError", "broken")], Failure::QueryFailed, "broken"),
+        (vec![served(&[EXTERNAL]), FakeResponse::Hang], Failure::QueryFailed, "within 5s"),
+        (vec![served(&[EXTERNAL]), refusal(403, "Forbidden", forbidden)], Failure::QueryFailed,
+         "get and list in group external.metrics.k8s.io"),
+    }
     .into_iter()
     .enumerate()
     {

@@ -75,38 +75,18 @@ fn columns_come_in_the_documented_order() {
         .collect();
     assert_eq!(
         columns,
-        [
+        wva_base::cases! {
             ("Target", "string", ".spec.scaleTargetRef.name"),
             ("Model", "string", ".spec.modelID"),
             ("Min", "integer", ".spec.minReplicas"),
             ("Max", "integer", ".spec.maxReplicas"),
-            (
-                "Optimized",
-                "string",
-                ".status.desiredOptimizedAlloc.numReplicas"
-            ),
-            (
-                "MetricsReady",
-                "string",
-                ".status.conditions[?(@.type=='MetricsAvailable')].status"
-            ),
-            (
-                "Ready",
-                "string",
-                ".status.conditions[?(@.type=='Ready')].status"
-            ),
-            (
-                "Followed",
-                "string",
-                ".status.conditions[?(@.type=='ActuationReady')].status"
-            ),
-            (
-                "Reason",
-                "string",
-                ".status.conditions[?(@.type=='ActuationReady')].reason"
-            ),
+            ("Optimized", "string", ".status.desiredOptimizedAlloc.numReplicas"),
+            ("MetricsReady", "string", ".status.conditions[?(@.type=='MetricsAvailable')].status"),
+            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
+            ("Followed", "string", ".status.conditions[?(@.type=='ActuationReady')].status"),
+            ("Reason", "string", ".status.conditions[?(@.type=='ActuationReady')].reason"),
             ("Age", "date", ".metadata.creationTimestamp"),
-        ]
+        }
     );
 }
 

@@ -166,40 +166,19 @@ fn answers() -> BTreeMap<PrometheusProbe, Vec<SeriesFact>> {
             .map(|name| series(&labels.replace('$', name), value))
             .to_vec()
     };
-    BTreeMap::from([
+    BTreeMap::from(wva_base::cases! {
         (PrometheusProbe::Targets, vec![series("job=x", 4.0)]),
         (PrometheusProbe::Pods, each("namespace=ns,pod=$-0", 1.0)),
-        (
-            PrometheusProbe::Counts,
-            each("namespace=system,exported_namespace=ns,variant_name=$", 1.0),
-        ),
+        (PrometheusProbe::Counts, each("namespace=system,exported_namespace=ns,variant_name=$", 1.0)),
         (PrometheusProbe::Clock, vec![series("", NOW)]),
-        (
-            PrometheusProbe::Running,
-            each("namespace=ns,pod=$-0,model_name=meta/llama", 3.0),
-        ),
-        (
-            PrometheusProbe::EngineSeries,
-            each("namespace=ns,pod=$-0", 90.0),
-        ),
+        (PrometheusProbe::Running, each("namespace=ns,pod=$-0,model_name=meta/llama", 3.0)),
+        (PrometheusProbe::EngineSeries, each("namespace=ns,pod=$-0", 90.0)),
         (PrometheusProbe::Doubles, Vec::new()),
         (PrometheusProbe::Ages, each("namespace=ns,pod=$-0", 15.0)),
-        (
-            PrometheusProbe::RouterPicks,
-            vec![series("namespace=ns", 2.0)],
-        ),
-        (
-            PrometheusProbe::RouterQueues,
-            vec![series("namespace=ns", 1.0)],
-        ),
-        (
-            PrometheusProbe::Starts,
-            each(
-                "namespace=system,exported_namespace=ns,variant_name=$",
-                90.0,
-            ),
-        ),
-    ])
+        (PrometheusProbe::RouterPicks, vec![series("namespace=ns", 2.0)]),
+        (PrometheusProbe::RouterQueues, vec![series("namespace=ns", 1.0)]),
+        (PrometheusProbe::Starts, each("namespace=system,exported_namespace=ns,variant_name=$", 90.0)),
+    })
 }
 
 /// Resolves the controllers among the Deployments again, after an edit of their objects.

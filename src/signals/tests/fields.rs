@@ -63,7 +63,7 @@ type Shown = (QueryName, &'static str, f64);
 const ENGINES: [(&str, &[Shown]); 2] = [
     (
         "vllm:",
-        &[
+        &wva_base::cases! {
             (QueryName::KvUsageAge, "kv_cache_usage_perc", THEN),
             (QueryName::QueueLengthAge, "num_requests_waiting", THEN),
             (QueryName::KvUsage, "kv_cache_usage_perc", 0.5),
@@ -72,45 +72,21 @@ const ENGINES: [(&str, &[Shown]); 2] = [
             (QueryName::EngineState, "num_requests_running", 7.0),
             (QueryName::RequestSizes, "request_prompt_tokens_sum", 1000.0),
             (QueryName::RequestSizes, "request_prompt_tokens_count", 2.0),
-            (
-                QueryName::RequestSizes,
-                "request_generation_tokens_sum",
-                400.0,
-            ),
-            (
-                QueryName::RequestSizes,
-                "request_generation_tokens_count",
-                2.0,
-            ),
+            (QueryName::RequestSizes, "request_generation_tokens_sum", 400.0),
+            (QueryName::RequestSizes, "request_generation_tokens_count", 2.0),
             (QueryName::RequestSizes, "prefix_cache_hits_total", 1.0),
             (QueryName::RequestSizes, "prefix_cache_queries_total", 4.0),
-            (
-                QueryName::EngineRates,
-                "time_to_first_token_seconds_sum",
-                0.3,
-            ),
-            (
-                QueryName::EngineRates,
-                "time_to_first_token_seconds_count",
-                2.0,
-            ),
-            (
-                QueryName::EngineRates,
-                "inter_token_latency_seconds_sum",
-                4.0,
-            ),
-            (
-                QueryName::EngineRates,
-                "inter_token_latency_seconds_count",
-                400.0,
-            ),
+            (QueryName::EngineRates, "time_to_first_token_seconds_sum", 0.3),
+            (QueryName::EngineRates, "time_to_first_token_seconds_count", 2.0),
+            (QueryName::EngineRates, "inter_token_latency_seconds_sum", 4.0),
+            (QueryName::EngineRates, "inter_token_latency_seconds_count", 400.0),
             (QueryName::EngineRates, "generation_tokens_total", 380.0),
             (QueryName::EngineRates, "request_success_total", 2.0),
-        ],
+        },
     ),
     (
         "sglang:",
-        &[
+        &wva_base::cases! {
             (QueryName::KvUsageAge, "token_usage", THEN),
             (QueryName::QueueLengthAge, "num_queue_reqs", THEN),
             (QueryName::KvUsage, "token_usage", 0.5),
@@ -123,38 +99,14 @@ const ENGINES: [(&str, &[Shown]); 2] = [
             (QueryName::KvCapacity, "kv_evictable_tokens", 1000.0),
             (QueryName::RequestSizes, "prompt_tokens_total", 1000.0),
             (QueryName::RequestSizes, "generation_tokens_total", 400.0),
-            (
-                QueryName::RequestSizes,
-                "e2e_request_latency_seconds_count",
-                2.0,
-            ),
-            (
-                QueryName::EngineRates,
-                "time_to_first_token_seconds_sum",
-                0.3,
-            ),
-            (
-                QueryName::EngineRates,
-                "time_to_first_token_seconds_count",
-                2.0,
-            ),
-            (
-                QueryName::EngineRates,
-                "time_per_output_token_seconds_sum",
-                4.0,
-            ),
-            (
-                QueryName::EngineRates,
-                "time_per_output_token_seconds_count",
-                400.0,
-            ),
+            (QueryName::RequestSizes, "e2e_request_latency_seconds_count", 2.0),
+            (QueryName::EngineRates, "time_to_first_token_seconds_sum", 0.3),
+            (QueryName::EngineRates, "time_to_first_token_seconds_count", 2.0),
+            (QueryName::EngineRates, "time_per_output_token_seconds_sum", 4.0),
+            (QueryName::EngineRates, "time_per_output_token_seconds_count", 400.0),
             (QueryName::EngineRates, "generation_tokens_total", 380.0),
-            (
-                QueryName::EngineRates,
-                "e2e_request_latency_seconds_count",
-                2.0,
-            ),
-        ],
+            (QueryName::EngineRates, "e2e_request_latency_seconds_count", 2.0),
+        },
     ),
 ];
 

@@ -115,20 +115,11 @@ async fn certificates(cx: &Cx) -> Result {
     .map(|key| (key, "own.key"));
     let pages = |controller: &Controller| {
         let webhook = "validate-autoscaling-aibrix-ai-v1alpha1-podautoscaler";
-        [
-            (
-                format!("https://{}/metrics", controller.metrics),
-                StatusCode::UNAUTHORIZED,
-            ),
-            (
-                format!("https://{external}/apis/external.metrics.k8s.io/v1beta1"),
-                StatusCode::UNAUTHORIZED,
-            ),
-            (
-                format!("https://{webhooks}/{webhook}"),
-                StatusCode::METHOD_NOT_ALLOWED,
-            ),
-        ]
+        wva_base::cases! {
+            (format!("https://{}/metrics", controller.metrics), StatusCode::UNAUTHORIZED),
+            (format!("https://{external}/apis/external.metrics.k8s.io/v1beta1"), StatusCode::UNAUTHORIZED),
+            (format!("https://{webhooks}/{webhook}"), StatusCode::METHOD_NOT_ALLOWED),
+        }
     };
     for (given, missing) in [(keys, "tls.crt"), (names, "tls.key")] {
         let settings = [&at[..], &places, &given].concat();

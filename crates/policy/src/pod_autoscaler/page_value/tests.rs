@@ -123,19 +123,14 @@ fn the_page_declares_what_a_name_does_not_show() {
 
 /// A histogram with cumulative counts below 1, 2, 4 and anything, and its sum.
 fn histogram(counts: [f64; 4], sum: f64) -> FamilySamples {
-    page(&[
+    page(&wva_base::cases! {
         (SamplePart::Bucket, "h_bucket{le=\"1\"}", 1.0, counts[0]),
         (SamplePart::Bucket, "h_bucket{le=\"2\"}", 2.0, counts[1]),
         (SamplePart::Bucket, "h_bucket{le=\"4\"}", 4.0, counts[2]),
-        (
-            SamplePart::Bucket,
-            "h_bucket{le=\"+Inf\"}",
-            f64::INFINITY,
-            counts[3],
-        ),
+        (SamplePart::Bucket, "h_bucket{le=\"+Inf\"}", f64::INFINITY, counts[3]),
         (SamplePart::Sum, "h_sum", 0.0, sum),
         (SamplePart::Count, "h_count", 0.0, counts[3]),
-    ])
+    })
 }
 
 #[test]
