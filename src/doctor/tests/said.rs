@@ -60,46 +60,20 @@ fn say(said: &mut Said, code: FindingCode, kind: &str, reason: &str) {
 fn obstacles() -> [ActuationObstacle; 12] {
     let (title, text) = (String::new, String::new);
     let (kind, one) = (ScalerKind::ScaledObject, Replicas(1));
-    [
+    wva_base::cases! {
         ActuationObstacle::NoScaler,
         ActuationObstacle::SeveralScalers { titles: Vec::new() },
         ActuationObstacle::NotRead { title: title() },
-        ActuationObstacle::WrongAim {
-            title: title(),
-            aim: text(),
-        },
-        ActuationObstacle::Paused {
-            title: title(),
-            annotation: text(),
-        },
-        ActuationObstacle::GrowthPaused {
-            title: title(),
-            by: text(),
-        },
+        ActuationObstacle::WrongAim { title: title(), aim: text() },
+        ActuationObstacle::Paused { title: title(), annotation: text() },
+        ActuationObstacle::GrowthPaused { title: title(), by: text() },
         ActuationObstacle::AtZeroByHand { title: title() },
-        ActuationObstacle::Failing {
-            title: title(),
-            reason: text(),
-            message: text(),
-        },
-        ActuationObstacle::Minimum {
-            title: title(),
-            kind,
-            min: one,
-            wanted: one,
-        },
-        ActuationObstacle::Maximum {
-            title: title(),
-            max: one,
-            wanted: one,
-        },
-        ActuationObstacle::Tolerance {
-            title: title(),
-            kind,
-            from: one,
-        },
+        ActuationObstacle::Failing { title: title(), reason: text(), message: text() },
+        ActuationObstacle::Minimum { title: title(), kind, min: one, wanted: one },
+        ActuationObstacle::Maximum { title: title(), max: one, wanted: one },
+        ActuationObstacle::Tolerance { title: title(), kind, from: one },
         ActuationObstacle::NullIsZero { title: title() },
-    ]
+    }
 }
 
 fn of_obstacles(said: &mut Said) {
