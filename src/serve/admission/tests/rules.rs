@@ -5,196 +5,80 @@ use serde_json::{Value, json};
 use super::{good_source, good_spec, judged, object, review, with};
 
 /// Fields of a specification in place of good ones, and the violations: path and part of the message.
-type Rule = (Value, &'static [(&'static str, &'static str)]);
+type Rule = (Value, Vec<(String, &'static str)>);
 
-fn rules_of_the_target() -> Vec<Rule> {
-    let target =
-        |kind: &str, name: &str| json!({ "scaleTargetRef": { "kind": kind, "name": name } });
-    let storm = json!({
-        "apiVersion": "orchestration.aibrix.ai/v1alpha1", "kind": "StormService", "name": "pd",
-    });
-    vec![
-        (
-            target("Deployment", ""),
-            &[("spec.scaleTargetRef.name", "must be set")],
-        ),
-        (
-            target("", "llm"),
-            &[("spec.scaleTargetRef.kind", "must be set")],
-        ),
-        (
-            json!({
-                "scalingStrategy": "HPA", "scaleTargetRef": storm,
-                "subTargetSelector": { "roleName": "decode" },
-            }),
-            &[("spec.subTargetSelector.roleName", "subTargetSelector")],
-        ),
-        (
-            json!({ "scalingStrategy": "VPA" }),
-            &[("spec.scalingStrategy", "VPA")],
-        ),
-    ]
-}
+const OF_SPECIFICATIONS: &str = "
+{scaleTargetRef: {kind: Deployment, name: ''}} | scaleTargetRef.name: must be set
+{scaleTargetRef: {kind: '', name: llm}} | scaleTargetRef.kind: must be set
+{scalingStrategy: HPA, subTargetSelector: {roleName: decode}, scaleTargetRef: {apiVersion: orchestration.aibrix.ai/v1alpha1, kind: StormService, name: pd}} | subTargetSelector.roleName: subTargetSelector
+{scalingStrategy: VPA} | scalingStrategy: VPA
+{minReplicas: -1} | minReplicas: must not be negative
+{maxReplicas: 0} | maxReplicas: must be positive
+{maxReplicas: -3} | maxReplicas: must be positive
+{minReplicas: 5, maxReplicas: 3} | minReplicas: greater than | maxReplicas: less than
+{observeWindowSeconds: 0} | observeWindowSeconds: observeWindowSeconds
+{observeWindowSeconds: -1} | observeWindowSeconds: observeWindowSeconds
+{observeWindowSeconds: 3601} | observeWindowSeconds: less than or equal to 3600
+{observeWindowSeconds: 30} | panicWindowSeconds: panicWindowSeconds
+{panicWindowSeconds: 0} | panicWindowSeconds: panicWindowSeconds
+{panicWindowSeconds: 3601} | panicWindowSeconds: panicWindowSeconds
+{panicWindowSeconds: 181} | panicWindowSeconds: panicWindowSeconds
+{schedules: [{name: office, startTime: '20:00', endTime: '19:00', minReplicas: 2}]} | schedules[0]: startTime must be earlier than endTime
+{schedules: [{name: office, startTime: '07:30', endTime: '19:00', minReplicas: 2}, {name: office, startTime: '08:00', endTime: '19:00', minReplicas: 2}]} | schedules[1].name: duplicate | schedules[1]: overlaps
+{schedules: []} | schedules: must not be empty
+{metricsSources: []} | metricsSources: at least one metricsSource
+";
 
-fn rules_of_bounds_and_windows() -> Vec<Rule> {
-    let schedule = |start: &str| json!({ "name": "office", "startTime": start, "endTime": "19:00", "minReplicas": 2 });
-    vec![
-        (
-            json!({ "minReplicas": -1 }),
-            &[("spec.minReplicas", "must not be negative")],
-        ),
-        (
-            json!({ "maxReplicas": 0 }),
-            &[("spec.maxReplicas", "must be positive")],
-        ),
-        (
-            json!({ "maxReplicas": -3 }),
-            &[("spec.maxReplicas", "must be positive")],
-        ),
-        (
-            json!({ "minReplicas": 5, "maxReplicas": 3 }),
-            &[
-                ("spec.minReplicas", "greater than"),
-                ("spec.maxReplicas", "less than"),
-            ],
-        ),
-        (
-            json!({ "observeWindowSeconds": 0 }),
-            &[("spec.observeWindowSeconds", "observeWindowSeconds")],
-        ),
-        (
-            json!({ "observeWindowSeconds": -1 }),
-            &[("spec.observeWindowSeconds", "observeWindowSeconds")],
-        ),
-        (
-            json!({ "observeWindowSeconds": 3601 }),
-            &[("spec.observeWindowSeconds", "less than or equal to 3600")],
-        ),
-        (
-            json!({ "observeWindowSeconds": 30 }),
-            &[("spec.panicWindowSeconds", "panicWindowSeconds")],
-        ),
-        (
-            json!({ "panicWindowSeconds": 0 }),
-            &[("spec.panicWindowSeconds", "panicWindowSeconds")],
-        ),
-        (
-            json!({ "panicWindowSeconds": 3601 }),
-            &[("spec.panicWindowSeconds", "panicWindowSeconds")],
-        ),
-        (
-            json!({ "panicWindowSeconds": 181 }),
-            &[("spec.panicWindowSeconds", "panicWindowSeconds")],
-        ),
-        (
-            json!({ "schedules": [schedule("20:00")] }),
-            &[(
-                "spec.schedules[0]",
-                "startTime must be earlier than endTime",
-            )],
-        ),
-        (
-            json!({ "schedules": [schedule("07:30"), schedule("08:00")] }),
-            &[
-                ("spec.schedules[1].name", "duplicate"),
-                ("spec.schedules[1]", "overlaps"),
-            ],
-        ),
-        (
-            json!({ "schedules": [] }),
-            &[("spec.schedules", "must not be empty")],
-        ),
-    ]
-}
+/// Of the second source; the first one is good.
+const OF_SOURCES: &str = "
+{targetMetric: ''} | targetMetric: targetMetric
+{targetValue: ''} | targetValue: must be a valid number
+{targetValue: 100m} | targetValue: must be a valid number
+{targetValue: 1Gi} | targetValue: must be a valid number
+{targetValue: '0'} | targetValue: must be greater than 0
+{targetValue: '-1'} | targetValue: must be greater than 0
+{metricSourceType: disk} | metricSourceType: disk
+{protocolType: '', port: '', path: ''} | port: must be set | path: must be set | protocolType: must be set
+";
 
-fn rules_of_sources() -> Vec<Rule> {
-    let source =
-        |fields: Value| json!({ "metricsSources": [good_source(), with(good_source(), &fields)] });
-    let value = |value: &str| source(json!({ "targetValue": value }));
-    let not_a_number = &[(
-        "spec.metricsSources[1].targetValue",
-        "must be a valid number",
-    )];
-    let not_positive = &[(
-        "spec.metricsSources[1].targetValue",
-        "must be greater than 0",
-    )];
-    vec![
-        (
-            json!({ "metricsSources": [] }),
-            &[("spec.metricsSources", "at least one metricsSource")],
-        ),
-        (
-            source(json!({ "targetMetric": "" })),
-            &[("spec.metricsSources[1].targetMetric", "targetMetric")],
-        ),
-        (value(""), not_a_number),
-        (value("100m"), not_a_number),
-        (value("1Gi"), not_a_number),
-        (value("0"), not_positive),
-        (value("-1"), not_positive),
-        (
-            source(json!({ "metricSourceType": "disk" })),
-            &[("spec.metricsSources[1].metricSourceType", "disk")],
-        ),
-        (
-            source(json!({ "protocolType": "", "port": "", "path": "" })),
-            &[
-                ("spec.metricsSources[1].port", "must be set"),
-                ("spec.metricsSources[1].path", "must be set"),
-                ("spec.metricsSources[1].protocolType", "must be set"),
-            ],
-        ),
-    ]
-}
+/// Of a source that states its metric and its value alone.
+const OF_OTHER_TYPES: &str = "
+{metricSourceType: resource, targetMetric: CPU} | targetMetric: cpu or memory
+{metricSourceType: resource, port: '80', endpoint: 'gpu:80', path: /, protocolType: http} | port: not allowed | endpoint: not allowed | path: not allowed | protocolType: not allowed
+{metricSourceType: external, endpoint: 'gpu:8080'} | path: must be set | protocolType: must be set
+{metricSourceType: domain, endpoint: 'gpu:8080'} | path: must be set | protocolType: must be set
+{metricSourceType: external}
+{metricSourceType: domain}
+{metricSourceType: resource, targetMetric: cpu}
+{metricSourceType: resource, targetMetric: memory}
+{metricSourceType: custom}
+";
 
-fn rules_of_other_types() -> Vec<Rule> {
-    let source = |fields: Value| {
-        let base = json!({ "targetMetric": "cpu", "targetValue": "70" });
-        json!({ "metricsSources": [with(base, &fields)] })
+/// The rules of a table, whose fields stand below a path; `whole` makes fields of a specification of them.
+fn rules_of(table: &'static str, below: &str, whole: fn(Value) -> Value) -> Vec<Rule> {
+    let rule = |line: &'static str| -> Rule {
+        let mut cells = line.split(" | ");
+        let fields: Value = serde_yaml::from_str(cells.next().unwrap()).unwrap();
+        let violations = cells.map(|cell| {
+            let (path, part) = cell.split_once(": ").unwrap();
+            (format!("{below}{path}"), part)
+        });
+        (whole(fields), violations.collect())
     };
-    let mut rules: Vec<Rule> = vec![
-        (
-            source(json!({ "metricSourceType": "resource", "targetMetric": "CPU" })),
-            &[("spec.metricsSources[0].targetMetric", "cpu or memory")],
-        ),
-        (
-            source(json!({
-                "metricSourceType": "resource", "port": "80", "endpoint": "gpu:80",
-                "path": "/", "protocolType": "http",
-            })),
-            &[
-                ("spec.metricsSources[0].port", "not allowed"),
-                ("spec.metricsSources[0].endpoint", "not allowed"),
-                ("spec.metricsSources[0].path", "not allowed"),
-                ("spec.metricsSources[0].protocolType", "not allowed"),
-            ],
-        ),
-    ];
-    for kind in ["external", "domain"] {
-        rules.push((
-            source(json!({ "metricSourceType": kind, "endpoint": "gpu:8080" })),
-            &[
-                ("spec.metricsSources[0].path", "must be set"),
-                ("spec.metricsSources[0].protocolType", "must be set"),
-            ],
-        ));
-        rules.push((source(json!({ "metricSourceType": kind })), &[]));
-    }
-    for metric in ["cpu", "memory"] {
-        let resource = json!({ "metricSourceType": "resource", "targetMetric": metric });
-        rules.push((source(resource), &[]));
-    }
-    rules.push((source(json!({ "metricSourceType": "custom" })), &[]));
-    rules
+    table.trim().lines().map(rule).collect()
 }
 
 fn rules() -> Vec<Rule> {
+    let second =
+        |fields: Value| json!({ "metricsSources": [good_source(), with(good_source(), &fields)] });
+    let bare = |fields: Value| {
+        let base = json!({ "targetMetric": "cpu", "targetValue": "70" });
+        json!({ "metricsSources": [with(base, &fields)] })
+    };
     [
-        rules_of_the_target(),
-        rules_of_bounds_and_windows(),
-        rules_of_sources(),
-        rules_of_other_types(),
+        rules_of(OF_SPECIFICATIONS, "spec.", |fields| fields),
+        rules_of(OF_SOURCES, "spec.metricsSources[1].", second),
+        rules_of(OF_OTHER_TYPES, "spec.metricsSources[0].", bare),
     ]
     .concat()
 }
@@ -223,9 +107,9 @@ async fn each_rule_is_judged_at_creation_and_at_update_alike() {
             );
             let found = causes(&response);
             let paths: Vec<&str> = found.iter().map(|(path, _)| *path).collect();
-            let wanted: Vec<&str> = expected.iter().map(|(path, _)| *path).collect();
+            let wanted: Vec<&str> = expected.iter().map(|(path, _)| path.as_str()).collect();
             assert_eq!(paths, wanted, "{fields}");
-            for ((_, message), (path, part)) in found.iter().zip(expected) {
+            for ((_, message), (path, part)) in found.iter().zip(&expected) {
                 assert!(message.contains(part), "{path}: {message}");
                 let whole = response["status"]["message"].as_str().unwrap();
                 assert!(whole.contains(path) && whole.contains(part), "{whole}");
