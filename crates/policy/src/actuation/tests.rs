@@ -102,119 +102,62 @@ fn what_a_scaler_does_not_read_is_named_with_its_remedy() {
         change(&mut published);
         vec![Input::Published(published)]
     };
-    lack(&[
-        (
-            Scaler {
-                inputs: vec![Input::Other],
-                ..native()
-            },
-            "HorizontalPodAutoscaler s does not read wva_desired_replicas with variant_name \"va\" and this namespace; select both",
-        ),
-        (
-            Scaler {
-                inputs: reading(|read| read.variant = Some("other".into())),
-                ..native()
-            },
-            "HorizontalPodAutoscaler s does not read wva_desired_replicas with variant_name \"va\" and this namespace; select both",
-        ),
-        (
-            Scaler {
-                inputs: reading(|read| read.variant = None),
-                ..native()
-            },
-            "HorizontalPodAutoscaler s does not read wva_desired_replicas with variant_name \"va\" and this namespace; select both",
-        ),
-        (
-            Scaler {
-                inputs: reading(|read| read.namespace = Some("other".into())),
-                ..keda()
-            },
-            "ScaledObject s does not read wva_desired_replicas with variant_name \"va\" and this namespace; select both",
-        ),
-        (
-            Scaler {
-                inputs: reading(|read| read.aim = Aim::Other("Value 1".into())),
-                ..native()
-            },
-            "HorizontalPodAutoscaler s aims at Value 1; aim at an AverageValue of 1, so that the count is the number of replicas",
-        ),
-        (
-            Scaler {
-                inputs: reading(|read| read.absence = Absence::Zero),
-                ..keda()
-            },
-            "ScaledObject s counts a missing value as 0, so that a lost controller takes the target to its minimum; set ignoreNullValues to \"false\" and a fallback",
-        ),
-    ]);
+    let unread = "s does not read wva_desired_replicas with variant_name \"va\" and this namespace; select both";
+    let of_native = format!("HorizontalPodAutoscaler {unread}");
+    let of_keda = format!("ScaledObject {unread}");
+    let native = |inputs| Scaler { inputs, ..native() };
+    let keda = |inputs| Scaler { inputs, ..keda() };
+    lack(&wva_base::cases! {
+        (native(vec![Input::Other]), of_native.as_str()),
+        (native(reading(|read| read.variant = Some("other".into()))), of_native.as_str()),
+        (native(reading(|read| read.variant = None)), of_native.as_str()),
+        (keda(reading(|read| read.namespace = Some("other".into()))), of_keda.as_str()),
+        (native(reading(|read| read.aim = Aim::Other("Value 1".into()))),
+         "HorizontalPodAutoscaler s aims at Value 1; aim at an AverageValue of 1, so that the count is the number of \
+         replicas"),
+        (keda(reading(|read| read.absence = Absence::Zero)),
+         "ScaledObject s counts a missing value as 0, so that a lost controller takes the target to its minimum; set \
+         ignoreNullValues to \"false\" and a fallback"),
+    });
 }
 
 #[test]
 fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
-    lack(&[
-        (
-            Scaler {
-                activity: ScalerActivity::Paused {
-                    annotation: "autoscaling.keda.sh/paused=\"true\"".into(),
-                },
-                ..keda()
-            },
-            r#"ScaledObject s is paused by its annotation autoscaling.keda.sh/paused="true"; remove it"#,
-        ),
-        (
-            Scaler {
-                activity: ScalerActivity::GrowthPaused {
-                    by: "scaleUp.selectPolicy Disabled".into(),
-                },
-                ..native()
-            },
-            "HorizontalPodAutoscaler s does not scale up: scaleUp.selectPolicy Disabled; remove that",
-        ),
-        (
-            Scaler {
-                activity: ScalerActivity::AtZeroByHand,
-                ..native()
-            },
-            "HorizontalPodAutoscaler s rests: the target was scaled to 0, and not by it; scale the target to 1 to go on",
-        ),
-        (
-            Scaler {
-                activity: ScalerActivity::Failing {
-                    reason: "FailedGetExternalMetric".into(),
-                    message: "no metrics returned from external metrics API".into(),
-                },
-                ..native()
-            },
-            "HorizontalPodAutoscaler s does not work (FailedGetExternalMetric: no metrics returned from external metrics API); see its conditions and events",
-        ),
-        (
-            Scaler {
-                min: Replicas(2),
-                ..native()
-            },
-            "HorizontalPodAutoscaler s keeps at least 2 replicas where 1 may be wanted; lower its minReplicas",
-        ),
-        (
-            Scaler {
-                min: Replicas(2),
-                ..keda()
-            },
-            "ScaledObject s keeps at least 2 replicas where 1 may be wanted; lower its minReplicaCount",
-        ),
-        (
-            Scaler {
-                max: Replicas(7),
-                ..native()
-            },
-            "HorizontalPodAutoscaler s allows at most 7 replicas where 8 may be wanted; raise its maximum or lower maxReplicas of the variant",
-        ),
-        (
-            Scaler {
-                tolerance: Tolerance { up: 0.0, down: 0.1 },
-                ..native()
-            },
-            "HorizontalPodAutoscaler s ignores steps of one replica from 10 replicas on; set spec.behavior.scaleUp.tolerance and spec.behavior.scaleDown.tolerance to 0",
-        ),
-    ]);
+    let does = |activity| Scaler {
+        activity,
+        ..native()
+    };
+    let paused = ScalerActivity::Paused {
+        annotation: "autoscaling.keda.sh/paused=\"true\"".into(),
+    };
+    let failing = ScalerActivity::Failing {
+        reason: "FailedGetExternalMetric".into(),
+        message: "no metrics returned from external metrics API".into(),
+    };
+    let by = "scaleUp.selectPolicy Disabled".into();
+    let min = Replicas(2);
+    let tolerance = Tolerance { up: 0.0, down: 0.1 };
+    lack(&wva_base::cases! {
+        (Scaler { activity: paused, ..keda() },
+         r#"ScaledObject s is paused by its annotation autoscaling.keda.sh/paused="true"; remove it"#),
+        (does(ScalerActivity::GrowthPaused { by }),
+         "HorizontalPodAutoscaler s does not scale up: scaleUp.selectPolicy Disabled; remove that"),
+        (does(ScalerActivity::AtZeroByHand),
+         "HorizontalPodAutoscaler s rests: the target was scaled to 0, and not by it; scale the target to 1 to go on"),
+        (does(failing),
+         "HorizontalPodAutoscaler s does not work (FailedGetExternalMetric: no metrics returned from external metrics \
+         API); see its conditions and events"),
+        (Scaler { min, ..native() },
+         "HorizontalPodAutoscaler s keeps at least 2 replicas where 1 may be wanted; lower its minReplicas"),
+        (Scaler { min, ..keda() },
+         "ScaledObject s keeps at least 2 replicas where 1 may be wanted; lower its minReplicaCount"),
+        (Scaler { max: Replicas(7), ..native() },
+         "HorizontalPodAutoscaler s allows at most 7 replicas where 8 may be wanted; raise its maximum or lower \
+         maxReplicas of the variant"),
+        (Scaler { tolerance, ..native() },
+         "HorizontalPodAutoscaler s ignores steps of one replica from 10 replicas on; set \
+         spec.behavior.scaleUp.tolerance and spec.behavior.scaleDown.tolerance to 0"),
+    });
 }
 
 #[test]
