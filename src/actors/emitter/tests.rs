@@ -68,15 +68,16 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
     }
 }
 
+/// Puts the variant on the board.
+fn show(shared: &SharedState, view: VariantView) {
+    let epoch = Epoch::for_test(Role::Variant(key()), 1);
+    let board = &shared.writers.variants.board;
+    board.put(&epoch, Arc::new(view)).unwrap();
+}
+
 /// Puts the variant on the board and plans it: without metrics its minimum decides.
 pub(in crate::actors) fn plan(shared: &SharedState, min: u32, cycle: u64) -> PlanProposal {
-    let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    shared
-        .writers
-        .variants
-        .board
-        .put(&epoch, Arc::new(view(min)))
-        .unwrap();
+    show(shared, view(min));
     let generation = &shared.settings.load().generation;
     let plan = policy::plan(
         &shared.snapshot(CycleId(cycle)),
@@ -171,6 +172,21 @@ pub(in crate::actors) fn leading(stored: u32) -> SharedState {
     shared
 }
 
+/// The three that are stored are decided and shown.
+async fn planned() -> (SharedState, Running) {
+    let shared = leading(3);
+    let running = Running::start(&shared);
+    running.plans.put(plan(&shared, 1, 1));
+    assert_eq!(gauge(&shared).await, "3");
+    (shared, running)
+}
+
+/// Another term begins, and the emitter learns of it.
+fn enter(shared: &SharedState, running: &Running) {
+    claim(shared, 3);
+    running.address.hint(EmitterMessage::ClaimChanged);
+}
+
 fn store(shared: &SharedState, replicas: u32) {
     let allocation = json!({"numReplicas": replicas, "accelerator": "unresolved"});
     put(shared, "u", &json!({"desiredOptimizedAlloc": allocation}));
@@ -223,9 +239,7 @@ async fn what_is_found_is_shown_while_it_lasts() {
         scalers: Scalers::Known(Arc::from([])),
         ..view(1)
     };
-    let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    let board = &shared.writers.variants.board;
-    board.put(&epoch, Arc::new(unscaled)).unwrap();
+    show(&shared, unscaled);
     running.plans.put(proposal);
     let line = |code| format!(r#"wva_findings{{code="{code}",name="v",namespace="ns"}} 1"#);
     assert_eq!(findings(&shared).await, [line("WVA064"), line("WVA120")]);
@@ -299,9 +313,7 @@ async fn a_scaler_keeps_its_count_when_a_variant_of_its_name_is_deleted() {
         desired: Some(Replicas(20)),
         ..view(1)
     };
-    let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    let board = &shared.writers.variants.board;
-    board.put(&epoch, Arc::new(scaler)).unwrap();
+    show(&shared, scaler);
     running.address.hint(EmitterMessage::ClaimChanged);
     assert_eq!(gauge(&shared).await, "20");
     assert_eq!(shared.records.decided(&key(), "other"), None);
@@ -348,8 +360,7 @@ async fn a_raise_of_a_declared_variant_is_shown_once_it_is_stored_and_outlives_i
     });
     assert_eq!(gauge(&shared).await, "4");
 
-    claim(&shared, 3);
-    running.address.hint(EmitterMessage::ClaimChanged);
+    enter(&shared, &running);
     assert_eq!(gauge(&shared).await, "4", "a new leader begins with it");
 }
 
@@ -357,45 +368,31 @@ async fn a_raise_of_a_declared_variant_is_shown_once_it_is_stored_and_outlives_i
 /// and stored more.
 #[tokio::test(start_paused = true)]
 async fn a_new_term_begins_with_what_is_stored_and_not_with_a_plan_of_an_earlier_one() {
-    let shared = leading(3);
-    let running = Running::start(&shared);
-    running.plans.put(plan(&shared, 1, 1));
-    assert_eq!(gauge(&shared).await, "3");
+    let (shared, running) = planned().await;
 
     store(&shared, 8);
-    let epoch = Epoch::for_test(Role::Variant(key()), 1);
     let now = VariantView {
         desired: Some(Replicas(8)),
         ..view(1)
     };
-    shared
-        .writers
-        .variants
-        .board
-        .put(&epoch, Arc::new(now))
-        .unwrap();
+    show(&shared, now);
     running.address.hint(EmitterMessage::ClaimChanged);
     assert_eq!(
         gauge(&shared).await,
         "3",
         "in the same term the plan stands"
     );
-    claim(&shared, 3);
-    running.address.hint(EmitterMessage::ClaimChanged);
+    enter(&shared, &running);
     assert_eq!(gauge(&shared).await, "8");
 }
 
 /// The new leader's mirror has been read anew, and the actor of the variant has yet to look.
 #[tokio::test(start_paused = true)]
 async fn a_new_term_begins_with_what_is_stored_though_the_board_is_behind() {
-    let shared = leading(3);
-    let running = Running::start(&shared);
-    running.plans.put(plan(&shared, 1, 1));
-    assert_eq!(gauge(&shared).await, "3");
+    let (shared, running) = planned().await;
 
     store(&shared, 8);
-    claim(&shared, 3);
-    running.address.hint(EmitterMessage::ClaimChanged);
+    enter(&shared, &running);
     assert_eq!(gauge(&shared).await, "8");
     let early = plan(&shared, 1, 2);
     assert_eq!(early.plan.decisions[&key()].target, Some(Replicas(8)));
@@ -413,13 +410,7 @@ async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
         desired: Some(Replicas(1)),
         ..view(1)
     };
-    let epoch = Epoch::for_test(Role::Variant(key()), 1);
-    shared
-        .writers
-        .variants
-        .board
-        .put(&epoch, Arc::new(of_old_object))
-        .unwrap();
+    show(&shared, of_old_object);
     assert_eq!(
         gauge(&shared).await,
         "1",
@@ -427,8 +418,7 @@ async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
     );
 
     put(&shared, "v", &json!({}));
-    claim(&shared, 3);
-    running.address.hint(EmitterMessage::ClaimChanged);
+    enter(&shared, &running);
     assert_eq!(gauge(&shared).await, "3");
     let snapshot = shared.snapshot(CycleId(2));
     assert_eq!(snapshot.variants[&key()].desired, None);
@@ -437,10 +427,7 @@ async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
 /// It received no message about the new term, and what it finds in slot and records is of the old one.
 #[tokio::test(start_paused = true)]
 async fn an_emitter_that_was_dead_when_the_claim_came_back_keeps_nothing_of_the_term_before() {
-    let shared = leading(3);
-    let running = Running::start(&shared);
-    running.plans.put(plan(&shared, 1, 1));
-    assert_eq!(gauge(&shared).await, "3");
+    let (shared, running) = planned().await;
     let of_old_term = plan(&shared, 1, 2);
     drop(running);
 
@@ -467,8 +454,7 @@ async fn an_emitter_that_begins_anew_keeps_nothing_of_the_term_before() {
     assert_eq!(gauge(&shared).await, "5");
 
     store(&shared, 8);
-    claim(&shared, 3);
-    running.address.hint(EmitterMessage::ClaimChanged);
+    enter(&shared, &running);
     assert_eq!(gauge(&shared).await, "8", "which another one has stored");
     drop(running);
     let _running = Running::start(&shared);
@@ -480,10 +466,7 @@ async fn an_emitter_that_begins_anew_keeps_nothing_of_the_term_before() {
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_was_shown_by_halves_is_shown_whole() {
     for done in 1..=4 {
-        let shared = leading(3);
-        let running = Running::start(&shared);
-        running.plans.put(plan(&shared, 1, 1));
-        assert_eq!(gauge(&shared).await, "3");
+        let (shared, running) = planned().await;
         running.actors.befall(&Role::Emitter, Mishap::Torn(done));
         running.plans.put(plan(&shared, 5, 2));
         sleep(STORAGE_PATIENCE * 3).await;
