@@ -231,7 +231,7 @@ mod tests {
             ..shared.readers.clone()
         };
         assert_eq!(state(&readers), Some(ReadinessState::NotReady));
-        list::<ConfigMap>(&shared.writers.mirrors.authentication, kind, []);
+        list::<ConfigMap>(&shared.writers.mirrors.authentication, []);
         assert_eq!(state(&readers), Some(ReadinessState::Ok));
     }
 

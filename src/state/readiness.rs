@@ -195,9 +195,8 @@ mod tests {
             }},
             "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
         });
-        let kind = WatchedKind::HorizontalPodAutoscaler;
         let mirror = &mirrors.horizontal_pod_autoscalers;
-        list::<HorizontalPodAutoscaler>(mirror, kind, [scaler]);
+        list::<HorizontalPodAutoscaler>(mirror, [scaler]);
         assert_eq!(state(), ReadinessState::Ok);
     }
 }

@@ -9,7 +9,6 @@ use crate::actors::pod_autoscaler::tests::{
 };
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
-use crate::cluster::kinds::WatchedKind;
 use crate::policy::key::TargetKind;
 use crate::policy::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
 use crate::policy::pod_autoscaler::status::ScaleOutcome;
@@ -144,13 +143,13 @@ async fn a_status_that_the_server_keeps_in_part_is_written_once() {
     let (shared, record) = delegated(false);
     let hpa = record.decision().unwrap().hpa.as_ref().unwrap().manifest();
     let mirror = &shared.writers.mirrors.horizontal_pod_autoscalers;
-    list::<HorizontalPodAutoscaler>(mirror, WatchedKind::HorizontalPodAutoscaler, [hpa]);
+    list::<HorizontalPodAutoscaler>(mirror, [hpa]);
     let kept = json!({"desiredScale": 7});
     let hold = |status: Value| {
         let mut object = delegated_object();
         object["status"] = status;
         let mirror = &shared.writers.mirrors.pod_autoscalers;
-        list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, [object]);
+        list::<PodAutoscaler>(mirror, [object]);
     };
     let answer = || {
         let object = json!({
@@ -193,7 +192,7 @@ fn delegated_object() -> Value {
 fn delegated(asleep: bool) -> (SharedState, Arc<AutoscalerRecord>) {
     let shared = storm_pods();
     let mirror = &shared.writers.mirrors.pod_autoscalers;
-    list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, [delegated_object()]);
+    list::<PodAutoscaler>(mirror, [delegated_object()]);
     let mut record = decide(&shared, "a");
     record.state.asleep = asleep;
     let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
@@ -253,14 +252,13 @@ async fn a_generated_object_is_read_off_the_mirror_and_a_sleeping_target_wakes_a
     let sent = requests(&shared, &record, vec![absent(), ok(hpa.clone()), status()]).await;
     assert_eq!(sent, ["GET a-hpa", "PATCH a-hpa", "PUT status"]);
     let mirror = &shared.writers.mirrors.horizontal_pod_autoscalers;
-    let kind = WatchedKind::HorizontalPodAutoscaler;
-    list::<HorizontalPodAutoscaler>(mirror, kind, [hpa.clone()]);
+    list::<HorizontalPodAutoscaler>(mirror, [hpa.clone()]);
     let sent = requests(&shared, &record, vec![status()]).await;
     assert_eq!(sent, ["PUT status"]);
     // Another hand changed it.
     let mut changed = hpa.clone();
     changed["spec"]["maxReplicas"] = json!(99);
-    list::<HorizontalPodAutoscaler>(mirror, kind, [changed.clone()]);
+    list::<HorizontalPodAutoscaler>(mirror, [changed.clone()]);
     let sent = requests(
         &shared,
         &record,
@@ -302,16 +300,14 @@ async fn a_generated_object_goes_with_its_strategy_while_the_target_is_not_seen(
     let (shared, record) = delegated(false);
     let hpa = record.decision().unwrap().hpa.as_ref().unwrap().manifest();
     let mirrors = &shared.writers.mirrors;
-    let kind = WatchedKind::HorizontalPodAutoscaler;
-    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [hpa]);
+    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, [hpa]);
     let kept = requests(&shared, &record, vec![answer("PodAutoscaler")]).await;
     assert_eq!(kept, ["PUT status"]);
     let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
     for strategy in ["KPA", "APA"] {
         let mut object = delegated_object();
         object["spec"]["scalingStrategy"] = json!(strategy);
-        let kind = WatchedKind::PodAutoscaler;
-        list::<PodAutoscaler>(&mirrors.pod_autoscalers, kind, [object]);
+        list::<PodAutoscaler>(&mirrors.pod_autoscalers, [object]);
         let record = Arc::new(decide(&shared, "a"));
         assert!(
             matches!(&record.verdict, AutoscalerVerdict::Unseen { why } if why.contains("does not exist")),

@@ -11,7 +11,6 @@ use tokio::time::sleep;
 use super::{Config, ConfigConnections, ConfigMessage, ConfigSource};
 use crate::actors::event_recorder::Events;
 use crate::actors::variants::tests::{shared, store};
-use crate::cluster::kinds::WatchedKind;
 use crate::metrics::Visibility;
 use crate::roles::Role;
 use crate::settings::Sources;
@@ -84,11 +83,7 @@ fn store_maps(shared: &SharedState, version: usize, maps: Vec<Map>) {
             "data": data,
         })
     });
-    list::<ConfigMap>(
-        &shared.writers.mirrors.config_maps,
-        WatchedKind::ConfigMap,
-        maps,
-    );
+    list::<ConfigMap>(&shared.writers.mirrors.config_maps, maps);
 }
 
 fn left(shared: &SharedState, events: Vec<(String, String, String)>) -> Left {

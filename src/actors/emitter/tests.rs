@@ -13,7 +13,6 @@ use crate::actors::event_recorder::Events;
 use crate::actors::retry_queue::RetryQueue;
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::kinds::WatchedKind;
 use crate::metrics::Visibility;
 use crate::policy;
 use crate::policy::actuation::Scalers;
@@ -198,8 +197,7 @@ fn put(shared: &SharedState, uid: &str, status: &Value) {
         "spec": {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": "v"}},
         "status": status,
     });
-    let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&shared.writers.mirrors.variants, kind, [object]);
+    list::<VariantAutoscaling>(&shared.writers.mirrors.variants, [object]);
 }
 
 pub(in crate::actors) fn claim(shared: &SharedState, term: u64) {
@@ -286,16 +284,14 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
 /// A scaler with this count in place of the VariantAutoscaling.
 fn declare(shared: &SharedState, uid: &str, count: &str) {
     let mirrors = &shared.writers.mirrors;
-    let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
+    list::<VariantAutoscaling>(&mirrors.variants, []);
     let object = json!({
         "metadata": {"namespace": "ns", "name": "v", "uid": uid, "managedFields": count_writer(), "annotations": {
             "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m", "llm-d.ai/desired-replicas": count,
         }},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
     });
-    let kind = WatchedKind::HorizontalPodAutoscaler;
-    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [object]);
+    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, [object]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -330,9 +326,8 @@ async fn what_is_wrong_with_a_scaler_of_the_name_of_a_variant_is_reported_once()
         "metadata": {"namespace": "ns", "name": "v", "annotations": {"llm-d.ai/managed": "true"}},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
     });
-    let kind = WatchedKind::HorizontalPodAutoscaler;
     let mirror = &shared.writers.mirrors.horizontal_pod_autoscalers;
-    list::<HorizontalPodAutoscaler>(mirror, kind, [object]);
+    list::<HorizontalPodAutoscaler>(mirror, [object]);
     for (cycle, times) in [(1, 1), (2, 0)] {
         running.plans.put(plan(&shared, 1, cycle));
         assert_eq!(gauge(&shared).await, "3");

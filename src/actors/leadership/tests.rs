@@ -170,7 +170,7 @@ async fn scalers_are_waited_for_unless_they_may_not_be_listed() {
             }},
             "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "v"}, "maxReplicas": 9},
         });
-        list::<HorizontalPodAutoscaler>(mirror, kind, [scaler]);
+        list::<HorizontalPodAutoscaler>(mirror, [scaler]);
         let epoch = Epoch::for_test(Role::Watcher(kind), 1);
         mirror.fail(&epoch, "in vain").unwrap();
         if is_forbidden {
@@ -199,8 +199,8 @@ async fn without_a_lease_nothing_is_decided_until_variants_were_listed_or_may_no
     for is_forbidden in [true, false] {
         let running = Running::by(Election::Off, shared());
         let mirrors = &running.shared.writers.mirrors;
-        list::<VariantAutoscaling>(&mirrors.variants, WatchedKind::VariantAutoscaling, []);
-        list::<ScaledObject>(&mirrors.scaled_objects, WatchedKind::ScaledObject, []);
+        list::<VariantAutoscaling>(&mirrors.variants, []);
+        list::<ScaledObject>(&mirrors.scaled_objects, []);
         sleep(LISTING * 2).await;
         assert!(!running.leads());
 
@@ -211,7 +211,7 @@ async fn without_a_lease_nothing_is_decided_until_variants_were_listed_or_may_no
             let epoch = Epoch::for_test(Role::Watcher(kind), 1);
             assert!(hpas.forbid(&epoch).unwrap());
         } else {
-            list::<HorizontalPodAutoscaler>(hpas, kind, []);
+            list::<HorizontalPodAutoscaler>(hpas, []);
         }
         soon(claims.changed()).await;
         assert!(running.leads());

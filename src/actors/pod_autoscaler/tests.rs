@@ -13,7 +13,6 @@ use crate::api::pod::SlimPod;
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::kinds::WatchedKind;
 use crate::cluster::project::storm_service::{storm_service, target};
 use crate::cluster::scale::{ReadTarget, ScaleReading, autoscaler_target};
 use crate::policy::key::{TargetKey, TargetKind};
@@ -34,14 +33,12 @@ const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
 fn cluster(pods: &[(&str, Value)]) -> SharedState {
     let shared = leading();
     let mirrors = &shared.writers.mirrors;
-    list::<Deployment>(&mirrors.deployments, WatchedKind::Deployment, []);
-    list::<StatefulSet>(&mirrors.stateful_sets, WatchedKind::StatefulSet, []);
-    list::<PartialObjectMeta<ReplicaSet>>(&mirrors.replica_sets, WatchedKind::ReplicaSet, []);
-    let kind = WatchedKind::HorizontalPodAutoscaler;
-    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, []);
-    list::<ScaledObject>(&mirrors.scaled_objects, WatchedKind::ScaledObject, []);
-    let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
+    list::<Deployment>(&mirrors.deployments, []);
+    list::<StatefulSet>(&mirrors.stateful_sets, []);
+    list::<PartialObjectMeta<ReplicaSet>>(&mirrors.replica_sets, []);
+    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, []);
+    list::<ScaledObject>(&mirrors.scaled_objects, []);
+    list::<VariantAutoscaling>(&mirrors.variants, []);
     let pods = pods.iter().map(|(name, labels)| {
         let (namespace, name) = name.split_once('/').unwrap_or(("ns", name));
         json!({
@@ -54,7 +51,7 @@ fn cluster(pods: &[(&str, Value)]) -> SharedState {
             }]},
         })
     });
-    list::<SlimPod>(&mirrors.pods, WatchedKind::Pod, pods);
+    list::<SlimPod>(&mirrors.pods, pods);
     shared
 }
 
@@ -80,7 +77,7 @@ pub(in crate::actors) fn autoscalers(shared: &SharedState, objects: &[Stored<'_>
         })
     });
     let mirror = &shared.writers.mirrors.pod_autoscalers;
-    list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, objects);
+    list::<PodAutoscaler>(mirror, objects);
 }
 
 pub(in crate::actors) fn decide(shared: &SharedState, name: &str) -> AutoscalerRecord {

@@ -18,7 +18,6 @@ use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::autoscaler::AutoscalerApi;
 use crate::cluster::fake::{FakeResponse, FakeServer, RecordedRequest, refusal};
-use crate::cluster::kinds::WatchedKind;
 use crate::policy::key::ModelKey;
 use crate::policy::samples::{PodSamples, Sample};
 use crate::policy::snapshot::{MetricsSnapshot, PodView, Readiness, VariantView};
@@ -40,7 +39,7 @@ fn hold(shared: &SharedState, annotations: &[(&str, Value)]) {
         let uid = format!("uid-{name}");
         json!({"metadata": {"namespace": "ns", "name": name, "uid": uid, "annotations": annotations}})
     });
-    list::<SlimPod>(&shared.writers.mirrors.pods, WatchedKind::Pod, pods);
+    list::<SlimPod>(&shared.writers.mirrors.pods, pods);
 }
 
 fn ours() -> Value {
@@ -171,8 +170,7 @@ async fn costs_of_others_and_of_another_term_stay() {
 fn owned(shared: &SharedState, manager: &str) {
     let mirrors = &shared.writers.mirrors;
     let namespace = json!({"metadata": { "name": "ns" }});
-    let kind = WatchedKind::Namespace;
-    list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, kind, [namespace]);
+    list::<PartialObjectMeta<Namespace>>(&mirrors.namespaces, [namespace]);
     let variant = json!({
         "metadata": {"namespace": "ns", "name": "v", "uid": "u", "managedFields": [{
             "manager": manager, "operation": "Apply", "subresource": "status",
@@ -180,11 +178,7 @@ fn owned(shared: &SharedState, manager: &str) {
         }]},
         "spec": { "scaleTargetRef": { "name": "v" }, "modelID": "m" },
     });
-    list::<VariantAutoscaling>(
-        &mirrors.variants,
-        WatchedKind::VariantAutoscaling,
-        [variant],
-    );
+    list::<VariantAutoscaling>(&mirrors.variants, [variant]);
 }
 
 /// A name depends on the lease and its namespace.

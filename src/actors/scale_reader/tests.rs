@@ -10,7 +10,6 @@ use crate::actors::variants::tests::shared;
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
-use crate::cluster::kinds::WatchedKind;
 use crate::policy::key::ObjectKey;
 use crate::policy::units::Replicas;
 use crate::roles::Role;
@@ -89,8 +88,7 @@ async fn requests<const N: usize>(
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "v"},
         },
     });
-    let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&shared.writers.mirrors.variants, kind, [variant]);
+    list::<VariantAutoscaling>(&shared.writers.mirrors.variants, [variant]);
     let server = FakeServer::new(answers);
     let task = reader(
         &shared,
@@ -134,7 +132,7 @@ fn autoscaler(name: &str, spec: &serde_json::Value) -> serde_json::Value {
 
 fn autoscalers(shared: &SharedState, objects: impl IntoIterator<Item = serde_json::Value>) {
     let mirror = &shared.writers.mirrors.pod_autoscalers;
-    list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, objects);
+    list::<PodAutoscaler>(mirror, objects);
 }
 
 /// The targets that are found, with whether their roles are known.

@@ -15,7 +15,6 @@ use crate::actors::retry_queue::RetryQueue;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
-use crate::cluster::kinds::WatchedKind;
 use crate::cluster::status::{StatusApi, StatusError};
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
@@ -133,10 +132,8 @@ fn stored(count: &str, version: &str) -> Value {
 /// It is in the mirror, alone.
 fn hold(shared: &SharedState, scaler: Value) {
     let mirrors = &shared.writers.mirrors;
-    let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&mirrors.variants, kind, []);
-    let kind = WatchedKind::HorizontalPodAutoscaler;
-    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, kind, [scaler]);
+    list::<VariantAutoscaling>(&mirrors.variants, []);
+    list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, [scaler]);
 }
 
 /// The count of a variant that a scaler declares is an annotation of the scaler, which is written once it differs.
@@ -260,8 +257,7 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
     assert_eq!(*metadata, expected);
 
     // A scaler of another kind with this name holds one, too.
-    let (kind, mirrors) = (WatchedKind::ScaledObject, &shared.writers.mirrors);
-    list::<ScaledObject>(&mirrors.scaled_objects, kind, [scaler]);
+    list::<ScaledObject>(&shared.writers.mirrors.scaled_objects, [scaler]);
     for version in ["8", "9"] {
         server.then(FakeResponse::Json(200, stored("3", version)));
     }

@@ -12,7 +12,6 @@ use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::rounds::tests::decided;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
-use crate::cluster::kinds::WatchedKind;
 use crate::policy::actuation::Scalers;
 use crate::policy::params::ActuationMode;
 use crate::policy::plan::DecisionOutcome;
@@ -33,7 +32,7 @@ fn published(count: u32) -> SharedState {
         "spec": {"replicas": 3, "selector": {}, "template": {}},
     });
     let deployments = &shared.writers.mirrors.deployments;
-    list::<Deployment>(deployments, WatchedKind::Deployment, [stated]);
+    list::<Deployment>(deployments, [stated]);
     let view = VariantView {
         scalers: Scalers::Known(Arc::from([])),
         ..view(1)

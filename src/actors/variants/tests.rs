@@ -9,7 +9,6 @@ use super::Variants;
 use crate::actors::event_recorder::Events;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::EventReason;
-use crate::cluster::kinds::WatchedKind;
 use crate::metrics::Metrics;
 use crate::policy::key::VariantKey;
 use crate::policy::variant::VariantState;
@@ -52,7 +51,7 @@ pub(crate) fn with_environment(variables: &[(&str, &str)]) -> SharedState {
         &Diagnostics::default(),
     );
     let namespaces = &shared.writers.mirrors.namespaces;
-    list::<PartialObjectMeta<Namespace>>(namespaces, WatchedKind::Namespace, []);
+    list::<PartialObjectMeta<Namespace>>(namespaces, []);
     shared
 }
 
@@ -63,8 +62,7 @@ pub(in crate::actors) fn store(shared: &SharedState, names: &[&str]) {
             "spec": {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": name}},
         })
     });
-    let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&shared.writers.mirrors.variants, kind, variants);
+    list::<VariantAutoscaling>(&shared.writers.mirrors.variants, variants);
 }
 
 fn registry_epoch() -> Epoch {

@@ -5,7 +5,6 @@ use serde_json::json;
 use super::{ExternalMetricsRoutes, GROUP_VERSION, Place, discovery, selector};
 use crate::actors::variants::tests::shared;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::kinds::WatchedKind;
 use crate::state::mirrors::tests::{count_writer, list};
 
 #[test]
@@ -86,7 +85,7 @@ fn discovery_names_every_metric_and_nothing_that_a_namespace_controller_would_de
 fn a_variant_is_found_by_the_name_that_a_selector_wants() {
     let shared = shared();
     let mirrors = &shared.writers.mirrors;
-    list::<VariantAutoscaling>(&mirrors.variants, WatchedKind::VariantAutoscaling, []);
+    list::<VariantAutoscaling>(&mirrors.variants, []);
     let scaler = |name: &str, count: &str| {
         json!({
             "metadata": {"namespace": "ns", "name": name, "managedFields": count_writer(), "annotations": {
@@ -95,10 +94,9 @@ fn a_variant_is_found_by_the_name_that_a_selector_wants() {
             "spec": {"scaleTargetRef": {"kind": "Deployment", "name": name}, "maxReplicas": 9},
         })
     };
-    let kind = WatchedKind::HorizontalPodAutoscaler;
     let mirror = &mirrors.horizontal_pod_autoscalers;
     let scalers = [scaler("a", "3"), scaler("b", "none"), scaler("c", "4")];
-    list::<HorizontalPodAutoscaler>(mirror, kind, scalers);
+    list::<HorizontalPodAutoscaler>(mirror, scalers);
     let routes = ExternalMetricsRoutes::new(shared.readers.clone());
     for (selector, status) in [
         ("variant_name=a", StatusCode::OK),

@@ -17,7 +17,6 @@ use crate::cluster::scale::Scales;
 use crate::cluster::status::manager_name;
 use crate::policy::filter::WatchScope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
-use crate::roles::Role;
 use crate::settings::FeatureSwitch;
 use crate::settings::pool_group::PoolGroup;
 use crate::vectors::{Tally, run};
@@ -88,13 +87,10 @@ fn with(scope: WatchScope, group: PoolGroup) -> TestMirrors {
 }
 
 /// Fills a mirror the way its watcher does: with a complete list.
-pub(crate) fn list<K>(
+pub(crate) fn list<K: Projected>(
     mirror: &MirrorWriter<K::View>,
-    kind: WatchedKind,
     objects: impl IntoIterator<Item = Value>,
-) where
-    K: Projected,
-{
+) {
     let mut texts = Interner::default();
     let mut relist = mirror.relist();
     for object in objects {
@@ -103,18 +99,16 @@ pub(crate) fn list<K>(
             .project(&mut texts);
         relist.add(K::key(&view), view).unwrap();
     }
-    let epoch = Epoch::for_test(Role::Watcher(kind), 1);
+    let epoch = Epoch::for_test("watcher", 1);
     mirror.replace(&epoch, relist).unwrap();
 }
 
 /// The mirrors of InferencePools of all groups but the stable one.
-pub(crate) fn other_pools(
-    writers: &MirrorWriters,
-) -> [(&MirrorWriter<PoolObject>, WatchedKind); 3] {
+pub(crate) fn other_pools(writers: &MirrorWriters) -> [&MirrorWriter<PoolObject>; 3] {
     [
-        (&writers.pools_gateway, WatchedKind::InferencePoolGateway),
-        (&writers.pools_llm_d, WatchedKind::InferencePoolLlmD),
-        (&writers.pools_v1alpha2, WatchedKind::InferencePoolV1Alpha2),
+        &writers.pools_gateway,
+        &writers.pools_llm_d,
+        &writers.pools_v1alpha2,
     ]
 }
 
@@ -139,7 +133,7 @@ fn controlled(namespace: &str, name: &str, owner: (&str, &str)) -> Value {
 /// The cluster of one case: its variants, and every Deployment that is spoken of.
 fn world(given: &Given) -> TestMirrors {
     let mirrors = mirrors(PoolGroup::default());
-    list::<PartialObjectMeta<Namespace>>(&mirrors.writers.namespaces, WatchedKind::Namespace, []);
+    list::<PartialObjectMeta<Namespace>>(&mirrors.writers.namespaces, []);
     let variants = given
         .variants
         .iter()
@@ -152,26 +146,20 @@ fn world(given: &Given) -> TestMirrors {
                 },
             })
         });
-    let kind = WatchedKind::VariantAutoscaling;
-    list::<VariantAutoscaling>(&mirrors.writers.variants, kind, variants);
+    list::<VariantAutoscaling>(&mirrors.writers.variants, variants);
     let pod = given.pod.iter();
     let deployments = pod.clone().map(|(namespace, _, _, deployment)| {
         let uid = format!("uid-of-Deployment-{deployment}");
         json!({"metadata": {"namespace": namespace, "name": deployment, "uid": uid}})
     });
-    list::<Deployment>(
-        &mirrors.writers.deployments,
-        WatchedKind::Deployment,
-        deployments,
-    );
+    list::<Deployment>(&mirrors.writers.deployments, deployments);
     let sets = pod.clone().map(|(namespace, _, _, deployment)| {
         controlled(namespace, "set", ("Deployment", deployment))
     });
-    let kind = WatchedKind::ReplicaSet;
-    list::<PartialObjectMeta<ReplicaSet>>(&mirrors.writers.replica_sets, kind, sets);
+    list::<PartialObjectMeta<ReplicaSet>>(&mirrors.writers.replica_sets, sets);
     let pods = pod
         .map(|(namespace, name, controller, _)| controlled(namespace, name, (controller, "set")));
-    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, pods);
+    list::<SlimPod>(&mirrors.writers.pods, pods);
     mirrors
 }
 
@@ -267,8 +255,7 @@ fn an_object_of_another_instance_claims_what_it_names_once_it_is_handled() {
             object("ours", "blue", json!([])),
             object("other", instance, entries),
         ];
-        let kind = WatchedKind::VariantAutoscaling;
-        list::<VariantAutoscaling>(&mirrors.writers.variants, kind, objects);
+        list::<VariantAutoscaling>(&mirrors.writers.variants, objects);
         let target = TargetKey::new("ns", TargetKind::Deployment, "d");
         let claimants = mirrors.claimants(&target).into_iter();
         claimants.map(|key| key.name.to_string()).collect()
@@ -292,11 +279,7 @@ fn an_object_that_makes_no_sense_claims_nothing() {
     let claimants = |max: i32| -> Vec<String> {
         let mirrors = mirrors(PoolGroup::default());
         let namespace = json!({"metadata": { "name": "ns" }});
-        list::<PartialObjectMeta<Namespace>>(
-            &mirrors.writers.namespaces,
-            WatchedKind::Namespace,
-            [namespace],
-        );
+        list::<PartialObjectMeta<Namespace>>(&mirrors.writers.namespaces, [namespace]);
         let object = |name: &str, max: i32| {
             json!({
                 "metadata": { "namespace": "ns", "name": name, "uid": name },
@@ -305,7 +288,6 @@ fn an_object_that_makes_no_sense_claims_nothing() {
         };
         list::<VariantAutoscaling>(
             &mirrors.writers.variants,
-            WatchedKind::VariantAutoscaling,
             [object("sound", 3), object("other", max)],
         );
         let target = TargetKey::new("ns", TargetKind::Deployment, "d");

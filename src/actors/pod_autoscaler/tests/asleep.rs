@@ -34,15 +34,15 @@ pub(in crate::actors) fn sleeping() -> SharedState {
     let labels = json!({"app": "a", "model.aibrix.ai/name": "m"});
     let spec = json!({"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {"metadata": {"labels": labels}}});
     let deployment = named("a", json!({ "spec": spec }));
-    list::<Deployment>(&mirrors.deployments, WatchedKind::Deployment, [deployment]);
+    list::<Deployment>(&mirrors.deployments, [deployment]);
     let ports = json!([{"name": "metrics", "port": 9090}]);
     let service = named(
         "epp",
         json!({"spec": {"selector": {"app": "epp"}, "ports": ports}}),
     );
-    list::<Service>(&mirrors.services, WatchedKind::Service, [service]);
-    for (mirror, kind) in other_pools(mirrors) {
-        list::<InferencePool>(mirror, kind, []);
+    list::<Service>(&mirrors.services, [service]);
+    for mirror in other_pools(mirrors) {
+        list::<InferencePool>(mirror, []);
     }
     let autoscaler = json!({"spec": {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
@@ -50,8 +50,7 @@ pub(in crate::actors) fn sleeping() -> SharedState {
     }});
     let mut autoscaler = named("a", autoscaler);
     autoscaler["metadata"]["annotations"] = json!({"autoscaling.aibrix.ai/scale-to-zero": "true"});
-    let kind = WatchedKind::PodAutoscaler;
-    list::<PodAutoscaler>(&mirrors.pod_autoscalers, kind, [autoscaler]);
+    list::<PodAutoscaler>(&mirrors.pod_autoscalers, [autoscaler]);
     shared
 }
 
@@ -64,7 +63,7 @@ pub(in crate::actors) fn with_pool(shared: &SharedState) {
         },
     });
     let pools = &shared.writers.mirrors.pools_v1;
-    list::<InferencePool>(pools, WatchedKind::InferencePoolV1, [pool]);
+    list::<InferencePool>(pools, [pool]);
 }
 
 fn hold(shared: &SharedState, requests: f64, at: Moment) {
@@ -90,11 +89,7 @@ async fn requests_in_the_router_of_its_model_wake_a_target() {
         let decision = record.decision().unwrap();
         (decision.current.0, decision.desired.0)
     };
-    list::<InferencePool>(
-        &shared.writers.mirrors.pools_v1,
-        WatchedKind::InferencePoolV1,
-        [],
-    );
+    list::<InferencePool>(&shared.writers.mirrors.pools_v1, []);
     assert_eq!(counts(&shared), (0, 0), "no router is in front of it");
     with_pool(&shared);
     assert_eq!(counts(&shared), (0, 1));

@@ -22,7 +22,7 @@ fn scheduled() -> SharedState {
         },
     });
     let mirror = &shared.writers.mirrors.pod_autoscalers;
-    list::<PodAutoscaler>(mirror, WatchedKind::PodAutoscaler, [object]);
+    list::<PodAutoscaler>(mirror, [object]);
     shared
 }
 

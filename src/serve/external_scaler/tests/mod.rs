@@ -25,7 +25,6 @@ use super::proto::{
 use crate::actors::variants::tests::shared;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::kinds::WatchedKind;
 use crate::serve::tests::Running;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
@@ -62,24 +61,24 @@ fn deployment(name: &str, replicas: u32) -> Value {
 
 fn store_variants(shared: &SharedState, objects: impl IntoIterator<Item = Value>) {
     let mirror = &shared.writers.mirrors.variants;
-    list::<VariantAutoscaling>(mirror, WatchedKind::VariantAutoscaling, objects);
+    list::<VariantAutoscaling>(mirror, objects);
 }
 
 fn store_scaled_objects(shared: &SharedState, objects: impl IntoIterator<Item = Value>) {
     let mirror = &shared.writers.mirrors.scaled_objects;
-    list::<ScaledObject>(mirror, WatchedKind::ScaledObject, objects);
+    list::<ScaledObject>(mirror, objects);
 }
 
 fn store_deployments(shared: &SharedState, objects: impl IntoIterator<Item = Value>) {
     let mirror = &shared.writers.mirrors.deployments;
-    list::<Deployment>(mirror, WatchedKind::Deployment, objects);
+    list::<Deployment>(mirror, objects);
 }
 
 fn exclude_namespace(shared: &SharedState) {
     let annotations = json!({"wva.llmd.ai/exclude": "true"});
     let namespace = json!({"metadata": {"name": "ns", "annotations": annotations}});
     let mirror = &shared.writers.mirrors.namespaces;
-    list::<PartialObjectMeta<Namespace>>(mirror, WatchedKind::Namespace, [namespace]);
+    list::<PartialObjectMeta<Namespace>>(mirror, [namespace]);
 }
 
 async fn in_plain_text(shared: &SharedState) -> Running {

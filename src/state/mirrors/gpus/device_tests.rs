@@ -80,10 +80,10 @@ fn seen(slices: Vec<Value>, claims: Vec<Value>) -> TestMirrors {
     };
     let mirrors = mirrors(PoolGroup::default());
     let writers = &mirrors.writers;
-    list::<OfferingNode>(&writers.nodes, WatchedKind::Node, ["n", "o"].map(bare));
-    list::<HoldingPod>(&writers.holding_pods, WatchedKind::HoldingPod, []);
-    list::<ResourceSlice>(&writers.slices, WatchedKind::ResourceSlice, slices);
-    list::<ResourceClaim>(&writers.claims, WatchedKind::ResourceClaim, claims);
+    list::<OfferingNode>(&writers.nodes, ["n", "o"].map(bare));
+    list::<HoldingPod>(&writers.holding_pods, []);
+    list::<ResourceSlice>(&writers.slices, slices);
+    list::<ResourceClaim>(&writers.claims, claims);
     mirrors
 }
 
@@ -228,7 +228,7 @@ fn gpus_of_a_claim_are_on_their_way_out_once_all_of_its_pods_are() {
         let slices = vec![slice("a", "n", (1, 1), &devices(&["g0"]))];
         let mirrors = seen(slices, vec![claim("c", &[("n", "g0")], users)]);
         let pods = [pod("p", deleted[0]), pod("q", deleted[1])];
-        list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, pods);
+        list::<SlimPod>(&mirrors.writers.pods, pods);
         let GpuInventory::Nodes { pods, .. } = mirrors.inventory(at(0)) else {
             panic!("it is not known");
         };

@@ -73,14 +73,10 @@ fn it_is_known_when_nodes_and_pods_are_listed() {
     let mirrors = mirrors(PoolGroup::default());
     let nodes = "nodes have not been listed yet";
     assert_eq!(why(&mirrors, at(0)).as_deref(), Some(nodes));
-    list::<OfferingNode>(&mirrors.writers.nodes, WatchedKind::Node, [node(false)]);
+    list::<OfferingNode>(&mirrors.writers.nodes, [node(false)]);
     let pods = "pods of all namespaces have not been listed yet";
     assert_eq!(why(&mirrors, at(0)).as_deref(), Some(pods));
-    list::<HoldingPod>(
-        &mirrors.writers.holding_pods,
-        WatchedKind::HoldingPod,
-        [pod()],
-    );
+    list::<HoldingPod>(&mirrors.writers.holding_pods, [pod()]);
     let slices = "resource slices have not been listed yet";
     assert_eq!(why(&mirrors, at(0)).as_deref(), Some(slices));
     no_devices(&mirrors);
@@ -92,7 +88,7 @@ fn it_is_known_when_nodes_and_pods_are_listed() {
             Physical::Unlimited | Physical::Unknown => panic!("it is not known"),
         };
     assert_eq!(sums(&mirrors), (Some(Gpus(8)), Some(Gpus(3))));
-    list::<OfferingNode>(&mirrors.writers.nodes, WatchedKind::Node, [node(true)]);
+    list::<OfferingNode>(&mirrors.writers.nodes, [node(true)]);
     assert_eq!(sums(&mirrors), (None, None));
 }
 
@@ -108,8 +104,8 @@ fn silence_is_borne_for_a_minute_and_a_missing_right_is_named_at_once() {
     let text = why(&mirrors, at(0)).unwrap();
     assert!(text.contains("nodes is forbidden; allow"), "{text}");
 
-    list::<OfferingNode>(&mirrors.writers.nodes, WatchedKind::Node, [node(false)]);
-    list::<HoldingPod>(&mirrors.writers.holding_pods, WatchedKind::HoldingPod, []);
+    list::<OfferingNode>(&mirrors.writers.nodes, [node(false)]);
+    list::<HoldingPod>(&mirrors.writers.holding_pods, []);
     no_devices(&mirrors);
     mirrors.writers.nodes.touch(&epoch, at(1)).unwrap();
     mirrors.writers.nodes.fail(&epoch, "no answer").unwrap();
@@ -166,7 +162,7 @@ fn claims_are_counted_where_quotas_alone_limit_growth_or_devices_are_seen() {
         template("other", "there", "gpu.nvidia.com", 1),
     ];
     let mirror = &mirrors.writers.claim_templates;
-    list::<ResourceClaimTemplate>(mirror, WatchedKind::ResourceClaimTemplate, templates);
+    list::<ResourceClaimTemplate>(mirror, templates);
     let channel = ("channel", Some("channel"), 4);
     let devices = |resource, count| (resource, Some(resource), count);
     let gpu = "deviceclass.resource.kubernetes.io/gpu.nvidia.com";
@@ -190,14 +186,14 @@ fn claims_are_counted_where_quotas_alone_limit_growth_or_devices_are_seen() {
         assert_eq!(counted(claims, nodes), by_nodes, "{claims:?}");
         assert_eq!(counted(claims, ""), None, "no limit");
     }
-    list::<ResourceSlice>(&mirrors.writers.slices, WatchedKind::ResourceSlice, []);
+    list::<ResourceSlice>(&mirrors.writers.slices, []);
     assert_eq!(counted(&two, nodes), None);
-    list::<ResourceClaim>(&mirrors.writers.claims, WatchedKind::ResourceClaim, []);
+    list::<ResourceClaim>(&mirrors.writers.claims, []);
     assert_eq!(counted(&two, nodes), Some(3));
     let slices = Epoch::for_test(Role::Watcher(WatchedKind::ResourceSlice), 1);
     mirrors.writers.slices.forbid(&slices).unwrap();
     assert_eq!(counted(&two, nodes), None);
     let gone: [Value; 0] = [];
-    list::<ResourceClaimTemplate>(mirror, WatchedKind::ResourceClaimTemplate, gone);
+    list::<ResourceClaimTemplate>(mirror, gone);
     assert_eq!(counted(&two, quotas), None);
 }

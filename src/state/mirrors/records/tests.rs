@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::super::tests::{TestMirrors, count_writer, list, mirrors};
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::kinds::WatchedKind;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::units::Replicas;
 use crate::policy::variant;
@@ -18,16 +17,10 @@ use crate::settings::pool_group::PoolGroup;
 fn listed(variants: &[Value], hpas: &[Value], scaled_objects: &[Value]) -> TestMirrors {
     let mirrors = mirrors(PoolGroup::default());
     let writers = &mirrors.writers;
-    list::<PartialObjectMeta<Namespace>>(&writers.namespaces, WatchedKind::Namespace, []);
-    let (kind, variants) = (WatchedKind::VariantAutoscaling, variants.to_vec());
-    list::<VariantAutoscaling>(&writers.variants, kind, variants);
-    let (kind, mirror) = (
-        WatchedKind::HorizontalPodAutoscaler,
-        &writers.horizontal_pod_autoscalers,
-    );
-    list::<HorizontalPodAutoscaler>(mirror, kind, hpas.to_vec());
-    let (kind, mirror) = (WatchedKind::ScaledObject, &writers.scaled_objects);
-    list::<ScaledObject>(mirror, kind, scaled_objects.to_vec());
+    list::<PartialObjectMeta<Namespace>>(&writers.namespaces, []);
+    list::<VariantAutoscaling>(&writers.variants, variants.to_vec());
+    list::<HorizontalPodAutoscaler>(&writers.horizontal_pod_autoscalers, hpas.to_vec());
+    list::<ScaledObject>(&writers.scaled_objects, scaled_objects.to_vec());
     mirrors
 }
 

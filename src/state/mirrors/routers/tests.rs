@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::{Mirrors, NoRouter};
 use crate::api::inference_pool::InferencePool;
 use crate::api::pod::SlimPod;
-use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::snapshot::RouterPresence;
@@ -61,7 +60,6 @@ fn world() -> TestMirrors {
     };
     list::<Deployment>(
         &mirrors.writers.deployments,
-        WatchedKind::Deployment,
         [
             deployment("a", &json!({ "app": "a", "tier": "x" })),
             deployment("alone", &json!({ "app": "alone" })),
@@ -69,7 +67,6 @@ fn world() -> TestMirrors {
     );
     list::<InferencePool>(
         &mirrors.writers.pools_v1,
-        WatchedKind::InferencePoolV1,
         [
             pool("of-a", &json!({ "app": "a" }), Some("epp")),
             pool("of-b", &json!({ "app": "b" }), None),
@@ -78,8 +75,8 @@ fn world() -> TestMirrors {
             pool("of-e", &json!({ "app": "e" }), Some("unselective")),
         ],
     );
-    for (mirror, kind) in other_pools(&mirrors.writers) {
-        list::<InferencePool>(mirror, kind, []);
+    for mirror in other_pools(&mirrors.writers) {
+        list::<InferencePool>(mirror, []);
     }
     let metrics = json!([
         { "name": "grpc", "port": 9002 },
@@ -87,7 +84,6 @@ fn world() -> TestMirrors {
     ]);
     list::<Service>(
         &mirrors.writers.services,
-        WatchedKind::Service,
         [
             service("epp", &json!({ "app": "epp" }), &metrics),
             service("idle", &json!({ "app": "idle" }), &metrics),
@@ -96,7 +92,6 @@ fn world() -> TestMirrors {
     );
     list::<SlimPod>(
         &mirrors.writers.pods,
-        WatchedKind::Pod,
         [
             pod("epp-2", "epp", "10.0.0.2", "True"),
             pod("epp-1", "epp", "fd00::1", "True"),
@@ -153,14 +148,13 @@ struct Discovery {
 /// What is known of the routers of pool `p`, whose picker is the service `picker`.
 fn routers(service: Option<Value>, pods: &[[String; 4]]) -> Result<Vec<String>, String> {
     let mirrors = mirrors(PoolGroup::default());
-    let kind = WatchedKind::InferencePoolV1;
     let pool = pool("p", &json!({}), Some("picker"));
-    list::<InferencePool>(&mirrors.writers.pools_v1, kind, [pool]);
-    list::<Service>(&mirrors.writers.services, WatchedKind::Service, service);
+    list::<InferencePool>(&mirrors.writers.pools_v1, [pool]);
+    list::<Service>(&mirrors.writers.services, service);
     let pods = pods
         .iter()
         .map(|[name, app, address, ready]| pod(name, app, address, ready));
-    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, pods);
+    list::<SlimPod>(&mirrors.writers.pods, pods);
     let pool = mirrors.pools.get(&ObjectKey::new("ns", "p")).unwrap();
     let routers = mirrors.routers(&pool).map_err(|why| why.to_string())?;
     Ok(routers.iter().map(ToString::to_string).collect())

@@ -64,7 +64,6 @@ fn world() -> TestMirrors {
     let rollout = ("argoproj.io/v1alpha1", "Rollout", "a");
     list::<Deployment>(
         &mirrors.writers.deployments,
-        WatchedKind::Deployment,
         [
             object("Deployment", "a", None),
             object("Deployment", "of-rollout", Some(rollout)),
@@ -72,7 +71,6 @@ fn world() -> TestMirrors {
     );
     list::<PartialObjectMeta<ReplicaSet>>(
         &mirrors.writers.replica_sets,
-        WatchedKind::ReplicaSet,
         [
             object("ReplicaSet", "a", Some(("apps/v1", "Deployment", "a"))),
             object(
@@ -84,7 +82,6 @@ fn world() -> TestMirrors {
     );
     list::<StatefulSet>(
         &mirrors.writers.stateful_sets,
-        WatchedKind::StatefulSet,
         [
             object("StatefulSet", "a", Some((LWS, "LeaderWorkerSet", "a"))),
             object("StatefulSet", "a-0", Some(("v1", "Pod", "a-0"))),
@@ -93,12 +90,10 @@ fn world() -> TestMirrors {
     );
     list::<LeaderWorkerSet>(
         &mirrors.writers.leader_worker_sets,
-        WatchedKind::LeaderWorkerSet,
         [object("LeaderWorkerSet", "a", None)],
     );
     list::<SlimPod>(
         &mirrors.writers.pods,
-        WatchedKind::Pod,
         [
             pod("d-1", ("apps/v1", "ReplicaSet", "a")),
             pod("a-0", ("apps/v1", "StatefulSet", "a")),
@@ -166,11 +161,7 @@ fn a_leader_is_ready_when_its_workers_are() {
     workers["status"]["readyReplicas"] = 1.into();
     let leaders = object("StatefulSet", "a", Some((LWS, "LeaderWorkerSet", "a")));
     let sets = [leaders, workers];
-    list::<StatefulSet>(
-        &mirrors.writers.stateful_sets,
-        WatchedKind::StatefulSet,
-        sets,
-    );
+    list::<StatefulSet>(&mirrors.writers.stateful_sets, sets);
     assert_eq!(readiness(), both(Readiness::Ready));
 }
 
@@ -224,35 +215,23 @@ fn role() -> TestMirrors {
     }] } });
     let mut groups = object("LeaderWorkerSet", "pd-1", None);
     groups["spec"]["leaderWorkerTemplate"] = json!({ "size": 2, "workerTemplate": holding });
-    list::<LeaderWorkerSet>(
-        &mirrors.writers.leader_worker_sets,
-        WatchedKind::LeaderWorkerSet,
-        [groups],
-    );
+    list::<LeaderWorkerSet>(&mirrors.writers.leader_worker_sets, [groups]);
     let workers = object("StatefulSet", "pd-1-0", Some(("v1", "Pod", "pd-1-0")));
     let leaders = object(
         "StatefulSet",
         "pd-1",
         Some((LWS, "LeaderWorkerSet", "pd-1")),
     );
-    list::<StatefulSet>(
-        &mirrors.writers.stateful_sets,
-        WatchedKind::StatefulSet,
-        [leaders, workers],
-    );
-    list::<Deployment>(&mirrors.writers.deployments, WatchedKind::Deployment, []);
-    list::<PartialObjectMeta<ReplicaSet>>(
-        &mirrors.writers.replica_sets,
-        WatchedKind::ReplicaSet,
-        [],
-    );
+    list::<StatefulSet>(&mirrors.writers.stateful_sets, [leaders, workers]);
+    list::<Deployment>(&mirrors.writers.deployments, []);
+    list::<PartialObjectMeta<ReplicaSet>>(&mirrors.writers.replica_sets, []);
     let labelled = |name: &str, owner: &str| {
         let mut pod = pod(name, ("apps/v1", "StatefulSet", owner));
         pod["metadata"]["labels"] = json!({ "disaggregatedset.x-k8s.io/role": "decode" });
         pod
     };
     let pods = [labelled("pd-1-0", "pd-1"), labelled("pd-1-0-1", "pd-1-0")];
-    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, pods);
+    list::<SlimPod>(&mirrors.writers.pods, pods);
     mirrors
 }
 
@@ -320,7 +299,7 @@ fn a_look_at_a_scale_goes_over_the_pods_with_its_rarest_label() {
             json!({ "app": "x", "set": format!("s{}", at % 4), "role": role });
         pod
     });
-    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, fleet);
+    list::<SlimPod>(&mirrors.writers.pods, fleet);
     let count = |label: &str, value: &str| {
         let key = label_key(&"ns".into(), label, value);
         mirrors.pods.count_naming(&key)
@@ -346,7 +325,7 @@ fn a_look_at_a_scale_goes_over_the_pods_with_its_rarest_label() {
         assert_eq!(pods(&mirrors, &rollout()).len(), expected, "{selector}");
     }
     // Labels are forgotten with their pods.
-    list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, []);
+    list::<SlimPod>(&mirrors.writers.pods, []);
     assert_eq!(count("app", "x"), 0);
 }
 
@@ -365,7 +344,7 @@ fn a_pod_that_may_be_one_of_several_shows_no_gpus() {
         pod["metadata"]["labels"] = json!({ "app": "x", "llm-d.ai/role": "prefill" });
         pod["spec"]["containers"] =
             json!([{ "resources": { "requests": { "nvidia.com/gpu": "4" } } }]);
-        list::<SlimPod>(&mirrors.writers.pods, WatchedKind::Pod, [pod]);
+        list::<SlimPod>(&mirrors.writers.pods, [pod]);
         publish(&mirrors, &rollout(), Some("app=x"));
         let sighting = mirrors.sight(&rollout());
         let template = &sighting.found().unwrap().template;
@@ -452,18 +431,14 @@ fn a_kind_that_is_not_served_is_named_with_the_remedy() {
         panic!("it is not named")
     };
     assert!(why.contains("does not serve LeaderWorkerSet"), "{why}");
-    list::<LeaderWorkerSet>(
-        &mirrors.writers.leader_worker_sets,
-        WatchedKind::LeaderWorkerSet,
-        [],
-    );
+    list::<LeaderWorkerSet>(&mirrors.writers.leader_worker_sets, []);
     assert!(matches!(mirrors.sight(&target), TargetLookup::Missing));
 }
 
 #[test]
 fn targets_of_one_name_differ_by_kind() {
     let mirrors = mirrors(PoolGroup::default());
-    list::<PartialObjectMeta<Namespace>>(&mirrors.writers.namespaces, WatchedKind::Namespace, []);
+    list::<PartialObjectMeta<Namespace>>(&mirrors.writers.namespaces, []);
     let variant = |name: &str, kind: &str| {
         json!({
             "metadata": { "namespace": "ns", "name": name, "uid": name },
@@ -472,7 +447,6 @@ fn targets_of_one_name_differ_by_kind() {
     };
     list::<VariantAutoscaling>(
         &mirrors.writers.variants,
-        WatchedKind::VariantAutoscaling,
         [variant("one", "Deployment"), variant("two", "StatefulSet")],
     );
     let claimants = |kind| -> Vec<String> {
