@@ -2,16 +2,14 @@ use serde_json::{Value, json};
 use tonic::Code;
 
 use super::{
-    Client, DESIRED, deployment, exclude_namespace, in_plain_text, reference, scaled_object,
-    shared, store_deployments, store_scaled_objects, store_variants, variant,
+    DESIRED, connected, deployment, exclude_namespace, reference, scaled_object, store_deployments,
+    store_scaled_objects, store_variants, variant,
 };
 use crate::state::mirrors::tests::count_writer;
 
 #[tokio::test]
 async fn a_decision_is_the_count_and_zero_is_inactive() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (shared, _server, client) = connected().await;
     let named = || {
         reference(
             "so",
@@ -37,9 +35,7 @@ async fn a_decision_is_the_count_and_zero_is_inactive() {
 
 #[tokio::test]
 async fn before_the_first_decision_the_target_is_mirrored() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (shared, _server, client) = connected().await;
     let named = || reference("so", &[("variantName", "a")]);
     store_variants(&shared, [variant("a", "a", None)]);
     let unknown = client.count(named()).await.unwrap_err();
@@ -66,9 +62,7 @@ async fn before_the_first_decision_the_target_is_mirrored() {
 
 #[tokio::test]
 async fn a_declared_variant_is_answered_what_is_stored_whatever_its_annotations_say() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (shared, _server, client) = connected().await;
     store_variants(&shared, []);
     store_deployments(&shared, [deployment("x", 7)]);
     let declared = |count: Option<&str>, model: &str| {
@@ -96,9 +90,7 @@ async fn a_declared_variant_is_answered_what_is_stored_whatever_its_annotations_
 
 #[tokio::test]
 async fn without_a_decision_what_is_malformed_or_disputed_mirrors_the_target_of_its_scaler() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (shared, _server, client) = connected().await;
     let declared = |model: &str| {
         let mut object = scaled_object("so", "x");
         object["metadata"]["annotations"] =
@@ -146,9 +138,7 @@ async fn without_a_decision_what_is_malformed_or_disputed_mirrors_the_target_of_
 
 #[tokio::test]
 async fn a_trigger_that_names_a_model_is_answered_for_its_own_object() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (shared, _server, client) = connected().await;
     store_variants(&shared, []);
     store_deployments(&shared, [deployment("x", 7)]);
     let metadata = [("modelID", "m"), ("variantCost", "3")];
@@ -168,9 +158,7 @@ async fn a_trigger_that_names_a_model_is_answered_for_its_own_object() {
 
 #[tokio::test]
 async fn without_a_name_the_variant_of_the_target_is_followed() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (shared, _server, client) = connected().await;
     let count = async || client.count(reference("so", &[])).await;
     store_variants(
         &shared,
@@ -206,9 +194,7 @@ const REFUSALS: [Refusal; 8] = wva_base::cases! {
 
 #[tokio::test]
 async fn what_is_not_known_is_an_error_with_object_and_remedy() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (shared, _server, client) = connected().await;
     let claims = [("a", "x"), ("b", "y"), ("c", "y")];
     store_variants(
         &shared,
@@ -263,9 +249,7 @@ fn annotated(managed: &str) -> Value {
 
 #[tokio::test]
 async fn a_foreign_variant_is_named_by_its_kind() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (shared, _server, client) = connected().await;
     store_variants(&shared, []);
     store_scaled_objects(&shared, [annotated("true")]);
     exclude_namespace(&shared);
@@ -282,9 +266,7 @@ async fn a_foreign_variant_is_named_by_its_kind() {
 
 #[tokio::test]
 async fn what_an_excluded_object_states_of_a_model_is_not_judged() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (shared, _server, client) = connected().await;
     let blank = || reference("so", &[("modelID", " ")]);
     store_variants(&shared, []);
     store_scaled_objects(&shared, [annotated("true")]);
@@ -312,10 +294,8 @@ async fn what_an_excluded_object_states_of_a_model_is_not_judged() {
 
 #[tokio::test]
 async fn a_call_of_no_method_or_metric_is_refused() {
-    let shared = shared();
+    let (shared, _server, client) = connected().await;
     store_variants(&shared, [variant("a", "a", Some(1))]);
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
     let named = || reference("so", &[("variantName", "a")]);
     let other = client
         .metrics(named(), "wva_current_replicas")

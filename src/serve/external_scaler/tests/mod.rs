@@ -81,9 +81,13 @@ fn exclude_namespace(shared: &SharedState) {
     list::<PartialObjectMeta<Namespace>>(mirror, [namespace]);
 }
 
-async fn in_plain_text(shared: &SharedState) -> Running {
+/// A server in plain text, what it answers from, and a client of it.
+async fn connected() -> (SharedState, Running, Client) {
+    let shared = shared();
     let server = ExternalScalerServer::new(shared.readers.clone(), None, None);
-    Running::with(server).await
+    let server = Running::with(server).await;
+    let client = Client::connect(&server).await;
+    (shared, server, client)
 }
 
 /// Names a ScaledObject of namespace `ns`.

@@ -12,8 +12,8 @@ use super::super::streams::{StreamTerms, activity};
 use super::super::trigger::ScalerTrigger;
 use super::super::{ExternalScaler, ScalerClient};
 use super::{
-    Client, DESIRED, GetMetricSpecResponse, IsActiveResponse, in_plain_text, reference,
-    scaled_object, shared, store_scaled_objects, store_variants, variant,
+    DESIRED, GetMetricSpecResponse, IsActiveResponse, connected, reference, scaled_object, shared,
+    store_scaled_objects, store_variants, variant,
 };
 use crate::policy::key::{ObjectKey, TargetKey, TargetKind, VariantKey};
 use crate::state::SharedState;
@@ -53,10 +53,8 @@ fn opened(
 
 #[tokio::test]
 async fn a_decision_reaches_the_stream_at_once() {
-    let shared = shared();
+    let (shared, _server, client) = connected().await;
     decide(&shared, Some(0));
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
     let mut stream = client.open("StreamIsActive", named()).await.unwrap();
     assert!(!next(&mut stream).await);
     for desired in [1, 0, 4] {
@@ -106,11 +104,9 @@ async fn a_change_that_wakes_no_stream_is_sent_all_the_same() {
 
 #[tokio::test]
 async fn a_stream_follows_the_target_of_its_object() {
-    let shared = shared();
+    let (shared, _server, client) = connected().await;
     decide(&shared, Some(3));
     store_scaled_objects(&shared, [scaled_object("so", "elsewhere")]);
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
     let mut stream = client
         .open("StreamIsActive", reference("so", &[]))
         .await
@@ -128,9 +124,7 @@ async fn a_stream_follows_the_target_of_its_object() {
 
 #[tokio::test]
 async fn the_metrics_of_a_trigger_are_streamed_once() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (_shared, _server, client) = connected().await;
     let opened = client.open("StreamMetricSpec", named()).await;
     let mut stream: Streaming<GetMetricSpecResponse> = opened.unwrap();
     let specs = stream.message().await.unwrap().unwrap().metric_specs;
@@ -141,9 +135,7 @@ async fn the_metrics_of_a_trigger_are_streamed_once() {
 
 #[tokio::test]
 async fn a_trigger_that_cannot_be_read_opens_no_stream() {
-    let shared = shared();
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
+    let (_shared, _server, client) = connected().await;
     for method in ["StreamIsActive", "StreamMetricSpec"] {
         let wrong = reference("so", &[("variantName", "A b")]);
         let refused = client.open::<IsActiveResponse>(method, wrong).await;
@@ -176,10 +168,8 @@ async fn streams_are_bounded_and_one_that_ends_leaves_its_place() {
 #[tokio::test]
 async fn many_objects_follow_on_one_connection() {
     const OBJECTS: usize = 500;
-    let shared = shared();
+    let (shared, _server, client) = connected().await;
     decide(&shared, Some(0));
-    let server = in_plain_text(&shared).await;
-    let client = Client::connect(&server).await;
     let mut streams = Vec::new();
     for number in 0..OBJECTS {
         let reference = reference(&format!("so-{number}"), &[("variantName", "a")]);
