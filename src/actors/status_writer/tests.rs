@@ -28,6 +28,14 @@ use crate::state::mirrors::tests::{count_writer, list};
 use crate::state::records::RecordTable;
 use wva_supervise::{ActorRegistry, Address, DirtySet, Epoch, Kit, SeedTree};
 
+/// Lets the writer store what is decided, and expects an outcome.
+macro_rules! outcome {
+    ($writer:ident, $now:ident, $expected:pat) => {{
+        let outcome = $writer.write($now, &key()).await;
+        assert!(matches!(outcome, $expected), "{outcome:?}");
+    }};
+}
+
 fn writer(shared: &SharedState, server: &FakeServer) -> StatusWriter {
     with(shared, server, RetryQueue::new(|| {}))
 }
@@ -101,17 +109,12 @@ async fn a_record_of_an_earlier_term_is_not_stored() {
     let server = FakeServer::default();
     let writer = writer(&shared, &server);
     claim(&shared, 3);
-    let outcome = writer.write(now, &key()).await;
-    assert!(matches!(outcome, WriteOutcome::NoClaim), "{outcome:?}");
+    outcome!(writer, now, WriteOutcome::NoClaim);
     assert!(server.asked().is_empty());
 
     enter(&shared, 3);
     server.then(accepted());
-    let outcome = writer.write(now, &key()).await;
-    assert!(
-        matches!(outcome, WriteOutcome::Written(_, Some(Replicas(3)))),
-        "{outcome:?}"
-    );
+    outcome!(writer, now, WriteOutcome::Written(_, Some(Replicas(3))));
     assert_eq!(server.asked().len(), 1);
 }
 
@@ -148,19 +151,12 @@ async fn a_count_is_stored_on_the_scaler_that_declares_the_variant() {
     let server = FakeServer::default();
     let writer = writer(&shared, &server);
     let now = shared.clock.now();
-    let outcome = writer.write(now, &key()).await;
-    assert!(
-        matches!(outcome, WriteOutcome::Nothing(_)),
-        "nothing is decided"
-    );
+    // Nothing is decided.
+    outcome!(writer, now, WriteOutcome::Nothing(_));
     publish_plan(&shared, 1, Some(&decided));
 
     server.then(FakeResponse::Json(200, stored("3", "8")));
-    let outcome = writer.write(now, &key()).await;
-    assert!(
-        matches!(outcome, WriteOutcome::Written(_, Some(Replicas(3)))),
-        "{outcome:?}"
-    );
+    outcome!(writer, now, WriteOutcome::Written(_, Some(Replicas(3))));
     let asked = server.asked();
     let path = "/apis/autoscaling/v2/namespaces/ns/horizontalpodautoscalers/v";
     assert_eq!((&*asked[0].method, &*asked[0].path), ("PATCH", path));
@@ -177,18 +173,13 @@ async fn a_count_is_stored_on_the_scaler_that_declares_the_variant() {
     );
 
     store(stored("3", "8"));
-    let outcome = writer.write(now, &key()).await;
-    assert!(matches!(outcome, WriteOutcome::Nothing(_)), "{outcome:?}");
+    outcome!(writer, now, WriteOutcome::Nothing(_));
 
     // Another object of this name holds a count of its own.
     let mut other = stored("20", "9");
     other["metadata"]["uid"] = json!("other");
     store(other);
-    let outcome = writer.write(now, &key()).await;
-    assert!(
-        matches!(outcome, WriteOutcome::Nothing(Some(Replicas(20)))),
-        "{outcome:?}"
-    );
+    outcome!(writer, now, WriteOutcome::Nothing(Some(Replicas(20))));
 
     // A person has written it, and then another controller.
     store(stored("5", "9"));
@@ -203,14 +194,13 @@ async fn a_count_is_stored_on_the_scaler_that_declares_the_variant() {
     };
     server.then(conflict("kubectl-annotate"));
     server.then(FakeResponse::Json(200, stored("3", "10")));
-    let outcome = writer.write(now, &key()).await;
-    assert!(matches!(outcome, WriteOutcome::Written(..)), "{outcome:?}");
+    outcome!(writer, now, WriteOutcome::Written(..));
     assert!(server.asked()[2].query.contains("force=true"));
     server.then(conflict("wva-other"));
-    let outcome = writer.write(now, &key()).await;
-    assert!(
-        matches!(outcome, WriteOutcome::Failed(StatusError::Conflict { .. })),
-        "{outcome:?}"
+    outcome!(
+        writer,
+        now,
+        WriteOutcome::Failed(StatusError::Conflict { .. })
     );
 }
 
@@ -224,8 +214,7 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
     let now = shared.clock.now();
     let mut scaler = stored("3", "6");
     hold(&shared, scaler.clone());
-    let outcome = writer.write(now, &key()).await;
-    assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
+    outcome!(writer, now, WriteOutcome::Absent);
 
     let annotations = scaler["metadata"]["annotations"].as_object_mut().unwrap();
     annotations.remove("llm-d.ai/managed");
@@ -234,8 +223,7 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
     hold(&shared, foreign);
     writer.full_pass();
     assert!(writer.intents.waiting().is_empty());
-    let outcome = writer.write(now, &key()).await;
-    assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
+    outcome!(writer, now, WriteOutcome::Absent);
     assert!(server.asked().is_empty());
 
     hold(&shared, scaler.clone());
@@ -243,13 +231,12 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
     assert_eq!(writer.intents.waiting().len(), 1, "the next leader goes on");
     server.then(refusal(403, "Forbidden", "no"));
     server.then(FakeResponse::Json(200, stored("3", "7")));
-    let outcome = writer.write(now, &key()).await;
-    assert!(
-        matches!(outcome, WriteOutcome::Failed(StatusError::Forbidden { .. })),
-        "{outcome:?}"
+    outcome!(
+        writer,
+        now,
+        WriteOutcome::Failed(StatusError::Forbidden { .. })
     );
-    let outcome = writer.write(now, &key()).await;
-    assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
+    outcome!(writer, now, WriteOutcome::Absent);
     let metadata = &server.asked()[1].body["metadata"];
     let expected = json!({
         "namespace": "ns", "name": "v", "uid": "u", "resourceVersion": "6", "annotations": {},
@@ -261,8 +248,7 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
     for version in ["8", "9"] {
         server.then(FakeResponse::Json(200, stored("3", version)));
     }
-    let outcome = writer.write(now, &key()).await;
-    assert!(matches!(outcome, WriteOutcome::Absent), "{outcome:?}");
+    outcome!(writer, now, WriteOutcome::Absent);
     let asked = server.asked();
     let paths: Vec<_> = asked[2..].iter().map(|one| &*one.path).collect();
     let of = |kind: &str| format!("/apis/{kind}/v");
