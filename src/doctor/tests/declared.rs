@@ -7,8 +7,8 @@ use super::causes::{Cause, edit, objects, remove, with_environment};
 use super::codes;
 use super::fleets::external_scaler;
 use super::healthy::{facts, resolve};
+use super::manifests::written;
 use crate::doctor::facts::{Facts, LiveKind};
-use crate::doctor::look::files;
 use crate::doctor::object::LiveObject;
 use crate::doctor::{FindingCode as Code, examine};
 
@@ -166,17 +166,14 @@ fn a_declared_variant_needs_no_name_in_its_trigger() {
 
 #[test]
 fn manifests_show_what_a_declared_variant_lacks() {
-    let folder = std::env::temp_dir().join(format!("wva-declared-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
     let found = |spec: Value| {
         let object = json!({
             "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
             "metadata": { "name": "s", "annotations": { "llm-d.ai/managed": "true", "llm-d.ai/model-id": "m" } },
             "spec": spec,
         });
-        std::fs::write(folder.join("s.yaml"), object.to_string()).unwrap();
-        let facts = files::read(&folder, None).unwrap();
-        let diagnosis = examine(&facts);
+        let text = object.to_string();
+        let diagnosis = examine(&written("declared", &[("s.yaml", text.as_str())]));
         diagnosis.findings().map(|one| one.code).collect::<Vec<_>>()
     };
     let spec = |metadata: Value| {
@@ -194,7 +191,6 @@ fn manifests_show_what_a_declared_variant_lacks() {
     } {
         assert_eq!(found(spec(metadata.clone())), codes, "{metadata}");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

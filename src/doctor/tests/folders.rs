@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::manifests::{VARIANT, lines, samples};
-use crate::doctor::look::files;
+use super::manifests::{VARIANT, lines, samples, written};
 use crate::doctor::{FindingCode, examine};
 
 /// Variants of a folder dispute a target. Costs, and scalers of one target, are compared within one file.
@@ -18,7 +17,6 @@ fn disputes_of_a_folder_are_found() {
     let second = second.replace("metadata:\n", "metadata:\n  namespace: llm-d\n");
     let other = variant.replacen("llama-8b", "b", 1);
     let elsewhere = other.replace("llama-8b", "b");
-    let folder = std::env::temp_dir().join(format!("wva-disputes-{}", std::process::id()));
     for (first, last, expected) in wva_base::cases! {
         (vec![&variant], vec![&elsewhere.replace("3.0", "4")], &[][..]),
         (vec![&variant], vec![&variant], &[]),
@@ -31,31 +29,26 @@ fn disputes_of_a_folder_are_found() {
         (vec![&variant, &elsewhere], vec![&elsewhere.replace("3.0", "4")], &[FindingCode::CostsEqual]),
         (vec![&variant, &hpa, &second], vec![&hpa], &[FindingCode::SeveralScalers]),
     } {
-        std::fs::create_dir_all(&folder).unwrap();
-        for (name, texts) in [("a.yaml", &first), ("b.yaml", &last)] {
+        let [one, other] = [&first, &last].map(|texts| {
             let texts: Vec<&str> = texts.iter().map(|text| text.as_str()).collect();
-            std::fs::write(folder.join(name), texts.join("---\n")).unwrap();
-        }
-        let facts = files::read(&folder, None).unwrap();
+            texts.join("---\n")
+        });
+        let facts = written(
+            "disputes",
+            &[("a.yaml", one.as_str()), ("b.yaml", other.as_str())],
+        );
         assert_eq!(
             super::codes(&facts),
             expected,
             "{first:?} {last:?}: {}",
             examine(&facts).to_text()
         );
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
 
 /// Codes and files of what is found in a folder.
 fn found(name: &str, texts: &[(&str, &str)]) -> Vec<(FindingCode, String)> {
-    let folder = std::env::temp_dir().join(format!("wva-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    for (file, text) in texts {
-        std::fs::write(folder.join(file), text).unwrap();
-    }
-    let diagnosis = examine(&files::read(&folder, None).unwrap());
-    std::fs::remove_dir_all(&folder).unwrap();
+    let diagnosis = examine(&written(name, texts));
     let found = diagnosis.findings().map(|one| {
         let file = one.object.file.as_deref().unwrap_or_default();
         (one.code, file.rsplit('/').next().unwrap().to_owned())

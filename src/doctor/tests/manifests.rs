@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::doctor::facts::Facts;
 use crate::doctor::look::files;
 use crate::doctor::report::Verdict;
 use crate::doctor::{Diagnosis, FindingCode, examine};
@@ -23,6 +24,18 @@ fn the_samples_have_no_finding() {
         "{}",
         diagnosis.to_text()
     );
+}
+
+/// What is read of a folder with these files.
+pub(super) fn written(name: &str, texts: &[(&str, &str)]) -> Facts {
+    let folder = std::env::temp_dir().join(format!("wva-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (file, text) in texts {
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+    let facts = files::read(&folder, None).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    facts
 }
 
 /// Two PodAutoscalers, of which the second names a target and a role.
@@ -50,12 +63,8 @@ fn pair(target: &str, role: Option<&str>, mode: &str) -> String {
 
 #[test]
 fn manifests_that_scale_one_target_are_found() {
-    let folder = std::env::temp_dir().join(format!("wva-rivals-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
     let found = |text: &str| {
-        std::fs::write(folder.join("a.yaml"), text).unwrap();
-        let facts = files::read(&folder, None).unwrap();
-        let diagnosis = examine(&facts);
+        let diagnosis = examine(&written("rivals", &[("a.yaml", text)]));
         let found = diagnosis
             .findings()
             .map(|one| (one.code, one.object.to_string(), one.cause.clone()));
@@ -97,7 +106,6 @@ fn manifests_that_scale_one_target_are_found() {
         .filter(|(code, ..)| *code == FindingCode::AutoscalerConflict)
         .collect();
     assert_eq!(rivals, expected);
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// A Deployment, and a PodAutoscaler of it with one source of its pods.
@@ -239,16 +247,12 @@ fn a_source_that_no_pod_can_answer_is_found() {
 
 #[test]
 fn a_broken_manifest_is_found_without_its_surroundings() {
-    let folder = std::env::temp_dir().join(format!("wva-doctor-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
     let hpa = std::fs::read_to_string(samples("config/samples/scalers/hpa.yaml")).unwrap();
     let keda =
         std::fs::read_to_string(samples("config/samples/scalers/scaledobject.yaml")).unwrap();
     let fine = |hpa: &str, keda: &str| {
-        std::fs::write(folder.join("hpa.yaml"), hpa).unwrap();
-        std::fs::write(folder.join("keda.yaml"), keda).unwrap();
-        let facts = files::read(&folder, None).unwrap();
-        super::codes(&facts)
+        let texts = [("hpa.yaml", hpa), ("keda.yaml", keda)];
+        super::codes(&written("scalers", &texts))
     };
     assert_eq!(fine(&hpa, &keda), Vec::new());
     let broken = hpa.replace(
@@ -259,18 +263,12 @@ fn a_broken_manifest_is_found_without_its_surroundings() {
     let broken = keda.replace("max by", "sum by");
     assert_eq!(fine(&hpa, &broken), [FindingCode::QueryAddsUp]);
     assert_eq!(fine("a: [", &keda), [FindingCode::VariantMalformed]);
-    std::fs::remove_dir_all(&folder).unwrap();
-    assert!(files::read(&folder, None).is_err());
+    assert!(files::read(&samples("none"), None).is_err());
 }
 
 /// The diagnosis of one file.
 fn of_file(name: &str, text: &str) -> Diagnosis {
-    let folder = std::env::temp_dir().join(format!("wva-doctor-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("it.yaml"), text).unwrap();
-    let diagnosis = examine(&files::read(&folder, None).unwrap());
-    std::fs::remove_dir_all(&folder).unwrap();
-    diagnosis
+    examine(&written(&format!("doctor-{name}"), &[("it.yaml", text)]))
 }
 
 /// Code, cause and remedy of each finding, with the name of the file alone.
