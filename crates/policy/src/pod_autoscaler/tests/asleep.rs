@@ -154,13 +154,6 @@ fn a_target_that_sleeps_wakes_once_where_an_hpa_takes_over() {
     assert_eq!(run.decide(&idle(0)).desired, Replicas(0));
 }
 
-#[test]
-fn a_woken_target_is_no_longer_asleep() {
-    let mut run = asleep();
-    run.decide(&idle(1));
-    assert!(!run.state.asleep);
-}
-
 fn record(run: &mut Loop, current: u32) -> AutoscalerRecord {
     let second = run.seconds;
     let policy = run.policy.clone();
