@@ -1,20 +1,21 @@
 //! `wva bundle`: one archive for a bug report, without secrets.
 
 pub(super) mod archive;
-mod arguments;
 mod redact;
 #[cfg(test)]
 mod tests;
 
 use std::process::ExitCode;
 
+use clap::Parser;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 
 use self::archive::ArchiveWriter;
-pub(super) use self::arguments::BundleFlags;
 use self::redact::{redact, redact_recording};
-use super::controller_api::ControllerApi;
+use super::controller_api::{ControllerApi, ControllerFlags};
 use super::doctor;
+use super::namespace_flags::NamespaceFlags;
 use super::status::{FleetObjects, list_events};
 use super::{block_on, misused, print_or_fail};
 use crate::doctor::look::DoctorScope;
@@ -27,6 +28,27 @@ const PAGES: [(&str, &str); 4] = [
     ("/debug/snapshot", "snapshot.json"),
     ("/debug/tree", "tree.json"),
 ];
+
+/// Writes one archive for a bug report, without secrets
+#[derive(Debug, Parser)]
+#[command(
+    name = "bundle",
+    after_help = "The archive has the version, objects with their status, events, findings of wva doctor, and with --address \
+                  settings, decisions with their inputs and actors. wva replay repeats its decisions.\n\
+                  Exit code: 0 with an archive, 1 without one, 2 where arguments are not accepted."
+)]
+pub(super) struct BundleFlags {
+    /// The archive
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, default_value = "wva-bundle.tgz", value_parser = NonEmptyStringValueParser::new())]
+    output: String,
+    #[command(flatten)]
+    namespaces: NamespaceFlags,
+    /// A recording in place of the controller's memory
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
+    recording: Option<String>,
+    #[command(flatten)]
+    controller: ControllerFlags,
+}
 
 /// Runs the command.
 pub(super) fn run(flags: &BundleFlags) -> ExitCode {

@@ -1,6 +1,5 @@
 //! `wva migrate`: variants in their other form.
 
-mod arguments;
 mod forms;
 mod rename;
 #[cfg(test)]
@@ -8,14 +7,41 @@ mod tests;
 
 use std::process::ExitCode;
 
+use clap::{Parser, ValueEnum};
 use serde_json::Value;
 
-pub(super) use self::arguments::MigrateFlags;
-use self::arguments::VariantForm;
 pub(super) use self::forms::{StoredScaler, declared};
+use super::namespace_flags::NamespaceFlags;
 use super::status::FleetObjects;
 use super::{fail, print};
 use wva_base::text::printable;
+
+/// What variants become.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum VariantForm {
+    /// Annotations of the HPA or ScaledObject that scales them.
+    #[default]
+    Annotations,
+    /// VariantAutoscalings.
+    Objects,
+}
+
+/// Prints variants in their other form, for kubectl apply
+#[derive(Debug, Parser)]
+#[command(
+    name = "migrate",
+    after_help = "Reads the objects with the kubeconfig and changes none. Prints annotated HPAs and ScaledObjects for \
+                  VariantAutoscalings, or VariantAutoscalings for annotated ones.\n\
+                  Exit code: 0 with every variant printed, 1 where one is left out, a server may refuse one, or the \
+                  cluster cannot be read, 2 where arguments are not accepted."
+)]
+pub(super) struct MigrateFlags {
+    #[command(flatten)]
+    namespaces: NamespaceFlags,
+    /// What variants become
+    #[arg(long, value_name = "FORM", value_enum, default_value = "annotations")]
+    to: VariantForm,
+}
 
 /// Runs the command.
 pub(super) fn run(flags: &MigrateFlags) -> ExitCode {

@@ -1,6 +1,5 @@
 //! `wva replay`: repeats recorded decisions, and shows what differs.
 
-mod arguments;
 mod last;
 #[cfg(test)]
 pub(super) mod tests;
@@ -10,11 +9,13 @@ use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-pub(super) use self::arguments::ReplayFlags;
-pub(super) use self::last::LastEntries;
+use clap::Parser;
+use clap::builder::NonEmptyStringValueParser;
 use serde::de::Error as _;
 
+pub(super) use self::last::LastEntries;
 use super::bundle::archive;
+use super::usage::to_time;
 use super::{misused, plan, print};
 use crate::page::time;
 use crate::policy::params::DynamicSettings;
@@ -28,6 +29,28 @@ use wva_recording::{
 
 /// Most entries whose differences are printed.
 const MOST: usize = 200;
+
+/// Repeats recorded decisions with this program, and shows every difference
+#[derive(Debug, Parser)]
+#[command(
+    name = "replay",
+    after_help = "Exit code: 0 where every decision is the same, 1 where one differs, 2 where the recording or the \
+                  arguments are not accepted."
+)]
+pub(super) struct ReplayFlags {
+    /// A recording: DECISION_RECORD_FILE, what /debug/recording writes, or a bundle
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
+    file: String,
+    /// Settings in place of the recorded ones, as wva plan reads them
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
+    settings: Option<String>,
+    /// Only the last cycle up to this time, like 2026-03-01T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = to_time)]
+    at: Option<jiff::Timestamp>,
+    /// Print which version recorded, and nothing else
+    #[arg(long)]
+    version_of: bool,
+}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ReplayReport {

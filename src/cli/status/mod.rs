@@ -1,6 +1,5 @@
 //! `wva status`: the fleet by model and variant, from the objects and, where it is reached, the controller.
 
-mod arguments;
 mod enrich;
 mod fleet;
 mod objects;
@@ -11,17 +10,55 @@ mod tests;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::arguments::OutputFormat;
-pub(super) use self::arguments::StatusFlags;
+use clap::{Parser, ValueEnum};
+
 pub(super) use self::enrich::old_note;
 pub(super) use self::fleet::FleetStatus;
 pub(super) use self::objects::{FleetObjects, list_events};
-use super::controller_api::ControllerApi;
+use super::controller_api::{ControllerApi, ControllerFlags};
+use super::namespace_flags::NamespaceFlags;
 use super::{fail, misused, print};
 use wva_base::text::printable;
 
 /// Time between two tables of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The form of the answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// A table.
+    #[default]
+    Text,
+    /// One document.
+    Json,
+}
+
+/// Shows the fleet by model and variant
+#[derive(Debug, Parser)]
+#[command(
+    name = "status",
+    after_help = "Reads the objects with the kubeconfig. With --address the controller adds its last decisions and \
+                  the ages of its samples.\n\
+                  Exit code: 0 with a table, 1 where the cluster cannot be read, 2 where arguments are not accepted."
+)]
+pub(super) struct StatusFlags {
+    #[command(flatten)]
+    namespaces: NamespaceFlags,
+    /// Repeat every 5 seconds until interrupted
+    #[arg(long)]
+    watch: bool,
+    /// The form of the answer
+    #[arg(
+        short = 'o',
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "text"
+    )]
+    output: OutputFormat,
+    #[command(flatten)]
+    controller: ControllerFlags,
+}
 
 /// Runs the command.
 pub(super) fn run(flags: &StatusFlags) -> ExitCode {
