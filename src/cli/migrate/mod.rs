@@ -63,7 +63,7 @@ fn migrated(objects: &FleetObjects, to: VariantForm) -> (String, Vec<String>) {
     let scalers = objects.scalers();
     let forms: Vec<Result<Value, String>> = match to {
         VariantForm::Annotations => {
-            let variants = objects.variants().iter();
+            let variants = objects.variants.iter();
             let forms = variants.map(|object| forms::as_annotations(object, &scalers));
             forms.collect()
         }
@@ -76,7 +76,7 @@ fn migrated(objects: &FleetObjects, to: VariantForm) -> (String, Vec<String>) {
                 .collect()
         }
     };
-    let mut said = objects.notes().to_vec();
+    let mut said = objects.notes.clone();
     if to == VariantForm::Objects {
         let still = scalers.iter();
         said.extend(still.filter_map(|scaler| forms::declares_still(*scaler)));

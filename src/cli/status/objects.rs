@@ -32,7 +32,7 @@ const WORKLOADS: [LiveKind; 3] = [
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::cli) struct FleetObjects {
     /// `VariantAutoscaling` objects.
-    pub(super) variants: Vec<Value>,
+    pub(in crate::cli) variants: Vec<Value>,
     /// Variants that annotations of scalers declare, in the form of `VariantAutoscaling` objects.
     pub(super) declared: Vec<Value>,
     /// `PodAutoscaler` objects.
@@ -46,7 +46,7 @@ pub(in crate::cli) struct FleetObjects {
     /// Pods that scheduling gates hold; `None` where pods are not read.
     pub(super) gated: Option<Vec<Value>>,
     /// What could not be read.
-    pub(super) notes: Vec<String>,
+    pub(in crate::cli) notes: Vec<String>,
 }
 
 impl FleetObjects {
@@ -138,16 +138,6 @@ impl FleetObjects {
             );
         }
         self
-    }
-
-    /// `VariantAutoscaling` objects.
-    pub(in crate::cli) fn variants(&self) -> &[Value] {
-        &self.variants
-    }
-
-    /// What could not be read.
-    pub(in crate::cli) fn notes(&self) -> &[String] {
-        &self.notes
     }
 
     pub(in crate::cli) fn scalers(&self) -> Vec<StoredScaler<'_>> {

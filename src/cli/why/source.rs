@@ -203,7 +203,7 @@ async fn from_status(object: &ObjectKey) -> Result<String, String> {
         let missing = format!(
             "there is no VariantAutoscaling and no PodAutoscaler {object}; wva status -A lists them"
         );
-        let notes = objects.notes().iter().map(|note| format!("note: {note}"));
+        let notes = objects.notes.iter().map(|note| format!("note: {note}"));
         let lines: Vec<String> = [missing].into_iter().chain(notes).collect();
         lines.join("\n")
     })
