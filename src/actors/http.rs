@@ -195,7 +195,6 @@ mod tests {
     use crate::serve::connection::Routes;
     use crate::serve::routes::ProbeRoutes;
     use crate::state::Readers;
-    use crate::state::mirrors::ExternalMetricsDoor;
     use crate::state::mirrors::tests::list;
     use wva_supervise::{ActorRegistry, Kit, SeedTree};
 
@@ -225,7 +224,7 @@ mod tests {
                 .map(|one| one.state)
         };
         assert_eq!(state(&shared), None, "it is not requested");
-        let mirrors = shared.mirrors.clone().with_door(ExternalMetricsDoor::Open);
+        let mirrors = shared.mirrors.clone().with_door();
         let readers = Readers {
             mirrors,
             ..shared.readers.clone()

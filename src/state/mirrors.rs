@@ -179,7 +179,8 @@ pub struct Mirrors {
     /// InferencePools of all groups.
     pub pools: InferencePools,
     scope: WatchScope,
-    door: ExternalMetricsDoor,
+    /// Whether external metrics are served, so that it matters whom the API server vouches for.
+    door: FeatureSwitch,
     autoscalers: FeatureSwitch,
     annotated: FeatureSwitch,
 }
@@ -192,15 +193,6 @@ impl Deref for Mirrors {
     }
 }
 
-/// Whether external metrics are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExternalMetricsDoor {
-    /// They are not.
-    Closed,
-    /// They are, so it matters whom the API server vouches for.
-    Open,
-}
-
 impl Mirrors {
     /// The mirrors of these writers; `scope` says which variants are ours.
     pub fn new(
@@ -208,7 +200,7 @@ impl Mirrors {
         scales: Reader<Scales>,
         scope: WatchScope,
         group: PoolGroup,
-        door: ExternalMetricsDoor,
+        door: FeatureSwitch,
         autoscalers: FeatureSwitch,
         annotated: FeatureSwitch,
     ) -> Self {
@@ -235,8 +227,8 @@ impl Mirrors {
 
     /// The same, where external metrics are served.
     #[cfg(test)]
-    pub(crate) fn with_door(mut self, door: ExternalMetricsDoor) -> Self {
-        self.door = door;
+    pub(crate) fn with_door(mut self) -> Self {
+        self.door = FeatureSwitch::Enabled;
         self
     }
 
@@ -299,11 +291,6 @@ impl Mirrors {
         }
     }
 
-    /// The target that a variant names, if its kind can be scaled.
-    pub fn target_of(&self, record: &VariantRecord) -> Option<TargetKey> {
-        target_of(record)
-    }
-
     /// What scales a target, sorted. Not known until both kinds have been listed once; a kind that the
     /// cluster does not serve has no objects.
     pub fn scalers(&self, target: &TargetKey) -> Scalers {
@@ -347,7 +334,7 @@ impl Mirrors {
             WatchCondition::AllNamespaces => self.scope.watch_namespace.is_none(),
             WatchCondition::SystemOutside => self.scope.system_lies_outside(),
             WatchCondition::PodAutoscalers => self.autoscalers == FeatureSwitch::Enabled,
-            WatchCondition::ExternalMetrics => self.door == ExternalMetricsDoor::Open,
+            WatchCondition::ExternalMetrics => self.door == FeatureSwitch::Enabled,
             WatchCondition::Pools => self.pools.group.includes(kind.spec().group),
             WatchCondition::Always | WatchCondition::GpuLimits | WatchCondition::AnyLimits => true,
         }

@@ -23,6 +23,7 @@ use crate::policy::pod_autoscaler::samples::SampleTable;
 use crate::policy::router_queue::DirectQueues;
 use crate::policy::schedule::TickSchedule;
 use crate::policy::snapshot::MetricsSnapshot;
+use crate::settings::FeatureSwitch;
 use crate::settings::address::BindAddress;
 use crate::settings::generation::Generation;
 use crate::settings::problem::Diagnostics;
@@ -47,7 +48,7 @@ use board::{AutoscalerBoard, AutoscalerBoardWriter, Board, BoardWriter};
 use changes::ObjectChanges;
 use claim::{Claim, ClaimReader};
 use findings::ReportedFindings;
-use mirrors::{ExternalMetricsDoor, MirrorWriters, Mirrors};
+use mirrors::{MirrorWriters, Mirrors};
 use recorder::DecisionRecorder;
 use records::{RecordTable, Records};
 use relist::{RelistRequester, RelistResponders};
@@ -302,10 +303,7 @@ impl SharedState {
         diagnostics: &Diagnostics,
     ) -> Self {
         let statics = &generation.statics;
-        let door = match statics.serving.external_metrics {
-            BindAddress::Off => ExternalMetricsDoor::Closed,
-            BindAddress::On { .. } => ExternalMetricsDoor::Open,
-        };
+        let door = FeatureSwitch::from(statics.serving.external_metrics != BindAddress::Off);
         let autoscalers = statics.pod_autoscalers;
         let annotated = statics.annotated_scalers;
         let pool_group = statics.scope.pool_group;

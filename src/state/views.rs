@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Readers;
-use super::mirrors::{TargetLookup, TargetRivals};
+use super::mirrors::{TargetLookup, TargetRivals, target_of};
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pool::PoolObject;
 use crate::policy::actuation::Scalers;
@@ -55,7 +55,7 @@ impl Readers {
         now: Moment,
     ) -> Option<Refreshed> {
         let record = self.mirrors.managed(key)?;
-        let target = self.mirrors.target_of(&record);
+        let target = target_of(&record);
         let sighting = target
             .as_ref()
             .map_or(TargetLookup::Missing, |target| self.mirrors.sight(target));

@@ -19,6 +19,7 @@ use crate::policy::key::VariantKey;
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::Accelerator;
 use crate::state::Readers;
+use crate::state::mirrors::target_of;
 use wva_base::moment::Moment;
 
 const GROUP: &str = "external.metrics.k8s.io";
@@ -131,7 +132,7 @@ impl ExternalMetricsRoutes {
         let ours = keys.into_iter().filter_map(|key| mirrors.managed(&key));
         let all_counts = ours.map(|record| {
             let stored = &record.object.stored;
-            let target = mirrors.target_of(&record);
+            let target = target_of(&record);
             let target = target.and_then(|target| mirrors.sight(&target).found().cloned());
             ReplicaCounts {
                 key: record.object.key.clone(),

@@ -15,7 +15,7 @@ use crate::policy::key::{ObjectKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::units::Replicas;
 use crate::state::Readers;
 use crate::state::changes::FollowedObject;
-use crate::state::mirrors::{Mirrors, TargetLookup};
+use crate::state::mirrors::{Mirrors, TargetLookup, target_of};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ScalingAnswer {
@@ -164,7 +164,7 @@ impl DecisionLookup {
             object: object.clone(),
             record: Arc::clone(record),
         };
-        let target = mirrors.target_of(record);
+        let target = target_of(record);
         let target = target.or_else(|| scaled_target(mirrors, object));
         let target = target.ok_or_else(no_count)?;
         match mirrors.sight(&target) {
@@ -216,7 +216,7 @@ impl DecisionLookup {
             let (object, record) = (object(), known);
             return Err(Unanswerable::Foreign { object, record });
         };
-        let pair = scaled_target(mirrors, &object()).zip(mirrors.target_of(&record));
+        let pair = scaled_target(mirrors, &object()).zip(target_of(&record));
         match pair.filter(|(scaled, decided)| scaled != decided) {
             Some((scaled, decided)) => Err(Unanswerable::OtherTarget {
                 object: object(),

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ExternalMetricsDoor, MirrorWriters, Mirrors};
+use super::{MirrorWriters, Mirrors};
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::kinds::WatchedKind;
@@ -69,7 +69,7 @@ pub(crate) fn scope() -> WatchScope {
 
 fn with(scope: WatchScope, group: PoolGroup) -> TestMirrors {
     let (writers, scales) = (MirrorWriters::default(), Writer::new(Scales::new()));
-    let door = ExternalMetricsDoor::Closed;
+    let door = FeatureSwitch::Disabled;
     let readers = Mirrors::new(
         &writers,
         scales.reader(),
