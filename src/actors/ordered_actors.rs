@@ -19,7 +19,6 @@ pub(super) enum ActorOrder<K> {
     Unknown,
 }
 
-/// Actors by key.
 #[derive(Debug)]
 pub(super) struct OrderedActors<K, M> {
     actors: BTreeMap<K, (Address<M>, ObjectGeneration)>,

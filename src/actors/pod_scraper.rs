@@ -122,7 +122,6 @@ struct PageSampleState {
     reading: SampleReading,
 }
 
-/// A page that was read, or why not, and when.
 #[derive(Debug)]
 struct ScrapedPage {
     page: PageKey,

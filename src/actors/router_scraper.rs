@@ -320,7 +320,6 @@ fn together(model: &ModelKey, asked: &[&Asked]) -> DirectQueue {
     }
 }
 
-/// Why a router did not answer.
 #[derive(Debug)]
 struct Silence {
     reason: &'static str,

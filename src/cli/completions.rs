@@ -32,7 +32,6 @@ enum Known {
     Fish,
 }
 
-/// Runs the command.
 pub(super) fn run(program: &Program, arguments: impl Iterator<Item = String>) -> ExitCode {
     program.run_command(arguments, |given: CompletionsFlags| {
         print(&script(program, given.shell))

@@ -11,7 +11,6 @@ use crate::cluster::client::causes;
 use crate::policy::document::MAX_DOCUMENT;
 use wva_base::text::printable;
 
-/// Longest wait for one page.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Largest token file that is read, in bytes.

@@ -63,7 +63,6 @@ pub(in crate::cli) struct DoctorFlags {
     files: Option<String>,
 }
 
-/// The form of the report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum DoctorOutput {
     #[default]
@@ -71,7 +70,6 @@ enum DoctorOutput {
     Json,
 }
 
-/// Runs the command.
 pub(super) fn run(flags: &DoctorFlags, environment: BTreeMap<String, String>) -> ExitCode {
     let diagnosis = match &flags.files {
         Some(folder) => manifests(folder, flags),

@@ -43,7 +43,6 @@ pub(super) fn typed(
     response
 }
 
-/// Nothing is written here.
 pub(super) fn only_get() -> HttpResponse {
     let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
     refused

@@ -15,7 +15,6 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of all bodies that one server holds at once: clients cannot use up the memory of the process.
 const HELD_BYTES: usize = 16 * 1024 * 1024;
 
-/// Why a body is not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
     #[error("the body is larger than {0} bytes")]
@@ -85,7 +84,6 @@ impl BodyReader {
         }
     }
 
-    /// Reads a body to its end.
     pub(super) async fn read<B>(&self, body: B) -> Result<RequestBody, BodyError>
     where
         B: Body<Data = Bytes> + Unpin,

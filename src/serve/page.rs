@@ -15,7 +15,6 @@ use wva_supervise::Clock;
 /// Longest time of making it.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// Makes pages.
 #[derive(Debug)]
 pub(super) struct PageMaker(Semaphore);
 
@@ -68,7 +67,6 @@ fn whole(document: String) -> HttpResponse {
     answer
 }
 
-/// Reads until a time.
 struct TimedReader<'a> {
     bytes: &'a [u8],
     clock: &'a Clock,

@@ -247,7 +247,6 @@ impl CollectedAnswers {
     }
 }
 
-/// What came of the queries behind a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Unasked,

@@ -49,7 +49,6 @@ pub(super) struct Joined {
     pub(super) samples: Vec<(ModelKey, Vec<PodSample>)>,
     /// How many pods each source supplied with something usable, by the name of its first series.
     pub(super) sources: BTreeMap<Arc<str>, u64>,
-    /// Samples that were left out or merged.
     pub(super) ignored: BTreeMap<Ignored, u64>,
 }
 
@@ -59,7 +58,6 @@ pub(super) type Answers = BTreeMap<QueryName, Vec<SampleReading>>;
 pub(super) struct Engines<'a> {
     pub(super) answers: &'a Answers,
     pub(super) ages: &'a Ages,
-    /// Pods with several ranks.
     pub(super) ranked: &'a BTreeSet<(Symbol, Symbol)>,
     pub(super) bands: &'a FreshnessBands,
     pub(super) names: &'a Names,

@@ -43,7 +43,6 @@ pub enum PageFault {
     },
 }
 
-/// A page while it arrives.
 #[derive(Debug)]
 pub(super) struct PageLines {
     limit: u64,

@@ -10,7 +10,6 @@ use hashbrown::HashTable;
 pub(super) struct Symbol(u32);
 
 impl Symbol {
-    /// Its place among the strings of its interner.
     pub(super) fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }

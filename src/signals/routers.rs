@@ -28,7 +28,6 @@ pub(super) struct RouterJoined {
     pub(super) samples: Vec<(ModelKey, Sample)>,
     /// How many models each series supplied with something usable.
     pub(super) sources: BTreeMap<Arc<str>, u64>,
-    /// Samples that were left out.
     pub(super) ignored: BTreeMap<Ignored, u64>,
 }
 

@@ -51,7 +51,6 @@ enum Literal {
     Escaped,
 }
 
-/// The state between two bytes.
 #[derive(Debug)]
 pub(super) struct Splitter {
     place: Place,
@@ -74,7 +73,6 @@ enum Cut {
 }
 
 impl Splitter {
-    /// Before the first byte.
     pub(super) fn new() -> Self {
         Self {
             place: Place::Envelope,

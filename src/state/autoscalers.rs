@@ -37,7 +37,6 @@ use wva_base::moment::Moment;
 /// Label of pods, and label or annotation of a `PodAutoscaler`, that names the model.
 const MODEL_KEY: &str = "model.aibrix.ai/name";
 
-/// The pods of a target.
 type MeasuredPods = BTreeMap<Arc<str>, MeasuredPod>;
 
 /// What is seen of a target: its count with the field that holds it, and its pods.

@@ -58,7 +58,6 @@ impl ObjectChanges {
         }
     }
 
-    /// Returns how many objects are followed.
     #[cfg(test)]
     pub(crate) fn followed(&self) -> usize {
         self.0.len()

@@ -10,18 +10,12 @@ wva_base::named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub(super) enum Asker {
         Lease = "write/lease",
-        /// The status writer, for VariantAutoscalings.
         Status = "write/status",
-        /// The writer of PodAutoscalers.
         Autoscalers = "write/podautoscalers",
-        /// The marker of pods.
         Pods = "write/pods",
-        /// The scaler of targets.
         Targets = "write/scale",
         MetricsApis = "read/metrics-apis",
-        /// The event recorder.
         Events = "write/events",
-        /// The reader of scale subresources.
         Scale = "read/scale",
     }
 }

@@ -27,7 +27,6 @@ const LONGEST_AGE: Duration = Duration::from_secs(20);
 pub(super) struct WrittenRecord {
     pub(super) record: Arc<AutoscalerRecord>,
     pub(super) outcome: ScaleOutcome,
-    /// The last status that was written.
     pub(super) status: Option<WrittenStatus>,
 }
 
@@ -38,7 +37,6 @@ pub(super) struct WrittenStatus {
     kept: PodAutoscalerStatus,
 }
 
-/// What became of one entry.
 #[derive(Debug)]
 pub(super) struct Attempt {
     /// What was carried out; `None` if the object or its record is gone, or not ours to write.

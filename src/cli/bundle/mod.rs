@@ -50,7 +50,6 @@ pub(super) struct BundleFlags {
     controller: ControllerFlags,
 }
 
-/// Runs the command.
 pub(super) fn run(flags: &BundleFlags) -> ExitCode {
     match ControllerApi::of(&flags.controller) {
         Ok(controller) => print_or_fail(block_on(collected(flags, controller.as_ref()))),

@@ -43,7 +43,6 @@ pub(super) struct MigrateFlags {
     to: VariantForm,
 }
 
-/// Runs the command.
 pub(super) fn run(flags: &MigrateFlags) -> ExitCode {
     let objects = super::block_on(async {
         let (client, namespace) = flags.namespaces.connect().await?;

@@ -30,12 +30,9 @@ pub(super) struct PageFlags {
     controller: ControllerFlags,
 }
 
-/// Where decisions are read.
 #[derive(Debug)]
 enum PageSource {
-    /// A file.
     Recording(String),
-    /// The controller's memory.
     Controller(ControllerApi),
 }
 
@@ -59,7 +56,6 @@ impl PageFlags {
     }
 }
 
-/// Runs the command.
 pub(super) fn run(flags: PageFlags) -> ExitCode {
     match flags.source() {
         Err(error) => misused([error]),

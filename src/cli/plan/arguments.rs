@@ -5,18 +5,13 @@ use clap::{Parser, ValueEnum};
 
 use crate::cli::usage::{Given, Refused, read};
 
-/// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PlanCommand {
-    /// Show the help.
     Help(String),
-    /// Print the schema.
     Schema,
-    /// Plan.
     Plan(PlanArguments),
 }
 
-/// How to plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PlanArguments {
     pub(super) snapshot: String,
@@ -34,7 +29,6 @@ pub(super) enum Format {
     Yaml,
 }
 
-/// How much is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Detail {
     #[default]

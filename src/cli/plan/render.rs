@@ -25,7 +25,6 @@ pub(super) struct RenderedOutcome<'a> {
     pub(super) learned: &'a Learned,
     /// The invariant that the plan breaks, if it does.
     pub(super) violation: Option<&'a PlanViolation>,
-    /// Decisions of PodAutoscalers.
     pub(super) autoscalers: &'a [AutoscalerPlan<'a>],
     /// What is to be known about the settings.
     pub(super) notes: &'a [String],
@@ -87,7 +86,6 @@ struct StepRow<'a> {
     why: &'a Reason,
 }
 
-/// Writes a plan.
 pub(super) fn render(
     outcome: &RenderedOutcome<'_>,
     arguments: &PlanArguments,

@@ -58,7 +58,6 @@ pub(super) struct ReplayReport {
     has_differences: bool,
 }
 
-/// Runs the command.
 pub(super) fn run(flags: &ReplayFlags) -> ExitCode {
     match answer(flags) {
         Err(error) => misused([error]),

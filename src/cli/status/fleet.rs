@@ -58,7 +58,6 @@ pub(super) struct VariantRow {
     pub(super) decision: String,
 }
 
-/// One `PodAutoscaler`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PodAutoscalerRow {

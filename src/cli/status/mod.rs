@@ -60,7 +60,6 @@ pub(super) struct StatusFlags {
     controller: ControllerFlags,
 }
 
-/// Runs the command.
 pub(super) fn run(flags: &StatusFlags) -> ExitCode {
     let controller = match ControllerApi::of(&flags.controller) {
         Ok(controller) => controller,

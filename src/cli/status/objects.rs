@@ -31,17 +31,13 @@ const WORKLOADS: [LiveKind; 3] = [
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::cli) struct FleetObjects {
-    /// `VariantAutoscaling` objects.
     pub(in crate::cli) variants: Vec<Value>,
     /// Variants that annotations of scalers declare, in the form of `VariantAutoscaling` objects.
     pub(super) declared: Vec<Value>,
-    /// `PodAutoscaler` objects.
     pub(super) pod_autoscalers: Vec<Value>,
     /// Scale targets, each with its kind.
     pub(super) workloads: Vec<(&'static str, Value)>,
-    /// `HorizontalPodAutoscaler` objects.
     pub(super) hpas: Vec<Value>,
-    /// `ScaledObject` objects.
     pub(super) scaled_objects: Vec<Value>,
     /// Pods that scheduling gates hold; `None` where pods are not read.
     pub(super) gated: Option<Vec<Value>>,
@@ -121,7 +117,6 @@ impl FleetObjects {
         Ok(objects)
     }
 
-    /// Takes in what scalers declare.
     pub(super) fn declare(&mut self) {
         let declared: Vec<Value> = self.scalers().into_iter().filter_map(declared).collect();
         self.declared = declared;

@@ -18,7 +18,6 @@ const COLUMNS: [&str; 9] = [
     "COST",
 ];
 
-/// One document.
 pub(super) fn json(status: &FleetStatus) -> Result<String, String> {
     let text = serde_json::to_string_pretty(status).map_err(|error| error.to_string())?;
     Ok(text + "\n")

@@ -38,32 +38,22 @@ pub(in crate::cli) struct WhyFlags {
 /// Which decision is asked about, and where it is read.
 #[derive(Debug)]
 pub(super) struct WhyQuestion {
-    /// The object.
     pub(super) object: ObjectKey,
-    /// Where its decision is read.
     pub(super) source: DecisionSource,
 }
 
-/// Where a decision is read.
 #[derive(Debug)]
 pub(super) enum DecisionSource {
-    /// It is made from a snapshot.
     Snapshot {
-        /// The file of the snapshot.
         file: String,
-        /// The file of the settings.
         settings: Option<String>,
     },
-    /// It was recorded.
     Recording {
-        /// The file.
         file: String,
         /// The last decision up to this time; without it the last of all.
         at: Option<WallTime>,
     },
-    /// The controller has it.
     Controller {
-        /// The way to its debug pages.
         api: ControllerApi,
         /// The last decision up to this time; without it the last of all.
         at: Option<WallTime>,

@@ -13,7 +13,6 @@ pub(super) use self::arguments::WhyFlags;
 use super::{block_on, misused, print_or_fail};
 use wva_base::text::printable;
 
-/// Runs the command.
 pub(super) fn run(flags: WhyFlags) -> ExitCode {
     match flags.question() {
         Err(error) => misused([error]),

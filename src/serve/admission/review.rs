@@ -4,11 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use wva_base::text::shortened;
 
-/// Group and version of an `AdmissionReview`.
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 pub(super) const KIND: &str = "AdmissionReview";
 
-/// What a body is that is no `AdmissionReview`.
 #[derive(Debug, thiserror::Error)]
 #[error("the body is no {KIND} of {API_VERSION}: {0}")]
 pub(super) struct NotAReview(String);

@@ -21,11 +21,8 @@ pub(super) const VARIANT: &str = "variant_name";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExternalMetric {
-    /// `wva_desired_replicas`.
     Desired,
-    /// `wva_current_replicas`.
     Current,
-    /// `wva_desired_ratio`.
     Ratio,
 }
 

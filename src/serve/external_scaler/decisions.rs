@@ -24,17 +24,12 @@ pub(super) struct ScalingAnswer {
     count: Option<Replicas>,
 }
 
-/// Why a ScaledObject has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum Unanswerable {
     #[error(
         "ScaledObject {object}: {why}; the count is served again once the controller reaches the API server"
     )]
-    Blind {
-        object: ObjectKey,
-        /// What is not known.
-        why: NotVisible,
-    },
+    Blind { object: ObjectKey, why: NotVisible },
     #[error(
         "ScaledObject {}: {VARIANT_NAME}={:?} names no VariantAutoscaling of its namespace; create it, or correct the \
          trigger metadata", object, variant.name
@@ -49,7 +44,6 @@ pub(super) enum Unanswerable {
     )]
     Foreign {
         object: ObjectKey,
-        /// The variant.
         record: Arc<VariantRecord>,
     },
     #[error(
@@ -74,7 +68,6 @@ pub(super) enum Unanswerable {
     SeveralClaimants {
         object: ObjectKey,
         target: String,
-        /// The VariantAutoscalings.
         names: String,
     },
     #[error(
@@ -85,7 +78,6 @@ pub(super) enum Unanswerable {
         object: ObjectKey,
         variant: VariantKey,
         scaled: String,
-        /// The target of the VariantAutoscaling.
         decided: String,
     },
     #[error(
@@ -94,7 +86,6 @@ pub(super) enum Unanswerable {
     )]
     NoCount {
         object: ObjectKey,
-        /// The variant.
         record: Arc<VariantRecord>,
     },
 }

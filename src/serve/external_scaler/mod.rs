@@ -49,7 +49,6 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const STREAMS: usize = 40_000;
 const SERVICE: &str = "/externalscaler.ExternalScaler/";
 
-/// The service behind the port.
 #[derive(Debug, Clone)]
 pub(super) struct ExternalScaler {
     decisions: DecisionLookup,

@@ -38,7 +38,6 @@ pub struct Found {
     pub position: Position,
 }
 
-/// A search that could not be made.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub(crate) enum SearchError<E> {
     #[error("range from {from} to {to} is empty")]

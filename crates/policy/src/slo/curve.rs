@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::rounding;
 use wva_base::moment::Moment;
 
-/// How long a point counts.
 const MAX_AGE: Duration = Duration::from_hours(6);
 /// Weight of a new observation in its point.
 const GAIN: f64 = 0.2;

@@ -28,7 +28,6 @@ const FIRST_RESERVE: f64 = 0.2;
 /// The reserve to that growth: what exceeds the capacity by little misses the objective between tokens for all
 /// requests at once.
 const RESERVE_GAIN: f64 = 2.0;
-/// The largest reserve.
 const MOST_RESERVE: f64 = 0.35;
 /// The largest growth within a start that a reserve can meet: what grows by more misses with it as without it. Source:
 /// the largest reserve on top of the default headroom, 1.35 / 0.85.
@@ -77,7 +76,6 @@ struct ForgottenNeed {
     peak: f64,
 }
 
-/// A release that was taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct TakenBack {
     at: Moment,

@@ -8,7 +8,6 @@ use crate::cluster::project::device::{
 };
 use crate::policy::limit::{GpuPod, NodeView, PodPhase};
 
-/// The GPUs of all pools.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     /// The node of each.
