@@ -466,11 +466,11 @@ impl Wiring {
             protection.as_ref(),
         );
         let http = wva_supervise::child(Role::Http, &Address::vacant(), move |_epoch| {
-            Http::new(doors.clone())
+            Http(doors.clone())
         });
         let scaler = port.map(|port| {
             wva_supervise::child(Role::ExternalScaler, &Address::vacant(), move |_epoch| {
-                ExternalScalerActor::new(port.clone())
+                ExternalScalerActor(port.clone())
             })
         });
         [http].into_iter().chain(scaler).collect()

@@ -86,14 +86,7 @@ impl ExternalScalerPort {
 
 /// The pump behind the role.
 #[derive(Debug)]
-pub struct ExternalScalerActor(ExternalScalerPort);
-
-impl ExternalScalerActor {
-    /// A new life of the role.
-    pub fn new(port: ExternalScalerPort) -> Self {
-        Self(port)
-    }
-}
+pub struct ExternalScalerActor(pub ExternalScalerPort);
 
 impl Actor for ExternalScalerActor {
     type Msg = ExternalScalerMessage;

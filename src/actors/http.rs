@@ -138,14 +138,7 @@ fn http2(settings: &ServingSettings) -> Http2 {
 
 /// The pump behind the role.
 #[derive(Debug)]
-pub struct Http(HttpServers);
-
-impl Http {
-    /// A new life of the role.
-    pub fn new(doors: HttpServers) -> Self {
-        Self(doors)
-    }
-}
+pub struct Http(pub HttpServers);
 
 impl Actor for Http {
     type Msg = HttpMessage;
