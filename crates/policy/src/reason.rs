@@ -297,7 +297,7 @@ pub enum Reason {
         /// Replicas that exist.
         current: Replicas,
     },
-    /// Models share scarce GPUs, and its role counts on replicas that it has on order.
+    /// Models share scarce GPUs, and its role counts on replicas that it has on order, or that are late.
     CountedOn {
         /// Replicas that it will have then.
         standing: Replicas,

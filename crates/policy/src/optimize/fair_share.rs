@@ -411,7 +411,11 @@ impl Taker<'_> {
         } else if added > Replicas::ZERO {
             let gpus = self.contender.gpus.at_least_one().times(added);
             Reason::Granted { gpus, added }
-        } else if candidate.ordered() > Replicas::ZERO {
+        } else if (candidate.ordered())
+            .max(candidate.late)
+            .max(candidate.gated)
+            > Replicas::ZERO
+        {
             Reason::CountedOn {
                 standing: candidate.standing,
             }

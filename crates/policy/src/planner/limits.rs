@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::multi_analyzer::{kept, reached};
+use super::multi_analyzer::{apply_change, kept};
 use super::rescaled::{Sharing, share_budgets, withdraw};
 use super::scale_to_zero::{self, Start};
 use super::{Cycle, Work};
@@ -400,20 +400,9 @@ fn share_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
         let rest = cost_aware(&growth.candidates, &growth.role_targets, Method::Greedy).changes;
         for draft in &mut work.drafts {
             let key = &draft.view.key;
-            match (shares.get(key), rest.get(key)) {
-                (Some(change), _) => take_share(draft, change),
-                (None, Some(kept)) => {
-                    let count = draft.count();
-                    let to = reached(draft.scale, count, kept).unwrap_or(count);
-                    draft.step(PlanStage::Optimizer, to, kept.why.clone());
-                }
-                (None, None) => {
-                    let (state, queue) = (draft.metrics, growth.queue);
-                    draft.keep(
-                        PlanStage::Optimizer,
-                        Reason::NoUsableMetrics { state, queue },
-                    );
-                }
+            match shares.get(key) {
+                Some(change) => take_share(draft, change),
+                None => apply_change(draft, rest.get(key), &growth.guard),
             }
         }
     }

@@ -36,8 +36,8 @@ use crate::units::{Cost, Replicas};
 pub(super) struct Growth {
     pub(super) role_targets: BTreeMap<ServingRole, RoleTarget>,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
-    /// Requests in the router, which raise no variant without a report.
-    pub(super) queue: Option<HeldQueue>,
+    /// A role that grows without GPUs holds no other one back, while this may.
+    pub(super) guard: Guard,
 }
 
 /// The outcome of asking the analyzers of one model.
@@ -92,7 +92,7 @@ pub(super) fn decide(
         work.growth = Some(Growth {
             role_targets: decision.consensus.roles.clone(),
             candidates: decision.candidates.clone(),
-            queue: decision.guard.queue,
+            guard: decision.guard.clone(),
         });
     } else {
         decision.settle(&mut work.drafts);
@@ -372,7 +372,7 @@ impl AnalyzerDecision {
                 Some(change) if is_released && draft.count() < draft.scale.current => {
                     draft.keep(PlanStage::Optimizer, change.why.clone());
                 }
-                _ => take(draft, change, &self.guard),
+                _ => apply_change(draft, change, &self.guard),
             }
         }
     }
@@ -418,8 +418,12 @@ impl AnalyzerDecision {
     }
 }
 
-/// Takes a change over, unless its result is not known or something keeps the variant from shrinking.
-fn take(draft: &mut PendingDecision<'_>, change: Option<&CountChange>, guard: &Guard) {
+/// Applies a change, unless its result is not known or something keeps the variant from shrinking.
+pub(super) fn apply_change(
+    draft: &mut PendingDecision<'_>,
+    change: Option<&CountChange>,
+    guard: &Guard,
+) {
     let Some(change) = change else {
         let (state, queue) = (draft.metrics, guard.queue);
         draft.keep(

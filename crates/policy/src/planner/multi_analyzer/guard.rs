@@ -13,8 +13,8 @@ use crate::plan::{Reason, ViewGap};
 use crate::router_queue::HeldQueue;
 
 /// What keeps a voted model from shrinking, whatever the votes say.
-#[derive(Debug)]
-pub(super) struct Guard {
+#[derive(Debug, Clone)]
+pub(in crate::planner) struct Guard {
     /// Variants that may have unseen replicas.
     pub(super) unseen: Arc<[VariantKey]>,
     /// Replicas with samples that are too old to shrink on.
