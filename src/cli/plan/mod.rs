@@ -115,11 +115,6 @@ fn answer(
     let document = SnapshotDocument::parse(snapshot).map_err(refused);
     let (Bundle { settings, notes }, document) = match (bundle, document) {
         (Ok(bundle), Ok(document)) => (bundle, document),
-        (Ok(bundle), Err(mut errors)) => {
-            let others = SnapshotDocument::variant_faults(snapshot, &bundle.settings.freshness);
-            errors.extend(refused(DocumentError::Faults(others)));
-            return Err(errors);
-        }
         (bundle, document) => {
             let errors = bundle.err().into_iter().chain(document.err());
             return Err(errors.flatten().collect());

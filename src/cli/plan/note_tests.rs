@@ -31,27 +31,6 @@ fn a_list_without_saturation_is_noted() {
 }
 
 #[test]
-fn a_wrong_type_hides_no_value_of_another_variant() {
-    let answered = |model: &str, usage: &str| {
-        let text = format!(
-            "version: 1\nvariants:\n\
-             - {{namespace: ns, name: a, model: {model}, target: {{current: 1}}}}\n\
-             - {{namespace: ns, name: b, model: m, target: {{current: 1}}, \
-             pods: [{{name: p, signals: {{kvUsage: {usage}}}}}]}}\n"
-        );
-        answer(&text, "", &how(Format::Table, Detail::Decisions))
-    };
-    assert!(answered("m", "0.5").is_ok());
-    let one = answered("5", "0.5").unwrap_err();
-    assert_eq!(one.len(), 1, "{one:?}");
-    let both = answered("5", "50").unwrap_err();
-    assert_eq!(both.len(), 2, "{both:?}");
-    assert_eq!(both[0], one[0]);
-    let value = "fleet.yaml: variants[1].pods[0].signals.kvUsage: ";
-    assert!(both[1].starts_with(value), "{both:?}");
-}
-
-#[test]
 fn ineffective_settings_are_noted() {
     let snapshot = block("`fleet.yaml`:");
     let limited = |exclude: &str| {

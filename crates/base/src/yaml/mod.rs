@@ -11,7 +11,7 @@ use serde::Deserializer;
 use serde::de::DeserializeOwned;
 
 use self::outline::{Comparison, Outline, Scalars, outline_of};
-pub use self::sift::{SiftedDocument, sift_yaml, unplaced};
+pub use self::sift::{SiftedDocument, sift_yaml};
 pub use self::words::plain_words;
 use super::text::shortened;
 

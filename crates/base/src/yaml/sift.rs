@@ -86,17 +86,15 @@ fn sift<T: DeserializeOwned>(
 fn fault<T: DeserializeOwned>(document: &Value) -> Option<String> {
     let text = serde_yaml::to_string(document).ok()?;
     let error = serde_yaml::from_str::<T>(&text).err()?;
-    Some(shortened(&unplaced(&error)))
-}
-
-/// The message of an error in plain words, without its position.
-pub fn unplaced(error: &serde_yaml::Error) -> String {
-    let said = error.to_string();
-    let position = error
-        .location()
-        .map(|place| format!(" at line {} column {}", place.line(), place.column()));
-    let bare = position.and_then(|position| said.strip_suffix(position.as_str()));
-    plain_words(bare.unwrap_or(&said))
+    let mut said = error.to_string();
+    if let Some(place) = error.location() {
+        let position = format!(" at line {} column {}", place.line(), place.column());
+        said.truncate(
+            said.strip_suffix(position.as_str())
+                .map_or(said.len(), str::len),
+        );
+    }
+    Some(shortened(&plain_words(&said)))
 }
 
 /// A fault of items that stood alone in their lists, with the places that they have.

@@ -4,7 +4,6 @@
 //! Times are ages and every quantity has one unit, which its field states. What is left out is not
 //! known; 0 is known to be zero.
 
-mod form;
 mod inventory;
 mod pod;
 mod pod_autoscaler;

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::form::other_faults;
 use super::inventory::{InventoryDocument, sums};
 use super::pod::{PodDocument, SignalsDocument};
 use super::pod_autoscaler::AutoscalerSituation;
@@ -66,7 +65,7 @@ pub enum DocumentError {
     /// Too long to look at.
     #[error("the document has {0} bytes; at most {MAX_DOCUMENT} are read")]
     TooLarge(usize),
-    /// Not YAML or JSON, or not of the documented form: every fault with its path, the first one with its position.
+    /// Not YAML or JSON, or not of the documented form; with path and position.
     #[error("{0}; `wva plan --schema` describes every field")]
     Form(String),
     /// Of the documented form, and impossible.
@@ -75,9 +74,9 @@ pub enum DocumentError {
 }
 
 /// How many faults are shown. A file with more has one mistake many times.
-pub(super) const FAULTS_SHOWN: usize = 50;
+const FAULTS_SHOWN: usize = 50;
 
-fn lines<T: ToString>(faults: &[T]) -> String {
+fn lines(faults: &[DocumentFault]) -> String {
     let shown = faults.iter().take(FAULTS_SHOWN).map(ToString::to_string);
     let mut lines: Vec<String> = shown.collect();
     match faults.len().saturating_sub(FAULTS_SHOWN) {
@@ -114,11 +113,7 @@ impl SnapshotDocument {
         }
         // YAML holds nearly all of JSON, and its parser knows the path of what is wrong.
         check_bounds(text).map_err(|error| DocumentError::Form(error.to_string()))?;
-        serde_yaml::from_str(text).map_err(|error| {
-            let mut faults = vec![fault(&error)];
-            faults.extend(other_faults(text, &error));
-            DocumentError::Form(lines(&faults))
-        })
+        serde_yaml::from_str(text).map_err(|error| DocumentError::Form(fault(&error)))
     }
 
     /// What it says. `bands` are the ages that the settings in force call fresh and stale.

@@ -107,7 +107,7 @@ impl fmt::Display for UnreadableField {
 }
 
 /// Whether a path is another one or lies below it. Everything lies below the empty path.
-pub(crate) fn is_within(path: &str, other: &str) -> bool {
+fn is_within(path: &str, other: &str) -> bool {
     let rest = path.strip_prefix(other);
     other.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
