@@ -198,7 +198,8 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
                 let repeated = value.get("kind").and_then(|_| check_keys(again).err());
                 if let Some(why) = repeated {
                     facts.unreadable.push((file.to_string(), why.to_string()));
-                    let object = LiveObject::new(value.clone()).in_file(Some(Arc::clone(&file)));
+                    let holder = holder(&value, &why.to_string()).clone();
+                    let object = LiveObject::new(holder).in_file(Some(Arc::clone(&file)));
                     facts.ambiguous.push(object.title());
                 }
                 object(&file, value, &mut seen, facts);
@@ -217,6 +218,14 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
             }
         }
     }
+}
+
+/// The object of a document, or of a list that it is, in which a fault lies.
+fn holder<'a>(document: &'a Value, fault: &str) -> &'a Value {
+    let place = fault.strip_prefix("items[");
+    let index = place.and_then(|place| place.split_once(']')?.0.parse::<usize>().ok());
+    let item = index.and_then(|index| document.get("items")?.get(index));
+    item.unwrap_or(document)
 }
 
 fn object(

@@ -144,6 +144,45 @@ fn what_an_api_server_does_not_take_as_written_is_found() {
 }
 
 #[test]
+fn a_key_that_stands_twice_in_an_item_of_a_list_hides_no_other_item() {
+    let list = |first: &str, second: &str| {
+        let item = |name: &str, cost: u8, more: &str| {
+            let target = format!("scaleTargetRef: {{name: {name}}}");
+            format!(
+                "- apiVersion: llmd.ai/v1alpha1\n  kind: VariantAutoscaling\n  \
+                 metadata: {{name: {name}, namespace: ns}}\n  \
+                 spec: {{{target}, modelID: m, variantCost: '{cost}', {more}}}\n"
+            )
+        };
+        let text = format!(
+            "apiVersion: v1\nkind: List\nitems:\n{}{}",
+            item("a", 3, first),
+            item("b", 4, second)
+        );
+        lines("list", &text)
+    };
+    let (fine, refused, twice) = (
+        "maxReplicas: 4",
+        "maxReplicas: 0",
+        "maxReplicas: 4, maxReplicas: 0",
+    );
+    assert_eq!(list(fine, fine), Vec::<String>::new());
+    let least = "WVA080 spec.maxReplicas is 0, and has to be at least 1";
+    assert_eq!(list(fine, refused), [least]);
+    let found = list(fine, twice);
+    let repeated = "WVA080 items[1].spec: \"maxReplicas\" stands twice; write it once";
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with(repeated), "{found:?}");
+    let mut both = list(refused, twice);
+    both.sort();
+    assert_eq!(both.len(), 2, "{both:?}");
+    assert!(
+        both[0].starts_with(repeated) && both[1] == least,
+        "{both:?}"
+    );
+}
+
+#[test]
 fn a_second_variant_of_a_target_names_the_first() {
     let second = |target: &str| {
         let second = VARIANT
