@@ -39,7 +39,8 @@ could not be looked at. Of manifests (`--files`) only what stands in them is jud
 VariantAutoscalings by their definition, PodAutoscalers by the rules of their webhook, thresholds also without the
 controller. Files may hold alternatives, so costs of variants and scalers of one target are compared within one file;
 that two variants or PodAutoscalers claim one target is found across files. A finding names the file, and the remedy is
-an edit of it. An object with a key that stands twice has that finding alone.
+an edit of it. Where a key of a VariantAutoscaling or PodAutoscaler stands twice, its schema is judged once the key
+stands once. Settings, and what compares objects, have the last value of the key.
 
 The controller finds by itself, once a cycle, what its watches and its last collection show. `wva_findings` has these
 codes with namespace and name, and the alert `WVAFinding` reads it. [Where each is said](#where-each-is-said) has a table.
