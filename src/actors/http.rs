@@ -217,7 +217,7 @@ mod tests {
                 .map(|one| one.state)
         };
         assert_eq!(state(&shared), None, "it is not requested");
-        let mirrors = shared.mirrors.clone().with_door();
+        let mirrors = shared.mirrors.clone().with_external_metrics();
         let readers = Readers {
             mirrors,
             ..shared.readers.clone()

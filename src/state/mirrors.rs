@@ -180,7 +180,7 @@ pub struct Mirrors {
     pub pools: InferencePools,
     scope: WatchScope,
     /// Whether external metrics are served, so that it matters whom the API server vouches for.
-    door: FeatureSwitch,
+    external_metrics: FeatureSwitch,
     autoscalers: FeatureSwitch,
     annotated: FeatureSwitch,
 }
@@ -200,7 +200,7 @@ impl Mirrors {
         scales: Reader<Scales>,
         scope: WatchScope,
         group: PoolGroup,
-        door: FeatureSwitch,
+        external_metrics: FeatureSwitch,
         autoscalers: FeatureSwitch,
         annotated: FeatureSwitch,
     ) -> Self {
@@ -219,7 +219,7 @@ impl Mirrors {
             kinds,
             scales,
             scope,
-            door,
+            external_metrics,
             autoscalers,
             annotated,
         }
@@ -227,8 +227,8 @@ impl Mirrors {
 
     /// The same, where external metrics are served.
     #[cfg(test)]
-    pub(crate) fn with_door(mut self) -> Self {
-        self.door = FeatureSwitch::Enabled;
+    pub(crate) fn with_external_metrics(mut self) -> Self {
+        self.external_metrics = FeatureSwitch::Enabled;
         self
     }
 
@@ -334,7 +334,7 @@ impl Mirrors {
             WatchCondition::AllNamespaces => self.scope.watch_namespace.is_none(),
             WatchCondition::SystemOutside => self.scope.system_lies_outside(),
             WatchCondition::PodAutoscalers => self.autoscalers == FeatureSwitch::Enabled,
-            WatchCondition::ExternalMetrics => self.door == FeatureSwitch::Enabled,
+            WatchCondition::ExternalMetrics => self.external_metrics == FeatureSwitch::Enabled,
             WatchCondition::Pools => self.pools.group.includes(kind.spec().group),
             WatchCondition::Always | WatchCondition::GpuLimits | WatchCondition::AnyLimits => true,
         }

@@ -303,7 +303,8 @@ impl SharedState {
         diagnostics: &Diagnostics,
     ) -> Self {
         let statics = &generation.statics;
-        let door = FeatureSwitch::from(statics.serving.external_metrics != BindAddress::Off);
+        let external_metrics =
+            FeatureSwitch::from(statics.serving.external_metrics != BindAddress::Off);
         let autoscalers = statics.pod_autoscalers;
         let annotated = statics.annotated_scalers;
         let pool_group = statics.scope.pool_group;
@@ -334,7 +335,7 @@ impl SharedState {
                 scales,
                 scope,
                 pool_group,
-                door,
+                external_metrics,
                 autoscalers,
                 annotated,
             ),

@@ -69,13 +69,13 @@ pub(crate) fn scope() -> WatchScope {
 
 fn with(scope: WatchScope, group: PoolGroup) -> TestMirrors {
     let (writers, scales) = (MirrorWriters::default(), Writer::new(Scales::new()));
-    let door = FeatureSwitch::Disabled;
+    let external_metrics = FeatureSwitch::Disabled;
     let readers = Mirrors::new(
         &writers,
         scales.reader(),
         scope,
         group,
-        door,
+        external_metrics,
         FeatureSwitch::Enabled,
         FeatureSwitch::Enabled,
     );
