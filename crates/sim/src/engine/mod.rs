@@ -22,7 +22,7 @@ mod timing;
 pub(crate) use coarse::CoarseEngine;
 pub use coarse::Mix;
 pub use page::Dialect;
-pub use profile::{Limits, Profile, StartUp};
+pub use profile::{Limits, Profile, Sleepers, StartUp};
 pub use request::Prefix;
 pub(crate) use request::{Completion, EngineRefusal, Request, RequestEnd, RequestId};
 pub use server::Engine;

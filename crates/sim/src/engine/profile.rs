@@ -192,6 +192,17 @@ pub struct StartUp {
     pub median: Duration,
     /// Loading and compiling, in 95 % of all cases at most.
     pub p95: Duration,
+    /// What stays of pods that end; nothing by default.
+    pub asleep: Option<Sleepers>,
+}
+
+/// Engines that stay asleep when their pods end, with the weights in host memory: vLLM's sleep mode, level 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sleepers {
+    /// How many of a variant at most.
+    pub most: u32,
+    /// Waking up, in half of all cases at most; spread like a start.
+    pub wake: Duration,
 }
 
 impl StartUp {
@@ -207,6 +218,18 @@ impl StartUp {
             image_pull: Duration::ZERO,
             median: Duration::from_secs(median),
             p95: Duration::from_secs(p95),
+            asleep: None,
+        }
+    }
+
+    /// The same where an engine wakes up: it has its image and its weights.
+    pub(crate) fn waking(&self, wake: Duration) -> Self {
+        let spread = self.p95.as_secs_f64() / self.median.as_secs_f64();
+        Self {
+            image_pull: Duration::ZERO,
+            median: wake,
+            p95: number::duration(wake.as_secs_f64() * spread),
+            asleep: self.asleep,
         }
     }
 

@@ -246,6 +246,7 @@ fn variant(spec: &VariantSpec) -> ScenarioVariant {
             image_pull: Duration::ZERO,
             median: spec.start_up.median(),
             p95: spec.start_up.p95(),
+            asleep: None,
         },
         replicas: spec.replicas,
         bounds: (spec.min, spec.max),

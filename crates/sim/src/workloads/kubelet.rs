@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::event::{Volume, event};
 use super::object::{Object, Write, pod_path, stamp, wall_time};
+use super::sleepers::{self, WAKE};
 use crate::engine::StartUp;
 use wva_base::moment::WallTime;
 use wva_supervise::SeedTree;
@@ -23,6 +24,7 @@ const PLAIN: StartUp = StartUp {
     image_pull: Duration::from_secs(1),
     median: Duration::from_secs(2),
     p95: Duration::from_secs(3),
+    asleep: None,
 };
 /// Delay of the first restart of a container; each further one takes twice as long.
 const BACK_OFF: Duration = Duration::from_secs(10);
@@ -125,11 +127,14 @@ fn start_up(pod: &Object) -> StartUp {
     let Some(median) = median else {
         return PLAIN;
     };
-    StartUp {
+    let whole = StartUp {
         image_pull: seconds(IMAGE_PULL).unwrap_or_default(),
         median,
         p95: seconds(START_UP_P95).unwrap_or(median).max(median),
-    }
+        asleep: None,
+    };
+    let wake = seconds(WAKE).filter(|_| sleepers::wakes(pod));
+    wake.map_or(whole, |wake| whole.waking(wake))
 }
 
 fn back_off(restarts: i64) -> Duration {

@@ -20,6 +20,7 @@ mod nodes;
 pub(crate) mod object;
 mod replica_sets;
 mod scheduler;
+mod sleepers;
 mod stateful_sets;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ use tokio::time::{sleep, timeout};
 pub(crate) use fault::{StruckPods, WorkloadFault};
 pub(crate) use kubelet::{IMAGE_PULL, START_UP, START_UP_P95};
 pub use nodes::NodeGroup;
+pub(crate) use sleepers::{MOST_ASLEEP, WAKE};
 
 use self::object::{Object, Write, path};
 use crate::apiserver::{ApiServer, Denied, Insider};
@@ -252,7 +254,11 @@ impl Workloads {
         for pod in self.look().pods {
             let node = pod.text("/spec/nodeName");
             if !node.is_empty() && !silent.contains_key(node) {
-                let next = kubelet::reconcile(&pod, &self.seed, now);
+                let mut next = kubelet::reconcile(&pod, &self.seed, now);
+                if pod.is_deleted() && !next.writes.is_empty() {
+                    let asleep = sleepers::fall_asleep(&pod, &self.look().nodes);
+                    next.writes.extend(asleep);
+                }
                 self.carry_out(next, &mut passed).await;
             }
         }

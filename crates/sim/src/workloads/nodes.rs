@@ -70,7 +70,7 @@ fn condition(status: &str, reason: &str, now: WallTime) -> Value {
     })
 }
 
-fn path(node: &str) -> String {
+pub(super) fn path(node: &str) -> String {
     format!("/api/v1/nodes/{node}")
 }
 

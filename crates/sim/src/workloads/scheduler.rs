@@ -8,6 +8,7 @@ use super::event::{Volume, event};
 use super::kubelet;
 use super::object::{Object, Write, count, pod_path};
 use super::replica_sets::is_active;
+use super::sleepers;
 use crate::hpa::Milli;
 use wva_base::moment::WallTime;
 
@@ -15,8 +16,8 @@ const COMPONENT: &str = "default-scheduler";
 
 type Amounts = BTreeMap<String, u64>;
 
-struct Room<'a> {
-    nodes: Vec<(&'a Object, Amounts)>,
+struct Room {
+    nodes: Vec<(Object, Amounts)>,
 }
 
 /// Gives nodes to the pods that have none, oldest first.
@@ -33,7 +34,10 @@ pub(super) fn reconcile(nodes: &[Object], pods: &[Object], now: WallTime) -> Vec
     let mut writes = Vec::new();
     for pod in waiting {
         match room.place(pod) {
-            Ok(node) => bind(pod, &node, &mut writes, now),
+            Ok((node, woken)) => {
+                bind(pod, &node, &mut writes, now);
+                writes.extend(woken);
+            }
             Err(why) => refuse(pod, &why, &mut writes, now),
         }
     }
@@ -65,8 +69,8 @@ fn amounts(resources: &Value) -> Amounts {
     parsed.collect()
 }
 
-impl<'a> Room<'a> {
-    fn of(nodes: &'a [Object], pods: &[Object]) -> Self {
+impl Room {
+    fn of(nodes: &[Object], pods: &[Object]) -> Self {
         let mut taken: BTreeMap<&str, Vec<Amounts>> = BTreeMap::new();
         for pod in pods {
             let ended = matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
@@ -75,37 +79,40 @@ impl<'a> Room<'a> {
                 taken.entry(node).or_default().push(requests(pod));
             }
         }
-        let left = |node: &'a Object| {
+        let left = |node: &Object| {
             let mut left = amounts(node.at("/status/allocatable"));
             let taken = taken.get(node.name());
             for taken in taken.into_iter().flatten() {
                 take(&mut left, taken);
             }
-            (node, left)
+            (node.clone(), left)
         };
         Self {
             nodes: nodes.iter().map(left).collect(),
         }
     }
 
-    /// The emptiest node that takes the pod, or the sentence of the real scheduler.
-    fn place(&mut self, pod: &Object) -> Result<String, String> {
+    /// The emptiest node that takes the pod, of those with an engine to wake where there are any, and what wakes it;
+    /// or the sentence of the real scheduler.
+    fn place(&mut self, pod: &Object) -> Result<(String, Vec<Write>), String> {
         let wanted = requests(pod);
         let mut why: BTreeMap<String, usize> = BTreeMap::new();
-        let mut best: Option<(usize, u64)> = None;
+        let mut best: Option<(usize, (bool, u64))> = None;
         for (at, (node, left)) in self.nodes.iter().enumerate() {
             if let Some(obstacle) = obstacle(pod, node, left, &wanted) {
                 *why.entry(obstacle).or_default() += 1;
                 continue;
             }
             let free = left.get("pods").copied().unwrap_or(0);
-            if best.is_none_or(|(_, most)| free > most) {
-                best = Some((at, free));
+            let rank = (sleepers::asleep(node, pod) > 0, free);
+            if best.is_none_or(|(_, highest)| rank > highest) {
+                best = Some((at, rank));
             }
         }
         if let Some((node, left)) = best.and_then(|(at, _)| self.nodes.get_mut(at)) {
             take(left, &wanted);
-            return Ok(node.name().to_owned());
+            let woken = sleepers::wake(node, pod);
+            return Ok((node.name().to_owned(), woken));
         }
         let all = count(self.nodes.len());
         let reasons: Vec<_> = why

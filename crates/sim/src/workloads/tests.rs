@@ -1,6 +1,7 @@
 //! Tests of the simulated controllers, on the simulated server.
 
 mod groups;
+mod sleepers;
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use super::scenario::{Replica, Scenario, ScenarioModel, ScenarioVariant};
 use crate::apiserver::{Denied, Insider};
 use crate::engine::Dialect;
 use crate::workloads::object::path;
-use crate::workloads::{IMAGE_PULL, START_UP, START_UP_P95, leader_worker_sets};
+use crate::workloads::{IMAGE_PULL, MOST_ASLEEP, START_UP, START_UP_P95, WAKE, leader_worker_sets};
 use wva::policy::pod_template::ROLE_LABEL;
 use wva_base::moment::WallTime;
 
@@ -227,11 +227,19 @@ fn labels(model: &ScenarioModel, variant: &ScenarioVariant) -> Value {
 fn template(model: &ScenarioModel, variant: &ScenarioVariant, gpus: u32) -> Value {
     let start_up = &variant.start_up;
     let seconds = |duration: std::time::Duration| duration.as_secs_f64().to_string();
+    let mut annotations = BTreeMap::from([
+        (IMAGE_PULL, seconds(start_up.image_pull)),
+        (START_UP, seconds(start_up.median)),
+        (START_UP_P95, seconds(start_up.p95)),
+    ]);
+    if let Some(asleep) = start_up.asleep {
+        annotations.extend([
+            (MOST_ASLEEP, asleep.most.to_string()),
+            (WAKE, seconds(asleep.wake)),
+        ]);
+    }
     json!({
-        "metadata": {"labels": labels(model, variant), "annotations": {
-            IMAGE_PULL: seconds(start_up.image_pull), START_UP: seconds(start_up.median),
-            START_UP_P95: seconds(start_up.p95),
-        }},
+        "metadata": {"labels": labels(model, variant), "annotations": annotations},
         "spec": {
             "nodeSelector": {"nvidia.com/gpu.product": variant.product},
             "terminationGracePeriodSeconds": 30,
