@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::schema::{
-    ActuationSpec, LabModel, LabScenario, LatencySlo, LoadPart, TokenSpec, VariantSpec,
+    ActuationSpec, AsleepSpec, LabModel, LabScenario, LatencySlo, LoadPart, TokenSpec, VariantSpec,
 };
 use crate::engine::Profile;
 use wva::policy::capacity::ServingRole;
@@ -211,12 +211,28 @@ impl Checker<'_> {
             let remedy = format!("give a count from {} to {}", variant.min, variant.max);
             return self.wrong_in(path, "replicas", variant.replicas, remedy);
         }
-        if variant.start_up.median().is_zero() {
+        self.start_up(path, variant)
+    }
+
+    fn start_up(&self, path: &str, variant: &VariantSpec) -> Checked {
+        let (median, sigma) = (variant.start_up.median(), variant.start_up.sigma);
+        if median.is_zero() {
             return self.wrong_in(path, "startUp.median", "0s", "give a time above 0");
         }
-        if !(0.0..=3.0).contains(&variant.start_up.sigma) {
-            let value = variant.start_up.sigma;
-            return self.wrong_in(path, "startUp.sigma", value, "give a number from 0 to 3");
+        if !(0.0..=3.0).contains(&sigma) {
+            return self.wrong_in(path, "startUp.sigma", sigma, "give a number from 0 to 3");
+        }
+        let Some(AsleepSpec { count, wake }) = variant.start_up.asleep else {
+            return Ok(());
+        };
+        if !(1..=variant.max).contains(&count) {
+            let remedy = format!("give a count from 1 to max, {}", variant.max);
+            return self.wrong_in(path, "startUp.asleep.count", count, remedy);
+        }
+        if wake.0.is_zero() || wake.0 >= median {
+            let [value, median] = [wake.0, median].map(humantime::format_duration);
+            let remedy = format!("give a time above 0 and below that of a start, {median}");
+            return self.wrong_in(path, "startUp.asleep.wake", value, remedy);
         }
         Ok(())
     }

@@ -170,12 +170,14 @@ impl FluidDemand {
             f64::from(variant.bounds.1) * own / mean_work(variant, model.slo, lengths).max(1e-12)
         });
         let capacity: f64 = capacity.sum();
-        let start_up = primary.start_up.median.as_secs();
+        let start_up = primary.start_up;
+        // With sleepers it wakes one at every start, so that the bound stays one.
+        let start_up = (start_up.asleep).map_or(start_up.median, |asleep| asleep.wake);
         Some(Self {
             work,
             requests,
             ttft: model.slo.first_token.as_secs_f64(),
-            start_up: usize::try_from(start_up).unwrap_or(0),
+            start_up: usize::try_from(start_up.as_secs()).unwrap_or(0),
             gpus: f64::from(primary.gpus),
             bounds: (
                 primary.bounds.0,

@@ -10,7 +10,7 @@ use super::check::{ScenarioError, check, profile};
 use super::loads::{ModelLoad, load_of};
 use super::router_spec::RouterSpec;
 use super::schema::{LabModel, LabScenario, LatencySlo, VariantSpec};
-use crate::engine::{Dialect, Profile, StartUp};
+use crate::engine::{Dialect, Profile, Sleepers, StartUp};
 use crate::router::FlowControl;
 use crate::threads::locked;
 use crate::world::{
@@ -26,9 +26,9 @@ macro_rules! built_in {
     };
 }
 
-/// The scenarios that come with the program, by name. Those of a study repeat published settings; they and those of
-/// the gates are played by name alone.
-pub(crate) const BUILT_IN: [(&str, &str); 21] = built_in![
+/// The scenarios that come with the program, by name. Those of a study repeat published settings; they, those of the
+/// gates and the one with sleepers are played by name alone.
+pub(crate) const BUILT_IN: [(&str, &str); 22] = built_in![
     "step",
     "step-early",
     "steady",
@@ -50,6 +50,7 @@ pub(crate) const BUILT_IN: [(&str, &str); 21] = built_in![
     "study-mooncake",
     "gate-waves",
     "gate-conversation",
+    "sleepers",
 ];
 
 #[derive(Debug, Clone)]
@@ -246,7 +247,10 @@ fn variant(spec: &VariantSpec) -> ScenarioVariant {
             image_pull: Duration::ZERO,
             median: spec.start_up.median(),
             p95: spec.start_up.p95(),
-            asleep: None,
+            asleep: spec.start_up.asleep.map(|asleep| Sleepers {
+                most: asleep.count,
+                wake: asleep.wake.0,
+            }),
         },
         replicas: spec.replicas,
         bounds: (spec.min, spec.max),

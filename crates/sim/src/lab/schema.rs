@@ -181,6 +181,17 @@ pub(super) struct StartUpSpec {
     /// Standard deviation of its logarithm.
     #[serde(default = "sigma")]
     pub(super) sigma: f64,
+    pub(super) asleep: Option<AsleepSpec>,
+}
+
+/// Replicas that stay asleep when they are released, in vLLM's sleep mode, level 1.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct AsleepSpec {
+    /// How many of the variant at most.
+    pub(super) count: u32,
+    /// The median of the time in which one wakes up; its `sigma` is that of a start.
+    pub(super) wake: TimeSpan,
 }
 
 fn sigma() -> f64 {

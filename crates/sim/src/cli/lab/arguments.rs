@@ -20,6 +20,9 @@ const DEFAULT_POLICIES: [&str; 8] = [
     "aibrix-apa",
 ];
 
+/// How the names of scenarios begin that are played by name alone.
+const BY_NAME_ALONE: [&str; 3] = ["study-", "gate-", "sleepers"];
+
 /// Compares two folders of runs, policy by policy
 #[derive(Debug, Parser)]
 #[command(name = "compare", bin_name = "wva-sim lab compare")]
@@ -113,7 +116,7 @@ pub(super) fn parse(
     if names.is_empty() {
         let built_in = BUILT_IN.iter().map(|(name, _)| (*name).to_owned());
         names = built_in
-            .filter(|name| !name.starts_with("study-") && !name.starts_with("gate-"))
+            .filter(|name| !BY_NAME_ALONE.iter().any(|begin| name.starts_with(begin)))
             .collect();
     }
     let (mut scenarios, mut problems) = (Vec::new(), Vec::new());

@@ -50,6 +50,17 @@ fn a_schedule_that_knows_the_step_costs_less_than_a_fixed_fleet() {
 }
 
 #[test]
+fn a_bound_with_sleepers_pays_for_wakes() {
+    let cold = demand(STEP).clairvoyant();
+    let asleep = "sigma: 0.175, asleep: {count: 2, wake: 5s}}";
+    let text = STEP.replace("sigma: 0.175}", asleep);
+    assert_ne!(text, STEP);
+    let woken = demand(&text).clairvoyant();
+    assert!(woken.attainment >= GOAL, "{woken:?}");
+    assert!(woken.gpu_hours < cold.gpu_hours, "{woken:?} {cold:?}");
+}
+
+#[test]
 fn too_much_load_is_infeasible() {
     let text = STEP.replace("rate: 32", "rate: 200");
     let demand = demand(&text);

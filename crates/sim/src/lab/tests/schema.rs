@@ -2,7 +2,9 @@
 
 use super::{TINY, tiny};
 use crate::lab::policies::{POLICIES, PolicyChoice};
-use crate::lab::scenario::{BUILT_IN, LoadedScenario, load};
+use crate::lab::scenario::{BUILT_IN, LoadedScenario, load, prepare};
+use crate::workloads::{MOST_ASLEEP, WAKE};
+use crate::world::objects::workload;
 use wva::policy::slo::SloTerm;
 
 #[test]
@@ -13,8 +15,26 @@ fn every_built_in_scenario_is_one() {
     }
 }
 
+#[test]
+fn pods_state_how_many_of_them_may_sleep() {
+    let stated = |name: &str| {
+        let scenario = load(name).unwrap();
+        let prepared = prepare(&scenario.spec, None, 1).unwrap();
+        let model = &prepared.scenario.models[0];
+        let (_, _, object) = workload(model, &model.variants[0]);
+        let annotations = &object["spec"]["template"]["metadata"]["annotations"];
+        let text = |name: &str| annotations.get(name)?.as_str().map(str::to_owned);
+        [text(MOST_ASLEEP), text(WAKE)]
+    };
+    assert_eq!(stated("to-zero"), [None, None]);
+    assert_eq!(
+        stated("sleepers"),
+        [Some("2".to_owned()), Some("5".to_owned())]
+    );
+}
+
 /// What is replaced in the file, by what, and the error.
-const WRONG: [(&str, &str, &str); 23] = [
+const WRONG: [(&str, &str, &str); 25] = [
     ("duration: 60s", "duration: 60", "\"60\" is not a time"),
     (
         "duration: 60s",
@@ -65,6 +85,16 @@ const WRONG: [(&str, &str, &str); 23] = [
         "kind: cached",
         "kind: warm",
         "unknown variant `warm`, expected `cold` or `cached`",
+    ),
+    (
+        "sigma: 0}",
+        "sigma: 0, asleep: {count: 4, wake: 5s}}",
+        "models[0].variants[0].startUp.asleep.count is 4; give a count from 1 to max, 3",
+    ),
+    (
+        "sigma: 0}",
+        "sigma: 0, asleep: {count: 1, wake: 10s}}",
+        "startUp.asleep.wake is 10s; give a time above 0 and below that of a start, 10s",
     ),
     (
         "  - trace: {file",
