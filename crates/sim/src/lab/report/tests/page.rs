@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::super::write;
-use super::sample::{self, Folder, Habit, Spread};
+use super::sample::{self, Folder, Spread};
 
 fn page(folder: &Folder) -> String {
     write(folder.path()).unwrap();
@@ -233,19 +233,9 @@ fn runs_without_samples_requests_or_decisions_have_charts_too() {
         *samples = json!([null]);
     }
     folder.put_run(&nulls);
-    let habit = Habit {
-        aim: 0.8,
-        pause: 30.0,
-        backlog: 0.0,
-        memory: 60.0,
-    };
-    folder.put_run(&sample::played(
-        ("idle", "idle", "idle", None),
-        1,
-        1200.0,
-        habit,
-        |_| 0.0,
-    ));
+    let mut idle = sample::run("idle", "idle", 1, (0.0, 0.17));
+    idle["score"]["requests"] = json!(0);
+    folder.put_run(&idle);
     let page = page(&folder);
     assert!(page.contains("<p>No policy had a request on this scenario.</p>"));
     assert!(page.contains("<summary><b>idle</b> – / 0.17 GPU-hours (seed 1)</summary>"));
@@ -280,19 +270,15 @@ fn many_knob_points_leave_one_timeline_a_family() {
 #[test]
 fn a_restless_timeline_stays_small() {
     let folder = Folder::of_step("size");
-    let habit = Habit {
-        aim: 0.7,
-        pause: 10.0,
-        backlog: 0.0,
-        memory: 0.0,
-    };
-    let names: Vec<String> = (0..6).map(|number| format!("restless-{number}")).collect();
-    for (seed, name) in (1..).zip(&names) {
+    for seed in 0..6 {
         let mut chance = Spread::new(seed);
-        let level: Vec<f64> = (0..2000).map(|_| chance.next() * 60.0).collect();
-        let load = |at: f64| level[format!("{:.0}", at / 10.0).parse::<usize>().unwrap()];
-        let run = sample::played(("step", name, name, None), 1, 14_400.0, habit, load);
-        assert!(run["decisions"].as_array().unwrap().len() > 500);
+        let mut run = sample::long_run(&format!("restless-{seed}"), 1440, || chance.next() * 60.0);
+        let change = |number: u32| {
+            json!({"at": f64::from(number) * 24.0, "variant": "llama-h100", "from": number % 2,
+                "to": number % 9 + 2, "why": "demand 30.0/s of 6/s a replica at 70 %, backlog 12"})
+        };
+        run["decisions"] = (0..600).map(change).collect();
+        run["virtualSeconds"] = json!(14_400.0);
         folder.put_run(&run);
     }
     let page = page(&folder);

@@ -1,16 +1,9 @@
-//! Laboratory folders that look like real ones: a fluid fleet under a simple proportional policy.
+//! Laboratory folders that look like real ones.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-
-/// Seconds between two samples.
-const EVERY: f64 = 10.0;
-
-/// Requests a second that one replica serves.
-const RATE: f64 = 6.0;
 
 /// A folder that goes when the test ends.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -120,181 +113,25 @@ impl Spread {
     }
 }
 
-/// How a played policy decides.
-#[derive(Clone, Copy)]
-pub(crate) struct Habit {
-    /// The load of a replica that it aims at, of 1.
-    pub aim: f64,
-    /// Seconds between two decisions.
-    pub pause: f64,
-    /// Extra replicas for each waiting request.
-    pub backlog: f64,
-    /// Seconds that a smaller need is remembered.
-    pub memory: f64,
-}
-
-#[derive(Default)]
-struct Lines(BTreeMap<&'static str, Vec<Value>>);
-
-impl Lines {
-    fn push(&mut self, name: &'static str, value: impl Into<Value>) {
-        self.0.entry(name).or_default().push(value.into());
-    }
-
-    fn take(&mut self, name: &str) -> Value {
-        Value::Array(self.0.remove(name).unwrap_or_default())
-    }
-}
-
-fn rounded(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
-}
-
 fn whole(value: f64) -> u64 {
     format!("{value:.0}").parse().unwrap()
 }
 
-fn count(starting: &[f64]) -> f64 {
-    f64::from(u32::try_from(starting.len()).unwrap())
-}
-
-/// A fleet of one variant, second by second.
-struct Fleet {
-    chance: Spread,
-    habit: Habit,
-    at: f64,
-    held: f64,
-    desired: f64,
-    decided: f64,
-    ready: f64,
-    /// When each starting replica will be ready.
-    starting: Vec<f64>,
-    needs: Vec<(f64, f64)>,
-    decisions: Vec<Value>,
-    lines: Lines,
-    requests: f64,
-    good: f64,
-    gpu_seconds: f64,
-}
-
-impl Fleet {
-    fn new(seed: u64, habit: Habit) -> Self {
-        Self {
-            chance: Spread::new(seed),
-            habit,
-            at: 0.0,
-            held: 0.0,
-            desired: 2.0,
-            decided: 0.0,
-            ready: 2.0,
-            starting: Vec::new(),
-            needs: Vec::new(),
-            decisions: Vec::new(),
-            lines: Lines::default(),
-            requests: 0.0,
-            good: 0.0,
-            gpu_seconds: 0.0,
-        }
-    }
-
-    fn step(&mut self, load: f64) {
-        let rate = load * (0.8 + 0.4 * self.chance.next());
-        let before = count(&self.starting);
-        self.starting.retain(|end| *end > self.at);
-        self.ready += before - count(&self.starting);
-        let served = (self.held + rate * EVERY).min(self.ready * RATE * EVERY);
-        self.held += rate * EVERY - served;
-        let ttft = 0.08 + 0.1 * self.chance.next() + self.held / (self.ready * RATE).max(0.5);
-        self.decide(rate);
-        let is_good = ttft <= 1.0;
-        if self.at >= 600.0 {
-            self.gpu_seconds += (self.ready + count(&self.starting)) * EVERY;
-            self.requests += rate * EVERY;
-            self.good += if is_good { rate * EVERY } else { 0.0 };
-        }
-        self.record(rate, served / EVERY, (rate > 0.0).then_some(ttft));
-        self.at += EVERY;
-    }
-
-    fn decide(&mut self, rate: f64) {
-        let (aim, backlog) = (self.habit.aim, self.held * self.habit.backlog);
-        let need = (rate / RATE / aim + backlog).ceil().clamp(1.0, 16.0);
-        self.needs.push((self.at, need));
-        let (at, memory) = (self.at, self.habit.memory);
-        self.needs.retain(|(then, _)| at - then <= memory);
-        if self.at - self.decided < self.habit.pause {
-            return;
-        }
-        self.decided = self.at;
-        let wanted = self.needs.iter().map(|need| need.1).fold(1.0, f64::max);
-        if wanted.total_cmp(&self.desired).is_ne() {
-            let why = format!(
-                "demand {rate:.1}/s of {RATE}/s a replica at {:.0} %, backlog {:.0}",
-                aim * 100.0,
-                self.held
-            );
-            self.decisions
-                .push(json!({"at": self.at, "variant": "llama-h100",
-                "from": whole(self.desired), "to": whole(wanted), "why": why}));
-        }
-        self.desired = wanted;
-        self.ready = self.ready.min(wanted);
-        while self.ready + count(&self.starting) < wanted {
-            self.starting
-                .push(self.at + 120.0 + 60.0 * self.chance.next());
-        }
-    }
-
-    fn record(&mut self, rate: f64, served: f64, ttft: Option<f64>) {
-        let (ready, starting) = (self.ready, count(&self.starting));
-        let desired = (self.at >= 30.0).then_some(self.desired);
-        let lines = &mut self.lines;
-        lines.push("at", self.at);
-        lines.push("arrivals", rounded(rate));
-        lines.push("held", rounded(self.held * 0.7));
-        lines.push("queue", rounded(self.held * 0.3 / ready.max(1.0)));
-        lines.push("running", rounded(served * 2.0));
-        lines.push("kv", rounded((served / RATE / ready.max(1.0)).min(1.0)));
-        lines.push("ttftP95", ttft.map(rounded));
-        lines.push("good", ttft.map(|ttft| if ttft <= 1.0 { 1.0 } else { 0.3 }));
-        lines.push("desired", desired);
-        lines.push("scale", ready + starting);
-        lines.push("ready", ready);
-        lines.push("starting", starting);
-    }
-}
-
-/// Plays a policy on a load for `seconds`.
-pub(crate) fn played(
-    (scenario, policy, family, knob): (&str, &str, &str, Option<f64>),
-    seed: u64,
-    seconds: f64,
-    habit: Habit,
-    load: impl Fn(f64) -> f64,
-) -> Value {
-    let mut fleet = Fleet::new(seed, habit);
-    while fleet.at < seconds {
-        fleet.step(load(fleet.at));
-    }
-    let share = (fleet.requests > 0.0).then(|| fleet.good / fleet.requests);
-    let scored = (share.unwrap_or(0.0), fleet.gpu_seconds / 3600.0);
-    let mut run = run(scenario, policy, seed, scored);
-    run["family"] = json!(family);
-    run["knob"] = json!(knob);
-    run["virtualSeconds"] = json!(seconds);
-    run["score"]["requests"] = json!(whole(fleet.requests.floor()));
-    run["score"]["good"] = json!(whole(fleet.good.floor()));
-    run["score"]["attainment"] = json!(scored.0);
-    run["decisions"] = json!(fleet.decisions);
-    let lines = &mut fleet.lines;
-    let variant = ["desired", "scale", "ready", "starting"].map(|name| (name, lines.take(name)));
-    let mut model = json!({"variants": {"llama-h100": BTreeMap::from(variant)}});
-    for name in [
+/// A run of so many samples, ten seconds apart, all of which this gives.
+pub(crate) fn long_run(policy: &str, samples: u32, mut value: impl FnMut() -> f64) -> Value {
+    let mut line = || -> Value { (0..samples).map(|_| value()).collect() };
+    let mut run = run("step", policy, 1, (0.9, 7.5));
+    let model = &mut run["series"]["models"]["llama"];
+    for field in [
         "arrivals", "held", "queue", "running", "kv", "ttftP95", "good",
     ] {
-        model[name] = lines.take(name);
+        model[field] = line();
     }
-    let at = lines.take("at");
-    run["series"] = json!({"every": EVERY, "at": at, "models": {"llama": model}});
+    for field in ["desired", "scale", "ready", "starting"] {
+        model["variants"]["llama-h100"][field] = line();
+    }
+    run["series"]["at"] = (0..samples)
+        .map(|sample| f64::from(sample) * 10.0)
+        .collect();
     run
 }

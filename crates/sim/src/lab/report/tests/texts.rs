@@ -49,21 +49,7 @@ fn names_are_escaped_for_their_place() {
 }
 
 fn long_run(samples: u32) -> RunRecord {
-    let mut run = sample::run("step", "keda-epp", 1, (0.9, 7.5));
-    let at: Vec<f64> = (0..samples)
-        .map(|number| f64::from(number) * 10.0)
-        .collect();
-    let line: Vec<Option<f64>> = vec![Some(1.0); at.len()];
-    let model = &mut run["series"]["models"]["llama"];
-    for field in [
-        "arrivals", "held", "queue", "running", "kv", "ttftP95", "good",
-    ] {
-        model[field] = serde_json::json!(line);
-    }
-    for field in ["desired", "scale", "ready", "starting"] {
-        model["variants"]["llama-h100"][field] = serde_json::json!(line);
-    }
-    run["series"]["at"] = serde_json::json!(at);
+    let run = sample::long_run("keda-epp", samples, || 1.0);
     serde_json::from_value(run).unwrap()
 }
 
