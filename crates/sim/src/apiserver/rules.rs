@@ -1,18 +1,12 @@
-//! The patterns and rules of our own definition, written out: the server has neither an engine for
-//! regular expressions nor one for CEL. Those of foreign definitions are not enforced.
+//! The patterns of definitions, and the rules of our own, written out: the server has no engine for CEL. Rules of
+//! foreign definitions are not enforced.
 
+use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-/// Whether a text matches; `None` if the pattern is not known.
-pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
-    match pattern {
-        r"^\d+(\.\d+)?$" => Some(is_decimal(text)),
-        r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$" => Some(is_reason(text)),
-        r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$" => {
-            Some(is_qualified(text))
-        }
-        _ => None,
-    }
+/// A pattern of a schema, of ASCII; `None` where the engine does not know it.
+pub(super) fn pattern(text: &str) -> Option<Regex> {
+    RegexBuilder::new(text).unicode(false).build().ok()
 }
 
 /// Whether an object obeys; `None` if the rule is not known.
@@ -26,37 +20,6 @@ pub(super) fn obeys(rule: &str, object: &Value) -> Option<bool> {
                 _ => true,
             }
         })
-}
-
-fn is_decimal(text: &str) -> bool {
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    match text.split_once('.') {
-        Some((whole, fraction)) => digits(whole) && digits(fraction),
-        None => digits(text),
-    }
-}
-
-fn is_reason(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_,:".contains(&byte);
-    text.bytes()
-        .next()
-        .is_some_and(|byte| byte.is_ascii_alphabetic())
-        && text.bytes().all(inner)
-        && !text.ends_with([',', ':'])
-}
-
-fn is_qualified(text: &str) -> bool {
-    let (domain, name) = match text.split_once('/') {
-        Some((domain, name)) => (Some(domain), name),
-        None => (None, text),
-    };
-    let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
-    let named = edge(name.bytes().next())
-        && edge(name.bytes().last())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    named && domain.is_none_or(is_subdomain)
 }
 
 pub(super) fn is_subdomain(text: &str) -> bool {

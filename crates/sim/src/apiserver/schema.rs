@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use regex::Regex;
 use serde_json::{Map, Value};
+
+use super::rules;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum ListKind {
@@ -28,7 +31,7 @@ pub(super) struct Schema {
     pub(super) required: Vec<String>,
     pub(super) default: Option<Value>,
     pub(super) choices: Vec<Value>,
-    pub(super) pattern: Option<String>,
+    pub(super) pattern: Option<Regex>,
     pub(super) min_length: Option<u64>,
     pub(super) max_length: Option<u64>,
     pub(super) minimum: Option<f64>,
@@ -139,7 +142,7 @@ impl Reader<'_> {
             required: texts("required"),
             default: document.get("default").cloned(),
             choices: list("enum").unwrap_or_default(),
-            pattern: text("pattern"),
+            pattern: text("pattern").as_deref().and_then(rules::pattern),
             min_length: document.get("minLength").and_then(Value::as_u64),
             max_length: document.get("maxLength").and_then(Value::as_u64),
             minimum: document.get("minimum").and_then(Value::as_f64),
