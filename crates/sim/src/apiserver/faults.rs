@@ -10,6 +10,5 @@ pub(crate) struct RequestFault {
     pub(crate) cut_after: Option<Duration>,
 }
 
-pub(crate) trait Faults: Send + Sync {
-    fn decide(&self) -> RequestFault;
-}
+/// What becomes of a request that comes now.
+pub(crate) type Faults = dyn Fn() -> RequestFault + Send + Sync;

@@ -45,7 +45,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use faults::{Faults, RequestFault};
+pub(crate) use faults::RequestFault;
 pub use insider::{Denied, Insider};
 pub use kubeconfig::kubeconfig;
 pub use server::{ApiServer, Wire};

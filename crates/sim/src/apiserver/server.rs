@@ -64,7 +64,7 @@ impl Shared {
 #[derive(Clone)]
 pub struct ApiServer {
     pub(super) shared: Arc<Shared>,
-    faults: Option<Arc<dyn Faults>>,
+    faults: Option<Arc<Faults>>,
     /// The date that the reader's clock shows, if it is another one.
     date: Option<WallTime>,
 }
@@ -106,7 +106,7 @@ impl ApiServer {
     }
 
     #[must_use]
-    pub(crate) fn with_faults(&self, faults: Arc<dyn Faults>) -> Self {
+    pub(crate) fn with_faults(&self, faults: Arc<Faults>) -> Self {
         Self {
             faults: Some(faults),
             ..self.clone()
@@ -150,7 +150,7 @@ impl ApiServer {
     }
 
     async fn judge(&self, ask: &Ask) -> Result<Answer, ApiRefusal> {
-        let fault = self.faults.as_ref().map(|faults| faults.decide());
+        let fault = self.faults.as_ref().map(|faults| faults());
         let fault = fault.unwrap_or_default();
         if fault.hang {
             std::future::pending::<()>().await;

@@ -27,15 +27,14 @@ const REPORTER: &str = "horizontal-pod-autoscaler";
 /// Time between two looks: `--horizontal-pod-autoscaler-sync-period`.
 pub(crate) const SYNC: Duration = Duration::from_secs(15);
 
-pub(crate) trait ExternalMetricsSource: Send + Sync {
-    /// The sum of the series of a metric that a selector chooses, or why there is none.
-    fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String>;
-}
+/// The sum of the series of a metric in a namespace that a selector chooses, or why there is none.
+pub(crate) type ExternalMetrics =
+    dyn Fn(&str, &ExternalMetricSpec) -> Result<Milli, String> + Send + Sync;
 
 pub(crate) struct Autoscalers {
     server: Insider,
     clock: Clock,
-    metrics: Arc<dyn ExternalMetricsSource>,
+    metrics: Arc<ExternalMetrics>,
     sync: Duration,
     histories: BTreeMap<String, History>,
     /// What the objects asked for when last read, by unique id.
@@ -56,7 +55,7 @@ impl Autoscalers {
     pub(crate) fn new(
         server: ApiServer,
         clock: Clock,
-        metrics: Arc<dyn ExternalMetricsSource>,
+        metrics: Arc<ExternalMetrics>,
         sync: Duration,
     ) -> Self {
         Self {
@@ -157,7 +156,7 @@ impl Autoscalers {
             existing: count(target, "/status/replicas"),
             ready: self.ready(target),
             metrics: metrics
-                .map(|metric| self.metrics.read(namespace, metric))
+                .map(|metric| (self.metrics)(namespace, metric))
                 .collect(),
         };
         let uid = sync.object.text("/metadata/uid").to_owned();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Autoscalers, ExternalMetricSpec, ExternalMetricsSource, Milli, SYNC};
+use super::{Autoscalers, ExternalMetricSpec, Milli, SYNC};
 use crate::apiserver::{ApiServer, Insider};
 use crate::world::objects::group_definition;
 use wva_base::moment::WallTime;
@@ -20,13 +20,6 @@ impl Fixed {
     fn set(&self, value: Result<u64, &str>) {
         let value = value.map(Milli::units).map_err(str::to_owned);
         *self.0.lock().unwrap() = value;
-    }
-}
-
-impl ExternalMetricsSource for Fixed {
-    fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String> {
-        assert_eq!((namespace, &*metric.name), ("default", "wanted"));
-        self.0.lock().unwrap().clone()
     }
 }
 
@@ -56,7 +49,11 @@ async fn stage() -> (Insider, Fixed) {
     let autoscalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
     insider.create(autoscalers, &autoscaler).await.unwrap();
     let metric = Fixed(Arc::new(Mutex::new(Ok(Milli::units(1)))));
-    let source = Arc::new(metric.clone());
+    let fixed = metric.clone();
+    let source = Arc::new(move |namespace: &str, metric: &ExternalMetricSpec| {
+        assert_eq!((namespace, &*metric.name), ("default", "wanted"));
+        fixed.0.lock().unwrap().clone()
+    });
     tokio::spawn(Autoscalers::new(server, clock, source, SYNC).run());
     (insider, metric)
 }

@@ -20,8 +20,7 @@ mod spec;
 mod tests;
 
 pub use decide::{History, HpaCondition, HpaDecision, Observed, decide};
-pub(crate) use driver::SYNC;
-pub(crate) use driver::{Autoscalers, ExternalMetricsSource};
+pub(crate) use driver::{Autoscalers, ExternalMetrics, SYNC};
 pub use quantity::Milli;
 pub(crate) use rules::{Policy, ScalingDirection, ScalingRules, Size};
 pub use spec::HpaSpec;

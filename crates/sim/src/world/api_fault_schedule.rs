@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::scenario::{ApiFault, Scenario, ScenarioFault};
-use crate::apiserver::{Faults, RequestFault};
+use crate::apiserver::RequestFault;
 use wva_supervise::Clock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,10 @@ impl ApiFaultSchedule {
         }
     }
 
+    pub(super) fn now(&self) -> RequestFault {
+        self.at(self.clock.now().monotonic)
+    }
+
     fn at(&self, now: Duration) -> RequestFault {
         let mut fault = RequestFault::default();
         for spell in &self.spells {
@@ -52,12 +56,6 @@ impl ApiFaultSchedule {
             }
         }
         fault
-    }
-}
-
-impl Faults for ApiFaultSchedule {
-    fn decide(&self) -> RequestFault {
-        self.at(self.clock.now().monotonic)
     }
 }
 

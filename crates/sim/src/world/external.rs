@@ -2,36 +2,24 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::hpa::{ExternalMetricSpec, ExternalMetricsSource, Milli};
+use crate::hpa::{ExternalMetricSpec, ExternalMetrics, Milli};
 use crate::prometheus::{Prometheus, QueryValue};
 use crate::threads::locked;
 use wva_supervise::Clock;
 
-#[derive(Debug, Clone)]
-pub(super) struct Adapter {
-    prometheus: Arc<Mutex<Prometheus>>,
-    clock: Clock,
-}
-
-impl Adapter {
-    pub(super) fn new(prometheus: Arc<Mutex<Prometheus>>, clock: Clock) -> Self {
-        Self { prometheus, clock }
-    }
-}
-
-impl ExternalMetricsSource for Adapter {
-    fn read(&self, namespace: &str, metric: &ExternalMetricSpec) -> Result<Milli, String> {
+pub(super) fn adapter(prometheus: Arc<Mutex<Prometheus>>, clock: Clock) -> Arc<ExternalMetrics> {
+    Arc::new(move |namespace: &str, metric: &ExternalMetricSpec| {
         let selector = metric.selector.match_labels.iter().flatten();
         let matchers: Vec<String> = selector
             .map(|(name, value)| format!("{name}={value:?}"))
             .collect();
         let query = format!("{}{{{}}}", metric.name, matchers.join(","));
-        let now = self.clock.now().wall;
+        let now = clock.now().wall;
         let failed = |why: &str| {
             let name = &metric.name;
             format!("unable to get external metric {namespace}/{name}: {why}")
         };
-        let prometheus = locked(&self.prometheus);
+        let prometheus = locked(&prometheus);
         if prometheus.is_down() {
             return Err(failed("Prometheus cannot be reached"));
         }
@@ -46,5 +34,5 @@ impl ExternalMetricsSource for Adapter {
         }
         let sum: f64 = samples.iter().map(|sample| sample.value).sum();
         Milli::of(sum).ok_or_else(|| failed("its value is negative or no number"))
-    }
+    })
 }

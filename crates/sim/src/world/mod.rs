@@ -177,7 +177,8 @@ impl World {
                 pods: Arc::new(routers.clone()),
             };
             // Its way to the API server suffers what the scenario says.
-            let reached = server.with_faults(Arc::new(ApiFaultSchedule::of(scenario, &clock)));
+            let schedule = ApiFaultSchedule::of(scenario, &clock);
+            let reached = server.with_faults(Arc::new(move || schedule.now()));
             let around = (&clock, &seed);
             let (controller, door) =
                 controller::controller(&reached, signals, around, scenario, history)?;
@@ -186,8 +187,7 @@ impl World {
             own = Some(controller);
         }
         let workloads = Workloads::new(server.clone(), clock.clone(), seed.clone());
-        let adapter = external::Adapter::new(Arc::clone(&prometheus), clock.clone());
-        let adapter = Arc::new(adapter);
+        let adapter = external::adapter(Arc::clone(&prometheus), clock.clone());
         let autoscalers = Autoscalers::new(server.clone(), clock.clone(), adapter, hpa_sync);
         let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
         let ground = Driver {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{ask, server};
-use crate::apiserver::{ApiServer, Faults, RequestFault};
+use crate::apiserver::{ApiServer, RequestFault};
 
 const MAPS: &str = "/api/v1/namespaces/ns/configmaps";
 
@@ -243,33 +243,14 @@ async fn objects_of_a_definition_come_and_go_with_it() {
     assert_eq!(ask(&server, "GET", path, &Value::Null).await.0, 404);
 }
 
-struct Refusing;
-
-impl Faults for Refusing {
-    fn decide(&self) -> RequestFault {
-        RequestFault {
-            refuse: Some(503),
-            ..RequestFault::default()
-        }
-    }
-}
-
-struct Slow;
-
-impl Faults for Slow {
-    fn decide(&self) -> RequestFault {
-        RequestFault {
-            latency: Duration::from_secs(2),
-            cut_after: Some(Duration::from_secs(5)),
-            ..RequestFault::default()
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn faults_meet_one_client_and_spare_the_others() {
     let server = server().await;
-    let slow = server.with_faults(Arc::new(Slow));
+    let slow = server.with_faults(Arc::new(|| RequestFault {
+        latency: Duration::from_secs(2),
+        cut_after: Some(Duration::from_secs(5)),
+        ..RequestFault::default()
+    }));
     let started = Instant::now();
     let object = json!({"metadata": {"name": "a"}});
     assert_eq!(ask(&slow, "POST", MAPS, &object).await.0, 201);
@@ -282,7 +263,10 @@ async fn faults_meet_one_client_and_spare_the_others() {
     assert_eq!(started.elapsed(), Duration::from_secs(9));
     assert_eq!(ask(&server, "GET", MAPS, &Value::Null).await.0, 200);
     assert_eq!(started.elapsed(), Duration::from_secs(9));
-    let refusing = server.with_faults(Arc::new(Refusing));
+    let refusing = server.with_faults(Arc::new(|| RequestFault {
+        refuse: Some(503),
+        ..RequestFault::default()
+    }));
     assert_eq!(ask(&refusing, "GET", MAPS, &Value::Null).await.0, 503);
 }
 
