@@ -7,7 +7,7 @@ use clap::Parser;
 
 use super::settings::{self, SettingsFile};
 use crate::lab::{POLICIES, PolicyChoice, PolicyKind};
-use crate::world::pace::Speed;
+use crate::world::pace::{Play, Speed};
 use crate::world::{Scenario, scenario, scenarios};
 use wva::cli::usage::{Given, Refused, one_of, read};
 
@@ -63,11 +63,7 @@ pub(super) enum DemoCommand {
 
 #[derive(Debug)]
 pub(super) struct DemoArguments {
-    pub(super) scenario: Scenario,
-    pub(super) speed: Speed,
-    pub(super) seed: u64,
-    pub(super) duration: Option<Duration>,
-    pub(super) warm: Duration,
+    pub(super) play: Play,
     pub(super) against: Option<PolicyChoice>,
     pub(super) page: Page,
 }
@@ -99,11 +95,15 @@ pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<DemoCommand, R
         scenario.config.push(map);
     }
     Ok(DemoCommand::Play(Box::new(DemoArguments {
-        scenario,
-        speed: given.speed,
-        seed: given.seed,
-        duration: given.duration,
-        warm: given.warm,
+        play: Play {
+            scenario,
+            seed: given.seed,
+            date: super::this_hour(),
+            speed: given.speed,
+            duration: given.duration,
+            warm: given.warm,
+            policy: None,
+        },
         against: given.against,
         page: if given.no_page {
             Page::Off
@@ -169,24 +169,28 @@ mod tests {
 
     #[test]
     fn defaults_and_flags() {
-        let Ok(DemoCommand::Play(default)) = parsed("") else {
+        let Ok(DemoCommand::Play(arguments)) = parsed("") else {
             panic!("plays");
         };
+        assert!(arguments.against.is_none());
+        assert_eq!(arguments.page, Page::Shown(0));
+        let default = arguments.play;
         assert_eq!((default.scenario.name, default.seed), ("fleet", 1));
         assert_eq!(default.speed, Speed::Times(60.0));
-        assert_eq!((default.duration, default.page), (None, Page::Shown(0)));
+        assert_eq!(default.duration, None);
         assert_eq!(default.warm, Duration::from_mins(5));
-        assert!(default.against.is_none());
-        let Ok(DemoCommand::Play(other)) = parsed(
+        let Ok(DemoCommand::Play(arguments)) = parsed(
             "--scenario quiet --speed=max --seed 7 --duration 90m --trace f.csv --no-page --warm 0s --against keda",
         ) else {
             panic!("plays");
         };
+        assert_eq!(arguments.against.unwrap().name, "keda-epp");
+        assert_eq!(arguments.page, Page::Off);
+        let other = arguments.play;
         assert_eq!((other.scenario.name, other.seed), ("quiet", 7));
         assert_eq!(other.speed, Speed::Unbounded);
         assert_eq!(other.duration, Some(Duration::from_mins(90)));
-        assert_eq!((other.warm, other.page), (Duration::ZERO, Page::Off));
-        assert_eq!(other.against.unwrap().name, "keda-epp");
+        assert_eq!(other.warm, Duration::ZERO);
         let load = &other.scenario.models[0].load;
         assert!(format!("{load:?}").contains("f.csv"), "{load:?}");
         assert!(matches!(parsed("--list"), Ok(DemoCommand::List)));

@@ -110,11 +110,7 @@ fn title(scenario: &Scenario, seed: u64, pace: Speed) -> String {
 async fn play(arguments: DemoArguments) -> Result<String, String> {
     let began = real();
     let DemoArguments {
-        scenario,
-        speed,
-        seed,
-        duration,
-        warm,
+        play: own,
         against,
         page,
     } = arguments;
@@ -125,21 +121,13 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
     };
     let kubeconfig = Kubeconfig::write(address)?;
     let header = Header {
-        title: title(&scenario, seed, speed),
+        title: title(&own.scenario, own.seed, own.speed),
         kubeconfig: kubeconfig.0.display().to_string(),
-        namespace: scenario.namespace.to_owned(),
+        namespace: own.scenario.namespace.to_owned(),
         page: stand.as_ref().map(|(_, address)| *address),
     };
-    let fixed = FixedSearch::begin(scenario.clone(), seed, this_hour());
-    let own = Play {
-        scenario,
-        seed,
-        date: this_hour(),
-        speed,
-        duration,
-        warm,
-        policy: None,
-    };
+    let fixed = FixedSearch::begin(own.scenario.clone(), own.seed, own.date);
+    let is_finite = own.duration.is_some();
     let rival = match against {
         Some(policy) => Some((policy.name.clone(), begun(own.under(policy)).await?)),
         None => None,
@@ -169,7 +157,7 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
         show.end().await;
     }
     let took = began.elapsed();
-    if duration.is_some() {
+    if is_finite {
         locked(&rivals).fixed.finish();
     }
     let comparison = locked(&rivals).now();
