@@ -40,7 +40,7 @@ impl InProcess {
             answer.map_err(|refusal| refused(&refusal))?
         };
         let mut result = QueryResult::default();
-        match (&answer.value, expected) {
+        match (&answer, expected) {
             (QueryValue::Vector(samples), Expected::Vector) => {
                 let time = seconds(now.0);
                 for sample in samples {

@@ -16,8 +16,8 @@ impl Prometheus {
         }
         match self.query(promql, now) {
             Ok(answer) => {
-                let result = series(&answer.value, now);
-                let data = json!({"resultType": answer.value.kind(), "result": result});
+                let result = series(&answer, now);
+                let data = json!({"resultType": answer.kind(), "result": result});
                 (200, json!({"status": "success", "data": data}))
             }
             Err(refusal) => {

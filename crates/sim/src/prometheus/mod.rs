@@ -22,5 +22,5 @@ pub(crate) use client::InProcess;
 pub use eval::QueryValue;
 pub use labels::LabelSet;
 pub use scrape::Scraped;
-pub use server::{Prometheus, Settings};
+pub use server::Prometheus;
 pub use target::{Conflicts, ScrapeTarget, TargetId};

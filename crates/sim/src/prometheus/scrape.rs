@@ -9,6 +9,9 @@ use crate::exposition::{MetricKind, Page};
 use crate::number::length;
 use wva::signals::exposition::{self as text, SampleLine};
 
+/// Most samples of one page; a page with more fails.
+pub(super) const SAMPLES: usize = 10_000;
+
 /// What came of fetching a page.
 #[derive(Debug, Clone, Copy)]
 pub enum Scraped<'a> {
@@ -107,13 +110,7 @@ impl Scraping {
 
 /// Stores the samples of a scrape, marks the series that are not on the page any more, and notes how
 /// the scrape went.
-pub(super) fn take(
-    store: &mut SeriesStore,
-    scraping: &mut Scraping,
-    time: i64,
-    what: Scraped<'_>,
-    limit: usize,
-) {
+pub(super) fn take(store: &mut SeriesStore, scraping: &mut Scraping, time: i64, what: Scraped<'_>) {
     if let Scraped::Page(page) = what
         && let Some(report) = store_values(store, scraping, time, page)
     {
@@ -142,7 +139,7 @@ pub(super) fn take(
         Scraped::Failed => None,
     };
     let stored = lines
-        .filter(|lines: &Vec<SampleLine<'_>>| lines.len() <= limit)
+        .filter(|lines: &Vec<SampleLine<'_>>| lines.len() <= SAMPLES)
         .and_then(|lines| store_lines(store, scraping, time, &lines));
     let report = if let Some(scraped) = stored {
         Report { up: true, scraped }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::eval::{self, View};
+use super::eval::{QueryValue, View};
 use super::number::milliseconds;
 use super::promql::{Query, parse};
 use super::refusal::QueryRefusal;
@@ -16,34 +16,10 @@ use wva_base::moment::WallTime;
 
 const PARSED: usize = 64;
 
-/// How a server keeps and finds samples.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// How far back an instant selector looks.
-    pub look_back: Duration,
-    /// How long samples are kept.
-    pub retention: Duration,
-    /// Most samples of one page; a page with more fails.
-    pub sample_limit: usize,
-}
-
-impl Default for Settings {
-    /// The look-back of Prometheus, and as much as the queries of a controller reach.
-    fn default() -> Self {
-        Self {
-            look_back: Duration::from_mins(5),
-            retention: Duration::from_mins(15),
-            sample_limit: 10_000,
-        }
-    }
-}
-
-/// The answer to a query.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QueryAnswer {
-    /// What the expression came to.
-    pub value: eval::QueryValue,
-}
+/// How far back an instant selector looks, as of the real server.
+const LOOK_BACK: Duration = Duration::from_mins(5);
+/// As far as the queries of a controller reach.
+const RETENTION: Duration = Duration::from_mins(15);
 
 #[derive(Debug, Default)]
 struct Faults {
@@ -65,7 +41,8 @@ struct Farewell {
 /// due and says what time it is.
 #[derive(Debug)]
 pub struct Prometheus {
-    settings: Settings,
+    /// How long samples are kept, in milliseconds.
+    retention: i64,
     store: SeriesStore,
     targets: BTreeMap<TargetId, Scraping>,
     farewells: Vec<Farewell>,
@@ -77,12 +54,20 @@ pub struct Prometheus {
     parsed: Mutex<BTreeMap<String, Arc<Query>>>,
 }
 
+impl Default for Prometheus {
+    /// A server that keeps as much as the queries of a controller reach.
+    fn default() -> Self {
+        Self::new(RETENTION)
+    }
+}
+
 impl Prometheus {
-    /// A server without targets and samples.
-    pub fn new(settings: Settings) -> Self {
+    /// A server without targets and samples, which it keeps for so long.
+    pub fn new(retention: Duration) -> Self {
+        let retention = milliseconds(retention);
         Self {
-            store: SeriesStore::new(milliseconds(settings.retention)),
-            settings,
+            store: SeriesStore::new(retention),
+            retention,
             targets: BTreeMap::new(),
             farewells: Vec::new(),
             faults: Faults::default(),
@@ -140,7 +125,7 @@ impl Prometheus {
         self.write_marks(now);
         if now >= self.next_sweep {
             self.store.sweep(now);
-            self.next_sweep = now.saturating_add(milliseconds(self.settings.retention) / 4);
+            self.next_sweep = now.saturating_add(self.retention / 4);
         }
         let suspended = self.faults.gap.is_some_and(|until| now < until);
         let mut due = Vec::new();
@@ -175,32 +160,21 @@ impl Prometheus {
     /// large, counts as none. Nothing happens if the target is gone meanwhile.
     pub fn scraped(&mut self, id: TargetId, WallTime(time): WallTime, what: Scraped<'_>) {
         if let Some(scraping) = self.targets.get_mut(&id) {
-            scrape::take(
-                &mut self.store,
-                scraping,
-                time,
-                what,
-                self.settings.sample_limit,
-            );
+            scrape::take(&mut self.store, scraping, time, what);
             self.falls += scraping.counters.take_falls();
         }
     }
 
     /// The value of an expression now.
-    pub fn query(
-        &self,
-        promql: &str,
-        WallTime(now): WallTime,
-    ) -> Result<QueryAnswer, QueryRefusal> {
+    pub fn query(&self, promql: &str, WallTime(now): WallTime) -> Result<QueryValue, QueryRefusal> {
         let query = self.parsed(promql)?;
-        let value = self.view(now).answer(&query, now)?;
-        Ok(QueryAnswer { value })
+        self.view(now).answer(&query, now)
     }
 
     fn view(&self, now: i64) -> View<'_> {
         View {
             store: &self.store,
-            look_back: milliseconds(self.settings.look_back),
+            look_back: milliseconds(LOOK_BACK),
             visible: now.saturating_sub(self.faults.lag),
         }
     }

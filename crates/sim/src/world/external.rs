@@ -26,7 +26,7 @@ pub(super) fn adapter(prometheus: Arc<Mutex<Prometheus>>, clock: Clock) -> Arc<E
         let answer = prometheus
             .query(&query, now)
             .map_err(|refusal| failed(&refusal.to_string()))?;
-        let QueryValue::Vector(samples) = answer.value else {
+        let QueryValue::Vector(samples) = answer else {
             return Err(failed("the answer is no vector"));
         };
         if samples.is_empty() {

@@ -57,7 +57,7 @@ use self::driver::{Driver, DriverState};
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Denied, Insider};
 use crate::hpa::{Autoscalers, SYNC};
-use crate::prometheus::{InProcess, Prometheus, Settings};
+use crate::prometheus::{InProcess, Prometheus};
 use crate::threads::locked;
 use crate::workloads::Workloads;
 use wva::policy::plan::Plan;
@@ -163,7 +163,7 @@ impl World {
         let server = ApiServer::new(clock.clone(), &seed);
         let creator = Insider::new(server.clone(), "wva-demo");
         objects::create(&creator, scenario, date).await?;
-        let prometheus = Arc::new(Mutex::new(Prometheus::new(Settings::default())));
+        let prometheus = Arc::new(Mutex::new(Prometheus::default()));
         let services = services(scenario, &seed)?;
         let (routers, questions) = routers::pod_network();
         let is_staffed = staff.is_some();

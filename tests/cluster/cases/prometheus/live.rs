@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wva_base::moment::WallTime;
-use wva_sim::prometheus::{Prometheus, ScrapeTarget, Scraped, Settings, TargetId};
+use wva_sim::prometheus::{Prometheus, ScrapeTarget, Scraped, TargetId};
 
 use super::history::{self, Course};
 use super::{Real, compare, now};
@@ -170,7 +170,7 @@ pub(super) async fn scrapes_leave_the_same(cx: &Cx) -> Result {
 
 /// Ours, scraping the same pages when the real one did.
 async fn follow(real: &Real, courses: &[Course], after: i64) -> Result<Prometheus> {
-    let mut ours = Prometheus::new(Settings::default());
+    let mut ours = Prometheus::default();
     let every_second = |course: &Course| ScrapeTarget {
         interval: Duration::from_secs(1),
         ..course.target.clone()

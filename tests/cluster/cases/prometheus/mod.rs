@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wva_base::moment::WallTime;
-use wva_sim::prometheus::{LabelSet, Prometheus, QueryValue, Scraped, Settings};
+use wva_sim::prometheus::{LabelSet, Prometheus, QueryValue, Scraped};
 use wva_supervise::SeedTree;
 
 use self::history::{Course, Luck};
@@ -109,7 +109,7 @@ fn ask(ours: &Prometheus, promql: &str, at: i64) -> (u16, Value) {
             .collect()
     };
     let pair = |at: i64, value: f64| json!([in_seconds(at), value.to_string()]);
-    let result: Vec<Value> = match &answer.value {
+    let result: Vec<Value> = match &answer {
         QueryValue::Vector(samples) => samples
             .iter()
             .map(|one| json!({"metric": metric(&one.labels), "value": pair(at, one.value)}))
@@ -122,7 +122,7 @@ fn ask(ours: &Prometheus, promql: &str, at: i64) -> (u16, Value) {
             })
             .collect(),
     };
-    let data = json!({"resultType": answer.value.kind(), "result": result});
+    let data = json!({"resultType": answer.kind(), "result": result});
     (200, json!({"data": data}))
 }
 
@@ -212,10 +212,7 @@ fn is_same(left: f64, right: f64) -> bool {
 
 /// Ours, having scraped these pages.
 fn scraped(courses: &[Course]) -> Prometheus {
-    let mut ours = Prometheus::new(Settings {
-        retention: Duration::from_hours(1),
-        ..Settings::default()
-    });
+    let mut ours = Prometheus::new(Duration::from_hours(1));
     let targets = courses.iter().map(|course| course.target.clone()).collect();
     ours.set_targets(targets, WallTime(0));
     // They come in the order of the targets.

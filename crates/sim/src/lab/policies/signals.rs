@@ -152,7 +152,7 @@ fn scraped(
     let sum_of = |name: &str, pods: &str| {
         let query = format!("sum by (pod) ({name}{{model_name={model:?}}})");
         let answer = prometheus.query(&query, now).ok()?;
-        let QueryValue::Vector(samples) = answer.value else {
+        let QueryValue::Vector(samples) = answer else {
             return None;
         };
         let of_pods = samples.iter().filter(|sample| {

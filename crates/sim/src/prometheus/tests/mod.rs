@@ -7,7 +7,7 @@ mod serving;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Conflicts, Prometheus, QueryValue, ScrapeTarget, Scraped, Settings, TargetId};
+use super::{Conflicts, Prometheus, QueryValue, ScrapeTarget, Scraped, TargetId};
 use wva_base::moment::WallTime;
 
 /// The beginning of every test, in milliseconds; a multiple of all intervals.
@@ -32,7 +32,7 @@ fn target(pod: &str) -> ScrapeTarget {
 
 /// A server with one target, of which the tests themselves say when it is scraped.
 fn server(target: ScrapeTarget) -> (Prometheus, TargetId) {
-    let mut server = Prometheus::new(Settings::default());
+    let mut server = Prometheus::default();
     server.set_targets(vec![target], seconds(0));
     let id = server.due(seconds(10))[0].0;
     (server, id)
@@ -40,7 +40,7 @@ fn server(target: ScrapeTarget) -> (Prometheus, TargetId) {
 
 /// The value of an expression: labels without name, job, namespace and pod, and values.
 fn asked(server: &Prometheus, promql: &str, at: i64) -> BTreeMap<String, f64> {
-    match server.query(promql, seconds(at)).unwrap().value {
+    match server.query(promql, seconds(at)).unwrap() {
         QueryValue::Vector(samples) => {
             let known = ["__name__", "job", "namespace", "pod"].map(str::to_owned);
             let shown = samples.into_iter().map(|sample| {

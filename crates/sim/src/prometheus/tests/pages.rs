@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::exposition::{Histogram, MetricFamily, MetricKind, Page, labels};
+use crate::prometheus::scrape::SAMPLES;
 
 #[test]
 fn series_end_when_they_leave_the_page_and_when_the_page_fails() {
@@ -128,10 +129,7 @@ fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
 
 #[test]
 fn targets_that_are_gone_end_late_and_what_is_old_is_forgotten() {
-    let mut server = Prometheus::new(Settings {
-        retention: Duration::from_mins(10),
-        ..Settings::default()
-    });
+    let mut server = Prometheus::new(Duration::from_mins(10));
     server.set_targets(vec![target("a"), target("b")], seconds(0));
     let mut now = 0;
     let mut scrape = |server: &mut Prometheus, until: i64| {
@@ -166,21 +164,21 @@ fn targets_that_are_gone_end_late_and_what_is_old_is_forgotten() {
 
 #[test]
 fn a_page_with_too_many_samples_fails() {
-    let mut server = Prometheus::new(Settings {
-        sample_limit: 2,
-        ..Settings::default()
-    });
-    server.set_targets(vec![target("a")], seconds(0));
-    let id = server.due(seconds(10))[0].0;
-    page(&mut server, id, 10, "x 1\ny 1\n");
+    let (mut server, id) = server(target("a"));
+    let lines = |count: usize| {
+        (0..count)
+            .map(|line| format!("x{line} 1\n"))
+            .collect::<String>()
+    };
+    page(&mut server, id, 10, &lines(SAMPLES));
     assert_eq!(values(&server, "up", 10), [1.0]);
-    page(&mut server, id, 20, "x 1\ny 1\nz 1\n");
+    page(&mut server, id, 20, &lines(SAMPLES + 1));
     assert_eq!(values(&server, "up", 20), [0.0]);
 }
 
 #[test]
 fn scrapes_are_spread_and_missed_ones_are_not_made_up_for() {
-    let mut server = Prometheus::new(Settings::default());
+    let mut server = Prometheus::default();
     let pods = ["a", "b", "c", "d", "e", "f"];
     server.set_targets(pods.map(target).into(), seconds(0));
     let first = server.next_event().unwrap();

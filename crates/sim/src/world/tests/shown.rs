@@ -54,7 +54,7 @@ fn asked(world: &World, facts: &mut Facts) {
     let prometheus = world.prometheus.lock().unwrap();
     for probe in PrometheusProbe::ALL {
         let answer = prometheus.query(probe.promql(), world.clock.now().wall);
-        let QueryValue::Vector(samples) = answer.unwrap().value else {
+        let QueryValue::Vector(samples) = answer.unwrap() else {
             panic!("{probe:?}");
         };
         let series = samples.into_iter().map(|sample| SeriesFact {
