@@ -3,14 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::super::number::length;
 use super::error::ReportError;
 use super::record::{read_run, run_files};
 use super::results::Spread;
 use super::text::{cell, percent, put, quantity};
-
-/// The pairs of seeds from which on a sign test is made.
-const TESTED: usize = 5;
 
 /// Attainment, `None` without requests, and GPU-hours.
 type Score = (Option<f64>, f64);
@@ -37,10 +33,9 @@ fn read_scores(dir: &Path) -> Result<Scores, ReportError> {
 pub(super) fn comparison(a: &Path, b: &Path) -> Result<String, ReportError> {
     let (ours, theirs) = (read_scores(a)?, read_scores(b)?);
     let mut text = format!(
-        "A: {}, B: {}. Means over the seeds that both have; differences are B less A. Sign test: \
-         seeds that rose, of those that changed, and the two-sided p.\n\n\
-         | scenario | policy | seeds | attainment A, % | B, % | points | sign test | GPU-hours A | \
-         B | change, % | sign test |\n|---|---|--:|--:|--:|--:|---|--:|--:|--:|---|\n",
+        "A: {}, B: {}. Means over the seeds that both have; differences are B less A.\n\n\
+         | scenario | policy | seeds | attainment A, % | B, % | points | GPU-hours A | B | \
+         change, % |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n",
         cell(&a.to_string_lossy()),
         cell(&b.to_string_lossy()),
     );
@@ -96,40 +91,14 @@ fn row((scenario, policy): &(String, String), pairs: &[(Score, Score)]) -> Optio
     };
     let (scenario, policy) = (cell(scenario), cell(policy));
     Some(format!(
-        "| {scenario} | {policy} | {} | {attained} | {} | {} | {} | {change} | {} |\n",
+        "| {scenario} | {policy} | {} | {attained} | {} | {} | {change} |\n",
         pairs.len(),
-        sign_text(&shares),
         quantity(hours_a),
         quantity(hours_b),
-        sign_text(&hours),
     ))
 }
 
 fn means(pairs: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     Some((Spread::of(&a)?.mean, Spread::of(&b)?.mean))
-}
-
-fn sign_text(pairs: &[(f64, f64)]) -> String {
-    if pairs.len() < TESTED {
-        return "–".to_owned();
-    }
-    let rose = pairs.iter().filter(|(a, b)| b > a).count();
-    let fell = pairs.iter().filter(|(a, b)| b < a).count();
-    format!("{rose} of {}, p {:.3}", rose + fell, sign_test(rose, fell))
-}
-
-/// The two-sided probability of a split at least as uneven under a fair coin; ties are left out.
-pub(super) fn sign_test(rose: usize, fell: usize) -> f64 {
-    let count = rose + fell;
-    // The binomial coefficient and its power of one half, built up together.
-    let half = |_: usize| 0.5_f64;
-    let mut term: f64 = (0..count).map(half).product();
-    let mut tail = 0.0;
-    for drawn in 0..=rose.min(fell) {
-        tail += term;
-        let (left, next) = (length(count - drawn), length(drawn + 1));
-        term *= left / next;
-    }
-    (2.0 * tail).min(1.0)
 }

@@ -31,8 +31,8 @@ pub(crate) fn write(dir: &Path) -> Result<(), ReportError> {
     replace(&path, page.as_bytes()).map_err(|source| ReportError::Write { path, source })
 }
 
-/// Returns a Markdown table of two folders: attainment and GPU-hours of each scenario and policy,
-/// their differences, and a sign test over five or more seeds.
+/// Returns a Markdown table of two folders: attainment and GPU-hours of each scenario and policy, and
+/// their differences.
 pub(crate) fn compare(a: &Path, b: &Path) -> Result<String, ReportError> {
     compare::comparison(a, b)
 }
