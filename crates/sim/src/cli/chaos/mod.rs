@@ -9,8 +9,9 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use self::arguments::ChaosCommand;
 pub(super) use self::arguments::ChaosFlags;
+use self::arguments::Ids;
+use super::PROGRAM;
 use crate::chaos::Mutation;
 use crate::chaos::{
     Done, End, ExhaustiveScenario, Hunt, Keep, PLOTS, Point, Points, Walked, campaign, disturbed,
@@ -25,36 +26,35 @@ const QUIET: Duration = Duration::from_secs(30);
 
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    match arguments::parse(arguments) {
-        Ok(ChaosCommand::Help(text)) => print(&text),
-        Ok(ChaosCommand::List) => {
-            let lines = PLOTS.map(|(name, about)| format!("{name:<10} {about}\n"));
-            print(&lines.concat())
-        }
-        Ok(ChaosCommand::Play {
-            scenario,
-            seeds,
-            jobs,
-        }) => many(scenario, seeds, jobs),
-        Ok(ChaosCommand::Mutants {
-            scenario,
-            mutations,
-            seeds,
-            jobs,
-        }) => mutants(scenario, &mutations, seeds, jobs),
-        Ok(ChaosCommand::Everywhere {
-            scene,
-            points,
-            jobs,
-        }) => everywhere_once(scene, points, jobs),
-        Ok(ChaosCommand::At(point)) => replay_point(&point),
-        Ok(ChaosCommand::Replay {
-            scenario,
-            seed,
-            only,
-            mutation,
-        }) => replay(scenario, seed, only.as_deref(), mutation),
-        Err(error) => misused([error]),
+    PROGRAM.run_command(arguments, |flags| play(&flags))
+}
+
+fn play(flags: &ChaosFlags) -> ExitCode {
+    let (scenario, jobs) = (flags.scenario, flags.jobs);
+    if flags.list {
+        let lines = PLOTS.map(|(name, about)| format!("{name:<10} {about}\n"));
+        return print(&lines.concat());
+    }
+    if let Some(point) = &flags.point {
+        return replay_point(point);
+    }
+    if flags.everywhere {
+        let points = if flags.every_occasion {
+            Points::All
+        } else {
+            Points::Spread
+        };
+        return everywhere_once(flags.scene, points, jobs);
+    }
+    if let Some(seed) = flags.replay {
+        let only = flags.only.as_ref().map(|Ids(ids)| ids.as_slice());
+        return replay(scenario, seed, only, flags.mutant);
+    }
+    let mutations = flags.mutations();
+    if mutations.is_empty() {
+        many(scenario, flags.range(), jobs)
+    } else {
+        mutants(scenario, &mutations, flags.range(), jobs)
     }
 }
 
