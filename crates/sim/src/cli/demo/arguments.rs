@@ -9,7 +9,7 @@ use super::settings::{self, SettingsFile};
 use crate::lab::{POLICIES, PolicyChoice, PolicyKind};
 use crate::world::pace::{Play, Speed};
 use crate::world::{Scenario, scenario, scenarios};
-use wva::cli::usage::{Given, Refused, one_of, read};
+use wva::cli::usage::one_of;
 
 /// Plays the controller in a simulated cluster, with model servers, users and autoscalers
 #[derive(Debug, Parser)]
@@ -51,66 +51,43 @@ pub(in crate::cli) struct DemoFlags {
     no_page: bool,
     /// List the scenarios
     #[arg(long)]
-    list: bool,
-}
-
-#[derive(Debug)]
-pub(super) enum DemoCommand {
-    Help(String),
-    List,
-    Play(Box<DemoArguments>),
+    pub(super) list: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct DemoArguments {
     pub(super) play: Play,
     pub(super) against: Option<PolicyChoice>,
-    pub(super) page: Page,
+    /// Of the page on loopback, 0 for a free one; none without a page.
+    pub(super) port: Option<u16>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Page {
-    /// On this port of loopback, 0 for a free one.
-    Shown(u16),
-    Off,
-}
-
-pub(super) fn parse(rest: impl Iterator<Item = String>) -> Result<DemoCommand, Refused> {
-    let given = match read::<DemoFlags>(&crate::cli::PROGRAM, rest)? {
-        Given::Arguments(given) if given.list => return Ok(DemoCommand::List),
-        Given::Arguments(given) => given,
-        Given::Help(text) => return Ok(DemoCommand::Help(text)),
-    };
-    let scenario = match given.trace {
-        Some(trace) => given.scenario.replaying(trace),
-        None => given.scenario,
-    };
-    let mut scenario = scenario.with_shipped_settings();
-    for map in given
-        .settings
-        .into_iter()
-        .flat_map(|SettingsFile(maps)| maps)
-    {
-        scenario.config.retain(|one| one.name != map.name);
-        scenario.config.push(map);
+impl DemoFlags {
+    pub(super) fn arguments(self) -> DemoArguments {
+        let scenario = match self.trace {
+            Some(trace) => self.scenario.replaying(trace),
+            None => self.scenario,
+        };
+        let mut scenario = scenario.with_shipped_settings();
+        let maps = self.settings.into_iter();
+        for map in maps.flat_map(|SettingsFile(maps)| maps) {
+            scenario.config.retain(|one| one.name != map.name);
+            scenario.config.push(map);
+        }
+        DemoArguments {
+            play: Play {
+                scenario,
+                seed: self.seed,
+                date: super::this_hour(),
+                speed: self.speed,
+                duration: self.duration,
+                warm: self.warm,
+                policy: None,
+            },
+            against: self.against,
+            port: (!self.no_page).then(|| self.port.unwrap_or(0)),
+        }
     }
-    Ok(DemoCommand::Play(Box::new(DemoArguments {
-        play: Play {
-            scenario,
-            seed: given.seed,
-            date: super::this_hour(),
-            speed: given.speed,
-            duration: given.duration,
-            warm: given.warm,
-            policy: None,
-        },
-        against: given.against,
-        page: if given.no_page {
-            Page::Off
-        } else {
-            Page::Shown(given.port.unwrap_or(0))
-        },
-    })))
 }
 
 fn to_port(text: &str) -> Result<u16, &'static str> {
@@ -162,30 +139,36 @@ fn to_warm(value: &str) -> Result<Duration, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wva::cli::usage::{Given, Refused, read};
 
-    fn parsed(arguments: &str) -> Result<DemoCommand, Refused> {
-        parse(arguments.split_whitespace().map(str::to_owned))
+    fn parsed(arguments: &str) -> Result<Given<DemoFlags>, Refused> {
+        let words = arguments.split_whitespace().map(str::to_owned);
+        read(&crate::cli::PROGRAM, words)
+    }
+
+    fn flags(arguments: &str) -> DemoFlags {
+        match parsed(arguments) {
+            Ok(Given::Arguments(flags)) => flags,
+            other => panic!("{arguments}: {other:?}"),
+        }
     }
 
     #[test]
     fn defaults_and_flags() {
-        let Ok(DemoCommand::Play(arguments)) = parsed("") else {
-            panic!("plays");
-        };
+        let arguments = flags("").arguments();
         assert!(arguments.against.is_none());
-        assert_eq!(arguments.page, Page::Shown(0));
+        assert_eq!(arguments.port, Some(0));
         let default = arguments.play;
         assert_eq!((default.scenario.name, default.seed), ("fleet", 1));
         assert_eq!(default.speed, Speed::Times(60.0));
         assert_eq!(default.duration, None);
         assert_eq!(default.warm, Duration::from_mins(5));
-        let Ok(DemoCommand::Play(arguments)) = parsed(
+        let arguments = flags(
             "--scenario quiet --speed=max --seed 7 --duration 90m --trace f.csv --no-page --warm 0s --against keda",
-        ) else {
-            panic!("plays");
-        };
+        )
+        .arguments();
         assert_eq!(arguments.against.unwrap().name, "keda-epp");
-        assert_eq!(arguments.page, Page::Off);
+        assert_eq!(arguments.port, None);
         let other = arguments.play;
         assert_eq!((other.scenario.name, other.seed), ("quiet", 7));
         assert_eq!(other.speed, Speed::Unbounded);
@@ -193,7 +176,7 @@ mod tests {
         assert_eq!(other.warm, Duration::ZERO);
         let load = &other.scenario.models[0].load;
         assert!(format!("{load:?}").contains("f.csv"), "{load:?}");
-        assert!(matches!(parsed("--list"), Ok(DemoCommand::List)));
+        assert!(flags("--list").list);
     }
 
     #[test]

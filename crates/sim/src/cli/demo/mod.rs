@@ -20,17 +20,18 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use self::arguments::DemoArguments;
 pub(super) use self::arguments::DemoFlags;
-use self::arguments::{DemoArguments, DemoCommand, Page};
 use self::comparison::{ComparedFrame, FixedSearch, Rivals};
 use self::view::{Header, Lines};
+use super::PROGRAM;
 use crate::page::{self, Film};
 use crate::real_clock::real;
 use crate::threads::locked;
 use crate::world::pace::{Play, Show, Speed};
 use crate::world::{Frame, Scenario, scenarios};
 use crate::{apiserver, socket};
-use wva::cli::{fail, misused, print, stop};
+use wva::cli::{fail, print, stop};
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
 
@@ -43,12 +44,16 @@ const LEAVE: &str = "\x1b[?25h\x1b[?7h\x1b[?1049l";
 
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let arguments = match arguments::parse(arguments) {
-        Ok(DemoCommand::Help(text)) => return print(&text),
-        Ok(DemoCommand::List) => return print(&list()),
-        Ok(DemoCommand::Play(arguments)) => *arguments,
-        Err(error) => return misused([error]),
-    };
+    PROGRAM.run_command(arguments, |flags: DemoFlags| {
+        if flags.list {
+            print(&list())
+        } else {
+            perform(flags.arguments())
+        }
+    })
+}
+
+fn perform(arguments: DemoArguments) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -112,12 +117,12 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
     let DemoArguments {
         play: own,
         against,
-        page,
+        port,
     } = arguments;
     let (listener, address) = listen(0).await?;
-    let stand = match page {
-        Page::Shown(port) => Some(listen(port).await?),
-        Page::Off => None,
+    let stand = match port {
+        Some(port) => Some(listen(port).await?),
+        None => None,
     };
     let kubeconfig = Kubeconfig::write(address)?;
     let header = Header {

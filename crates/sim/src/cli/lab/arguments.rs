@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::cli::PROGRAM;
 use crate::lab::{BUILT_IN, Campaign, LoadedScenario, PolicyChoice, ScenarioChange, load_changed};
-use wva::cli::usage::{Given, Refused, read};
 
 const DEFAULT_POLICIES: [&str; 8] = [
     "static-best",
@@ -98,65 +96,58 @@ pub(in crate::cli) struct LabRunFlags {
     traces: Option<PathBuf>,
 }
 
-pub(super) enum LabCommand {
-    Help(String),
-    Run(Box<Campaign>, Vec<String>),
-}
-
-/// Reads the arguments; scenarios that cannot be used are left out, each with a message.
-pub(super) fn parse(
-    rest: impl Iterator<Item = String>,
-    environment: &BTreeMap<String, String>,
-) -> Result<LabCommand, Refused> {
-    let given = match read::<LabRunFlags>(&PROGRAM, rest)? {
-        Given::Arguments(given) => given,
-        Given::Help(text) => return Ok(LabCommand::Help(text)),
-    };
-    let mut names = given.scenarios;
-    if names.is_empty() {
-        let built_in = BUILT_IN.iter().map(|(name, _)| (*name).to_owned());
-        names = built_in
-            .filter(|name| !BY_NAME_ALONE.iter().any(|begin| name.starts_with(begin)))
-            .collect();
-    }
-    let (mut scenarios, mut problems) = (Vec::new(), Vec::new());
-    for name in names {
-        match load_changed(&name, &given.set) {
-            Ok(scenario) => {
-                let is_known = |one: &LoadedScenario| one.name() == scenario.name();
-                if scenarios.iter().any(is_known) {
-                    let known = scenario.name();
-                    problems.push(format!(
-                        "scenario {name}: its name {known} is taken; give each scenario a name of its own"
-                    ));
-                } else {
-                    scenarios.push(scenario);
-                }
-            }
-            Err(error) => problems.push(error.to_string()),
+impl LabRunFlags {
+    /// What is to be played; scenarios that cannot be used are left out, each with a message.
+    pub(super) fn campaign(
+        self,
+        environment: &BTreeMap<String, String>,
+    ) -> (Campaign, Vec<String>) {
+        let mut names = self.scenarios;
+        if names.is_empty() {
+            let built_in = BUILT_IN.iter().map(|(name, _)| (*name).to_owned());
+            names = built_in
+                .filter(|name| !BY_NAME_ALONE.iter().any(|begin| name.starts_with(begin)))
+                .collect();
         }
+        let (mut scenarios, mut problems) = (Vec::new(), Vec::new());
+        for name in names {
+            match load_changed(&name, &self.set) {
+                Ok(scenario) => {
+                    let is_known = |one: &LoadedScenario| one.name() == scenario.name();
+                    if scenarios.iter().any(is_known) {
+                        let known = scenario.name();
+                        problems.push(format!(
+                            "scenario {name}: its name {known} is taken; give each scenario a name of its own"
+                        ));
+                    } else {
+                        scenarios.push(scenario);
+                    }
+                }
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        let mut policies = self.policy;
+        if policies.is_empty() {
+            let default = DEFAULT_POLICIES.iter();
+            policies = default
+                .filter_map(|name| PolicyChoice::parse(name).ok())
+                .collect();
+        }
+        if self.sweep {
+            policies = policies.iter().flat_map(PolicyChoice::sweep).collect();
+        }
+        let campaign = Campaign {
+            scenarios,
+            policies,
+            seeds: self.seeds,
+            jobs: jobs(self.jobs),
+            out: self.out,
+            traces: self
+                .traces
+                .or_else(|| environment.get("WVA_TRACES").map(PathBuf::from)),
+        };
+        (campaign, problems)
     }
-    let mut policies = given.policy;
-    if policies.is_empty() {
-        let default = DEFAULT_POLICIES.iter();
-        policies = default
-            .filter_map(|name| PolicyChoice::parse(name).ok())
-            .collect();
-    }
-    if given.sweep {
-        policies = policies.iter().flat_map(PolicyChoice::sweep).collect();
-    }
-    let campaign = Campaign {
-        scenarios,
-        policies,
-        seeds: given.seeds,
-        jobs: jobs(given.jobs),
-        out: given.out,
-        traces: given
-            .traces
-            .or_else(|| environment.get("WVA_TRACES").map(PathBuf::from)),
-    };
-    Ok(LabCommand::Run(Box::new(campaign), problems))
 }
 
 pub(super) fn jobs(given: usize) -> usize {

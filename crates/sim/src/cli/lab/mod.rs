@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory as _};
 
-use self::arguments::{CompareFlags, ExplainFlags, GateFlags, LabCommand, LabRunFlags};
+use self::arguments::{CompareFlags, ExplainFlags, GateFlags, LabRunFlags};
 use super::PROGRAM;
 use crate::lab::report;
 use crate::lab::{self, BUILT_IN, Campaign, LabProgress, POLICIES};
@@ -32,11 +32,10 @@ pub fn run(
     environment: &BTreeMap<String, String>,
 ) -> ExitCode {
     match arguments.next().as_deref() {
-        Some("run") => match arguments::parse(arguments, environment) {
-            Ok(LabCommand::Help(text)) => print(&text),
-            Ok(LabCommand::Run(campaign, problems)) => play(&campaign, problems),
-            Err(error) => misused([error]),
-        },
+        Some("run") => PROGRAM.run_command(arguments, |flags: LabRunFlags| {
+            let (campaign, problems) = flags.campaign(environment);
+            play(&campaign, problems)
+        }),
         Some("list") => PROGRAM.alone(arguments, || print(&list())),
         Some("gates") => PROGRAM.run_command(arguments, |flags| gates(&flags)),
         Some("compare") => PROGRAM.run_command(arguments, |flags: CompareFlags| {
