@@ -1,67 +1,5 @@
 use super::*;
-
-/// Name, labels, value, type.
-type Read = (String, Vec<(String, String)>, f64, String);
-
-/// A strict reader of the text format: names, labels with their escapes, a value, and types that
-/// come before their samples.
-fn parse(text: &str) -> Vec<Read> {
-    let mut samples = Vec::new();
-    let mut current: Option<(String, String)> = None;
-    for line in text.lines() {
-        if let Some(declared) = line.strip_prefix("# TYPE ") {
-            let (name, kind) = declared.split_once(' ').unwrap();
-            current = Some((name.to_owned(), kind.to_owned()));
-            continue;
-        }
-        if line.starts_with("# HELP ") {
-            continue;
-        }
-        let (family, kind) = current.as_ref().unwrap();
-        let name_end = line.find(['{', ' ']).unwrap();
-        let (name, mut rest) = line.split_at(name_end);
-        let suffix = name.strip_prefix(&**family).unwrap();
-        let suffixes: &[&str] = if kind == "histogram" {
-            &["_bucket", "_sum", "_count"]
-        } else {
-            &[""]
-        };
-        assert!(suffixes.contains(&suffix), "{line}");
-        let mut labels = Vec::new();
-        if let Some(inside) = rest.strip_prefix('{') {
-            rest = inside;
-            loop {
-                let (label, after) = rest.split_once("=\"").unwrap();
-                let (value, after) = unquote(after);
-                labels.push((label.to_owned(), value));
-                if let Some(after) = after.strip_prefix(',') {
-                    rest = after;
-                } else {
-                    rest = after.strip_prefix('}').unwrap();
-                    break;
-                }
-            }
-        }
-        let value = rest.strip_prefix(' ').unwrap().parse().unwrap();
-        samples.push((name.to_owned(), labels, value, kind.clone()));
-    }
-    samples
-}
-
-fn unquote(text: &str) -> (String, &str) {
-    let mut value = String::new();
-    let mut letters = text.char_indices();
-    loop {
-        match letters.next().unwrap() {
-            (at, '"') => return (value, &text[at + 1..]),
-            (_, '\\') => value.push(match letters.next().unwrap().1 {
-                'n' => '\n',
-                escaped => escaped,
-            }),
-            (_, letter) => value.push(letter),
-        }
-    }
-}
+use wva::signals::exposition;
 
 fn page() -> Page {
     let who = labels([("model", "a\"b\\c\nd"), ("engine", "0")]);
@@ -78,26 +16,28 @@ fn page() -> Page {
     }
 }
 
+/// The text as the controller reads it.
 #[test]
 fn text_and_samples_say_the_same() {
     let page = page();
-    let parsed = parse(&page.to_string());
-    let samples: Vec<_> = page
-        .samples()
-        .map(|sample| {
-            let labels = sample.labels.iter();
-            let labels = labels.map(|(name, value)| (name.to_string(), value.clone()));
-            let kind = sample.kind.as_str().to_owned();
-            (
-                sample.name.to_string(),
-                labels.collect(),
-                sample.value,
-                kind,
-            )
-        })
-        .collect();
-    assert_eq!(samples.len(), 2 + 4 + 2);
-    assert_eq!(parsed, samples);
+    let (text, samples) = (page.to_string(), page.samples().collect::<Vec<_>>());
+    let lines = exposition::read(&text).unwrap();
+    assert_eq!((lines.len(), samples.len()), (8, 2 + 4 + 2));
+    for (line, sample) in lines.iter().zip(&samples) {
+        let named = exposition::labels(line.series).unwrap();
+        let labels = sample.labels.iter();
+        let labels = labels.map(|(name, value)| (&**name, Cow::Borrowed(&**value)));
+        assert_eq!(named.name, sample.name);
+        assert_eq!(named.labels, labels.collect::<Vec<_>>());
+        assert_eq!(line.value.to_bits(), sample.value.to_bits());
+    }
+    let types = text.lines().filter_map(exposition::declared_type);
+    let expected = [
+        ("a:up", "gauge"),
+        ("b_total", "counter"),
+        ("c_seconds", "histogram"),
+    ];
+    assert_eq!(types.collect::<Vec<_>>(), expected);
 }
 
 #[test]
