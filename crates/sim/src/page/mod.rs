@@ -24,7 +24,6 @@ use routes::PageRoutes;
 
 use crate::socket;
 use crate::world::pace::Gateway;
-use wva::serve::connection::Routes as _;
 
 pub(crate) async fn serve(listener: TcpListener, film: Film, world: Gateway) -> Infallible {
     let routes = Arc::new(PageRoutes::new(film));

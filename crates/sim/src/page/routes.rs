@@ -8,9 +8,7 @@ use hyper::body::Bytes;
 
 use super::film::Film;
 use wva::page;
-use wva::serve::access::AccessDenied;
-use wva::serve::answer::HttpResponse;
-use wva::serve::connection::Routes;
+use wva::serve::answer::{HttpResponse, plain};
 
 #[derive(Debug)]
 pub(super) struct PageRoutes {
@@ -32,11 +30,7 @@ impl PageRoutes {
     }
 
     fn document(&self) -> HttpResponse {
-        let mut answer = respond(
-            StatusCode::OK,
-            "text/html; charset=utf-8",
-            self.document.clone(),
-        );
+        let mut answer = respond("text/html; charset=utf-8", self.document.clone());
         let headers = answer.headers_mut();
         headers.insert(CONTENT_SECURITY_POLICY, self.policy.clone());
         headers.insert(
@@ -52,44 +46,32 @@ impl PageRoutes {
             .find(|(name, _)| name == "after")
             .map_or(Ok(0), |(_, number)| number.parse());
         let Ok(after) = after else {
-            return text(StatusCode::BAD_REQUEST, "after has to be a number\n");
+            return plain(StatusCode::BAD_REQUEST, "after has to be a number");
         };
         match serde_json::to_vec(&self.film.after(after)) {
-            Ok(document) => respond(StatusCode::OK, "application/json", document.into()),
+            Ok(document) => respond("application/json", document.into()),
             Err(error) => {
                 tracing::error!(%error, "frames cannot be encoded");
-                text(
+                plain(
                     StatusCode::INTERNAL_SERVER_ERROR,
-                    "frames cannot be encoded\n",
+                    "frames cannot be encoded",
                 )
             }
         }
     }
-}
 
-impl Routes for PageRoutes {
-    fn answer(&self, head: &Parts) -> HttpResponse {
+    /// One of the two that it has.
+    pub(super) fn answer(&self, head: &Parts) -> HttpResponse {
         match (&head.method, head.uri.path()) {
             (&Method::GET | &Method::HEAD, "/") => self.document(),
             (&Method::GET, "/frames") => self.frames(head.uri.query().unwrap_or_default()),
-            (_, "/" | "/frames") => text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n"),
-            _ => text(StatusCode::NOT_FOUND, "not found\n"),
+            _ => plain(StatusCode::METHOD_NOT_ALLOWED, "only GET"),
         }
     }
-
-    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
-        text(StatusCode::FORBIDDEN, &refusal.to_string())
-    }
 }
 
-fn text(status: StatusCode, text: &str) -> HttpResponse {
-    let body = Bytes::copy_from_slice(text.as_bytes());
-    respond(status, "text/plain; charset=utf-8", body)
-}
-
-fn respond(status: StatusCode, kind: &'static str, body: Bytes) -> HttpResponse {
+fn respond(kind: &'static str, body: Bytes) -> HttpResponse {
     let mut response = Response::new(Full::new(body));
-    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
