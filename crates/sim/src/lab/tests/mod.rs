@@ -40,14 +40,14 @@ fn tiny() -> LoadedScenario {
     LoadedScenario::read(TINY, "tiny.yaml").unwrap()
 }
 
-/// A folder that goes with the test.
-struct Folder(PathBuf);
+/// A folder for runs that goes with the test.
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let name = format!("wva-lab-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir_all(path.join("runs")).unwrap();
         Self(path)
     }
 
@@ -63,7 +63,7 @@ impl Folder {
         folder
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.0
     }
 }

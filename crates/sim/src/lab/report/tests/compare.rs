@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::super::compare;
-use super::sample::{self, Folder};
+use super::sample;
+use crate::lab::tests::Folder;
 
 fn rows(text: &str) -> Vec<&str> {
     text.lines()

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::super::{ReportError, explain};
-use super::sample::{self, Folder};
+use super::sample;
+use crate::lab::tests::Folder;
 
 #[test]
 fn a_moment_has_the_state_and_the_decisions_before_it() {

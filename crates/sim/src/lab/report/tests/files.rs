@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::super::{ReportError, compare, explain, write};
-use super::sample::{self, Folder};
+use super::sample;
+use crate::lab::tests::Folder;
 
 fn good() -> Value {
     sample::run("step", "keda-epp", 1, (0.9, 7.5))

@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::json;
 
 use super::super::write;
-use super::sample::{self, Folder, Spread};
+use super::sample::{self, Spread};
+use crate::lab::tests::Folder;
 
 fn page(folder: &Folder) -> String {
     write(folder.path()).unwrap();

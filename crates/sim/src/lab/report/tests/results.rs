@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::super::results::{Results, overall, read_results};
 use super::is_near;
-use super::sample::{self, Folder, Spread};
+use super::sample::{self, Spread};
+use crate::lab::tests::Folder;
 
 fn position(results: &Results, policy: &str) -> usize {
     results

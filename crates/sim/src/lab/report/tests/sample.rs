@@ -1,30 +1,18 @@
 //! Laboratory folders that look like real ones.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-/// A folder that goes when the test ends.
-pub(crate) struct Folder(pub(crate) PathBuf);
+use crate::lab::tests::Folder;
 
 impl Folder {
-    pub(crate) fn new(name: &str) -> Self {
-        let own = format!("report-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(own);
-        fs::create_dir_all(path.join("runs")).unwrap();
-        Self(path)
-    }
-
     /// With one scenario, which is called `step`.
     pub(crate) fn of_step(name: &str) -> Self {
         let folder = Self::new(name);
         folder.put_scenarios(&json!({"step": scenario(7200.0)}));
         folder
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
     }
 
     /// Writes one run under the name that the laboratory gives it.
@@ -36,19 +24,13 @@ impl Folder {
             text("policy"),
             run["seed"]
         );
-        let path = self.0.join("runs").join(name);
+        let path = self.path().join("runs").join(name);
         fs::write(&path, run.to_string()).unwrap();
         path
     }
 
     pub(crate) fn put_scenarios(&self, scenarios: &Value) {
-        fs::write(self.0.join("scenarios.json"), scenarios.to_string()).unwrap();
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
+        fs::write(self.path().join("scenarios.json"), scenarios.to_string()).unwrap();
     }
 }
 
