@@ -48,4 +48,5 @@ mod tests;
 pub(crate) use faults::RequestFault;
 pub use insider::{Denied, Insider};
 pub use kubeconfig::kubeconfig;
+pub(crate) use server::injected;
 pub use server::{ApiServer, Wire};

@@ -222,16 +222,21 @@ impl ApiRefusal {
         Self::new(501, "NotImplemented", message)
     }
 
-    pub(super) fn injected(code: u16) -> Self {
+    /// What is refused for a test, and after how many seconds it may come again.
+    pub(super) fn injected(code: u16, after: Option<u64>) -> Self {
         let reason = match code {
+            403 => "Forbidden",
+            409 => "Conflict",
             429 => "TooManyRequests",
-            500 => "InternalError",
             503 => "ServiceUnavailable",
             504 => "Timeout",
-            _ => "Unknown",
+            _ => "InternalError",
         };
-        let message = "the server is set to refuse this request";
-        Self::new(code, reason, message)
+        let refusal = Self::new(code, reason, "the way to the server is disturbed");
+        match after {
+            Some(seconds) => refusal.with(json!({"retryAfterSeconds": seconds})),
+            None => refusal,
+        }
     }
 
     pub(super) fn document(&self) -> Value {

@@ -135,11 +135,7 @@ impl ApiServer {
             }
             Err(_too_large) => Err(ApiRefusal::too_large(BODY_BYTES)),
         };
-        respond(
-            answer.unwrap_or_else(|refusal| {
-                Answer::Document(refusal.code, Arc::new(refusal.document()))
-            }),
-        )
+        answer.map_or_else(|refusal| refused(&refusal), respond)
     }
 
     pub(super) async fn answer_inside(&self, ask: &Ask) -> Result<Arc<Value>, ApiRefusal> {
@@ -159,7 +155,7 @@ impl ApiServer {
             sleep(fault.latency).await;
         }
         if let Some(code) = fault.refuse {
-            return Err(ApiRefusal::injected(code));
+            return Err(ApiRefusal::injected(code, None));
         }
         if ask.method == Method::GET && !ask.flag("watch") {
             self.reach(ask).await?;
@@ -309,6 +305,15 @@ fn target(
         name,
         subresource: subresource.to_owned(),
     })
+}
+
+fn refused(refusal: &ApiRefusal) -> Response<Wire> {
+    respond(Answer::Document(refusal.code, Arc::new(refusal.document())))
+}
+
+/// The refusal of a request that is refused for a test, by its status and the seconds to wait.
+pub(crate) fn injected(code: u16, after: Option<u64>) -> Response<Wire> {
+    refused(&ApiRefusal::injected(code, after))
 }
 
 fn respond(answer: Answer) -> Response<Wire> {

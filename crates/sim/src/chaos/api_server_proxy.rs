@@ -11,7 +11,6 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
 use kube::{Client, client};
-use serde_json::json;
 use tokio::time::sleep;
 use tower::{ServiceExt, service_fn};
 
@@ -23,7 +22,7 @@ use super::fault::{Api, ProcessFault};
 use super::process_state::ProcessState;
 use super::stream;
 use super::watches::Watches;
-use crate::apiserver::{ApiServer, Insider, Wire};
+use crate::apiserver::{ApiServer, Insider, Wire, injected};
 use crate::workloads::object::Object;
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -190,7 +189,7 @@ impl ApiServerProxy {
             std::future::pending::<()>().await;
         }
         if let Some((code, after, _)) = fate.refuse {
-            let answer = refusal(code, after);
+            let answer = injected(code, after);
             self.arrived(&Sent::new(&method, &uri, b""), &answer);
             return Ok(answer);
         }
@@ -346,33 +345,6 @@ impl ApiServerProxy {
 fn asks_for(answer: &Response<Wire>) -> Option<Duration> {
     let text = answer.headers().get("retry-after")?.to_str().ok()?;
     text.parse().ok().map(Duration::from_secs)
-}
-
-fn refusal(code: u16, after: Option<u64>) -> Response<Wire> {
-    let reason = match code {
-        403 => "Forbidden",
-        409 => "Conflict",
-        429 => "TooManyRequests",
-        504 => "Timeout",
-        503 => "ServiceUnavailable",
-        _ => "InternalError",
-    };
-    let mut status = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": "the way to the server is disturbed", "reason": reason, "code": code,
-    });
-    let mut builder = Response::builder()
-        .status(code)
-        .header("content-type", "application/json");
-    if let Some(seconds) = after {
-        builder = builder.header("retry-after", seconds);
-        if let Some(status) = status.as_object_mut() {
-            status.insert("details".to_owned(), json!({"retryAfterSeconds": seconds}));
-        }
-    }
-    let body = |text: String| Full::new(Bytes::from(text)).boxed_unsync();
-    let answer = builder.body(body(status.to_string()));
-    answer.unwrap_or_else(|_header| Response::new(body(String::new())))
 }
 
 /// Whether a request changes something. Reviews only ask.
