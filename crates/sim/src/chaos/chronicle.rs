@@ -31,9 +31,7 @@ const FOLLOWED: [&str; 5] = [
 impl Trace {
     /// A process writes something. That who leads renews its lease is no news.
     pub(super) fn written(&self, place: usize, sent: &Sent<'_>, leads: bool) {
-        let Sent {
-            method, path, body, ..
-        } = *sent;
+        let Sent { method, path, .. } = *sent;
         let who = format!("c{place}");
         let text = format!("{method:<6} {}", short(path));
         if leads && path.contains("/leases/") {
@@ -41,7 +39,8 @@ impl Trace {
             return;
         }
         let text = if path.ends_with("/events") {
-            let (reason, name) = about(body);
+            let event = sent.object();
+            let (reason, name) = (event.text("/reason"), event.text("/regarding/name"));
             format!("{text} {reason} of {name}")
         } else {
             text
@@ -57,15 +56,6 @@ impl Trace {
 
 pub(super) fn short(path: &str) -> &str {
     path.rsplit("/namespaces/").next().unwrap_or(path)
-}
-
-fn about(event: &[u8]) -> (String, String) {
-    let event: Value = serde_json::from_slice(event).unwrap_or_default();
-    let word = |pointer: &str| {
-        let word = event.pointer(pointer).and_then(Value::as_str);
-        word.unwrap_or_default().to_owned()
-    };
-    (word("/reason"), word("/regarding/name"))
 }
 
 /// Requests of one process that came to nothing. Of equal ones the first is among the last lines, so that one that is

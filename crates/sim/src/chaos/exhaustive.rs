@@ -10,7 +10,7 @@ use super::check::InvariantViolation;
 use super::fault::ProcessFault;
 use super::injector::SATURATION;
 use super::outcome::RunOutcome;
-use super::point::Point;
+use super::point::{Point, WRITES};
 use super::quiescence::Quiescence;
 use super::schedule::{autoscaler_roles, roles as roles_of};
 use super::trace::Keep;
@@ -158,11 +158,7 @@ fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
         roles.chain(plot.also()).collect()
     };
     let roles: Vec<Role> = scene.plot().map(of_plot).unwrap_or_default();
-    let ways = [
-        ProcessFault::BeforeWrite,
-        ProcessFault::DuringWrite,
-        ProcessFault::AfterWrite,
-    ];
+    let ways = WRITES.map(|(_, how)| how);
     roles
         .into_iter()
         .map(Course::Role)

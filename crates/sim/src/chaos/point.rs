@@ -9,7 +9,7 @@ use super::workload::Probe;
 use wva::roles::Role;
 use wva_supervise::KillAt;
 
-const WRITES: [(&str, ProcessFault); 3] = [
+pub(super) const WRITES: [(&str, ProcessFault); 3] = [
     ("before-write", ProcessFault::BeforeWrite),
     ("during-write", ProcessFault::DuringWrite),
     ("after-write", ProcessFault::AfterWrite),

@@ -1,10 +1,12 @@
 //! W: who may write.
 
+use std::sync::Arc;
+
 use http::{Method, Uri};
-use serde_json::Value;
 
 use super::InvariantViolation;
 use crate::chaos::api_server_proxy::is_write;
+use crate::workloads::object::Object;
 use crate::world::objects::SYSTEM;
 
 /// W1: no two processes hold a valid claim at one time.
@@ -34,6 +36,13 @@ impl<'a> Sent<'a> {
             query: uri.query().unwrap_or_default(),
             body,
         }
+    }
+
+    /// What is sent; where that is no object, one without fields.
+    pub(crate) fn object(&self) -> Object {
+        Object(Arc::new(
+            serde_json::from_slice(self.body).unwrap_or_default(),
+        ))
     }
 }
 
@@ -67,11 +76,9 @@ impl Sent<'_> {
         if let Some(name) = counted.and_then(|name| name.strip_prefix(pod)) {
             return name.starts_with('.');
         }
-        let Ok(event) = serde_json::from_slice::<Value>(self.body) else {
-            return false;
-        };
-        let about = |field: &str| event.pointer(&format!("/regarding/{field}"));
-        let is = |field, text: &str| about(field).and_then(Value::as_str) == Some(text);
-        rest.is_empty() && is("kind", "Pod") && is("namespace", SYSTEM) && is("name", pod)
+        let event = self.object();
+        let about = ["kind", "namespace", "name"];
+        let about = about.map(|field| event.at(&format!("/regarding/{field}")));
+        rest.is_empty() && about == ["Pod", SYSTEM, pod]
     }
 }

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::InvariantViolation;
 use super::claims::Sent;
 use crate::chaos::api_server_proxy::is_write;
@@ -179,24 +177,20 @@ fn subject(sent: &Sent<'_>) -> (String, u64) {
     let bound = |is_of_settings| {
         if is_of_settings { SETTINGS_NEWS } else { NEWS }
     };
-    let event: Value = serde_json::from_slice(sent.body).unwrap_or_default();
-    let word = |pointer: &str| {
-        let word = event.pointer(pointer).and_then(Value::as_str);
-        word.unwrap_or_default()
-    };
-    if word("/reason").is_empty() {
+    let event = sent.object();
+    if event.text("/reason").is_empty() {
         let is_of_system = sent.path.contains(&format!("/namespaces/{SYSTEM}/"));
         return (sent.path.to_owned(), bound(is_of_system));
     }
     let subject = format!(
         "{} {}/{} {}: {}",
-        word("/regarding/kind"),
-        word("/regarding/namespace"),
-        word("/regarding/name"),
-        word("/regarding/uid"),
-        word("/reason"),
+        event.text("/regarding/kind"),
+        event.text("/regarding/namespace"),
+        event.text("/regarding/name"),
+        event.text("/regarding/uid"),
+        event.text("/reason"),
     );
-    (subject, bound(word("/regarding/kind") == "ConfigMap"))
+    (subject, bound(event.text("/regarding/kind") == "ConfigMap"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
 use wva_base::moment::Moment;
 
 use super::{Checker, CheckerState};
@@ -51,7 +50,7 @@ impl AutoscaledTarget {
 
     fn stored(&self, insider: &Insider) -> u32 {
         let stored = insider.get(DEPLOYMENTS, self.namespace, self.name);
-        replicas(stored.as_deref())
+        stored.map_or(0, |stored| replicas(&Object(stored)))
     }
 
     fn pods<'a>(&'a self, pods: &'a [Object]) -> impl Iterator<Item = &'a Object> {
@@ -73,9 +72,8 @@ impl AutoscaledTarget {
     }
 }
 
-fn replicas(object: Option<&Value>) -> u32 {
-    let count = object.and_then(|object| object.pointer("/spec/replicas"));
-    let count = count.and_then(Value::as_u64).unwrap_or_default();
+fn replicas(object: &Object) -> u32 {
+    let count = object.at("/spec/replicas").as_u64().unwrap_or_default();
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -121,7 +119,6 @@ impl Checker {
         let (Some(target), Some(process)) = (target, bench.seats.get(&place)) else {
             return Vec::new();
         };
-        let body: Value = serde_json::from_slice(sent.body).unwrap_or_default();
         let insider = &self.0.insider;
         let pods: Vec<Object> = insider.list(PODS).into_iter().map(Object).collect();
         let own = target.pods(&pods);
@@ -130,7 +127,7 @@ impl Checker {
         let scale = ScaleWritten {
             name: target.name,
             from: target.stored(insider),
-            to: replicas(Some(&body)),
+            to: replicas(&sent.object()),
             bounds: target.bounds,
             window: target.window,
             leads_for: process.leads.map(since),
