@@ -9,13 +9,11 @@ use serde::Serialize;
 use super::accounting::Scored;
 use super::fluid::{FluidDemand, GOAL, primaries};
 use super::loads::ModelLoad;
-use super::seats::{lengths, remove_autoscalers};
-use crate::apiserver::Insider;
-use crate::hpa::SYNC;
+use super::seats::{lengths, unattended};
 use crate::load::Arrivals;
 use crate::number;
 use crate::threads::paused;
-use crate::world::{LoadSource, PodListeners, Scenario, ScenarioModel, World, WorldError};
+use crate::world::{LoadSource, Scenario, ScenarioModel, WorldError};
 use wva_base::moment::WallTime;
 use wva_supervise::SeedTree;
 
@@ -104,10 +102,7 @@ impl FixedFleet {
 }
 
 async fn shares(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Vec<f64>, WorldError> {
-    let staff = Some(PodListeners::default());
-    let world = World::arranged(scenario, seed, date, staff, SYNC).await?;
-    let server = Insider::new(world.server.clone(), "laboratory");
-    remove_autoscalers(&server, scenario).await?;
+    let (world, _server) = unattended(scenario, seed, date).await?;
     tokio::time::sleep(WARM).await;
     let before = world.frame();
     tokio::time::sleep(PLAYED.saturating_sub(WARM)).await;

@@ -93,10 +93,7 @@ impl Seats {
         seed: u64,
         date: WallTime,
     ) -> Result<World, WorldError> {
-        let staff = Some(PodListeners::default());
-        let mut world = World::arranged(scenario, seed, date, staff, SYNC).await?;
-        let server = Insider::new(world.server.clone(), "laboratory");
-        remove_autoscalers(&server, scenario).await?;
+        let (mut world, server) = unattended(scenario, seed, date).await?;
         let models = scenario.models.iter();
         let seats = Self::new(policy, models.map(|model| (model, lengths(model))));
         let (frames, clock) = (world.frames.clone(), world.clock.clone());
@@ -130,16 +127,21 @@ pub(super) fn lengths(model: &ScenarioModel) -> (f64, f64) {
     means.unwrap_or(LENGTHS)
 }
 
-pub(super) async fn remove_autoscalers(
-    server: &Insider,
+/// A world in which neither a controller nor autoscalers scale.
+pub(super) async fn unattended(
     scenario: &Scenario,
-) -> Result<(), Denied> {
+    seed: u64,
+    date: WallTime,
+) -> Result<(World, Insider), WorldError> {
+    let staff = Some(PodListeners::default());
+    let world = World::arranged(scenario, seed, date, staff, SYNC).await?;
+    let server = Insider::new(world.server.clone(), "laboratory");
     for variant in scenario.variants() {
         let plural = "horizontalpodautoscalers";
         let path = path("autoscaling/v2", scenario.namespace, plural, variant.name);
         server.delete(&path, &json!({})).await?;
     }
-    Ok(())
+    Ok((world, server))
 }
 
 pub(super) async fn scale(server: &Insider, variant: &str, replicas: u32) -> Result<(), Denied> {
