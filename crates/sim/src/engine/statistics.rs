@@ -9,11 +9,6 @@ const FIRST_TOKEN: &[f64] = &[
     0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
     20.0, 40.0, 80.0, 160.0, 640.0, 2560.0,
 ];
-const BETWEEN_TOKENS: &[f64] = &[
-    0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0,
-    40.0, 80.0,
-];
-/// [`BETWEEN_TOKENS`], exact.
 const BETWEEN_TOKENS_MILLIS: &[u64] = &[
     10, 25, 50, 75, 100, 150, 200, 300, 400, 500, 750, 1_000, 2_500, 5_000, 7_500, 10_000, 20_000,
     40_000, 80_000,
@@ -61,7 +56,9 @@ pub(crate) struct Statistics {
 impl Statistics {
     pub(super) fn new(max_model_len: u32) -> Self {
         let lengths = Histogram::new(one_two_five(max_model_len));
-        let between_tokens = Histogram::new(BETWEEN_TOKENS);
+        let millis = BETWEEN_TOKENS_MILLIS.iter();
+        let seconds = millis.map(|millis| number::real(*millis) / 1e3);
+        let between_tokens = Histogram::new(seconds.collect::<Vec<f64>>());
         Self {
             submitted: 0,
             finished: 0,
