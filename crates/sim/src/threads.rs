@@ -37,7 +37,11 @@ pub(crate) fn each<T, R: Send>(
         for number in 0..jobs.max(1) {
             let name = format!("play-{number}");
             let builder = Builder::new().name(name).stack_size(STACK);
-            builder.spawn_scoped(scope, work)?;
+            let begun = builder.spawn_scoped(scope, work);
+            begun.map_err(|error| {
+                let text = format!("a thread cannot start: {error}; give fewer --jobs");
+                std::io::Error::other(text)
+            })?;
         }
         Ok::<_, std::io::Error>(())
     })?;

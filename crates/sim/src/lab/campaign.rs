@@ -47,7 +47,7 @@ pub(crate) enum CampaignError {
     Output { path: String, error: io::Error },
     #[error(transparent)]
     Report(#[from] super::report::ReportError),
-    #[error("a thread cannot start: {0}; give fewer --jobs")]
+    #[error("{0}")]
     Thread(io::Error),
     #[error("{path}: {error}; delete it")]
     Content {

@@ -61,7 +61,7 @@ pub(crate) enum GateError {
     Scenario(#[from] ScenarioError),
     #[error("scenario {scenario}: {problem}")]
     Run { scenario: String, problem: String },
-    #[error("a thread cannot start: {0}; give fewer --jobs")]
+    #[error("{0}")]
     Thread(std::io::Error),
 }
 

@@ -4,6 +4,7 @@ mod arguments;
 mod commit;
 mod table;
 
+use std::io;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -26,14 +27,16 @@ const QUIET: Duration = Duration::from_secs(30);
 
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    PROGRAM.run_command(arguments, |flags| play(&flags))
+    PROGRAM.run_command(arguments, |flags| {
+        play(&flags).unwrap_or_else(|error| fail([format!("not played: {error}")]))
+    })
 }
 
-fn play(flags: &ChaosFlags) -> ExitCode {
+fn play(flags: &ChaosFlags) -> io::Result<ExitCode> {
     let (scenario, jobs) = (flags.scenario, flags.jobs);
     if flags.list {
         let lines = PLOTS.map(|(name, about)| format!("{name:<10} {about}\n"));
-        return print(&lines.concat());
+        return Ok(print(&lines.concat()));
     }
     if let Some(point) = &flags.point {
         return replay_point(point);
@@ -48,7 +51,7 @@ fn play(flags: &ChaosFlags) -> ExitCode {
     }
     if let Some(seed) = flags.replay {
         let only = flags.only.as_ref().map(|Ids(ids)| ids.as_slice());
-        return replay(scenario, seed, only, flags.mutant);
+        return Ok(replay(scenario, seed, only, flags.mutant));
     }
     let mutations = flags.mutations();
     if mutations.is_empty() {
@@ -88,14 +91,10 @@ fn mutants(
     mutations: &[Mutation],
     seeds: Range<u64>,
     jobs: usize,
-) -> ExitCode {
+) -> io::Result<ExitCode> {
     let hunts = hunt(scenario, mutations, seeds, jobs, |hunt| {
         complain(&format!("{}\n", table::hunt(hunt)));
-    });
-    let hunts = match hunts {
-        Ok(hunts) => hunts,
-        Err(error) => return fail([format!("a thread cannot start: {error}; give fewer --jobs")]),
-    };
+    })?;
     let lines: Vec<String> = hunts.iter().map(table::hunt).collect();
     let mut printed = print(&format!("{}\n", lines.join("\n")));
     // Who names one defect wants to know everything about it.
@@ -105,36 +104,32 @@ fn mutants(
         printed = failure(scenario, Some(hunt.mutation), done);
     }
     let is_missed = |hunt: &Hunt| !matches!(hunt.end, End::Found(_));
-    code(hunts.iter().any(is_missed), printed)
+    Ok(code(hunts.iter().any(is_missed), printed))
 }
 
-fn everywhere_once(scene: Option<ExhaustiveScenario>, points: Points, jobs: usize) -> ExitCode {
+fn everywhere_once(
+    scene: Option<ExhaustiveScenario>,
+    points: Points,
+    jobs: usize,
+) -> io::Result<ExitCode> {
     let (began, commit) = (real(), commit::of_this());
     let walked = exhaustive(scene, points, jobs, |walked| {
         complain(&format!("{}\n", table::walked(walked)));
         for broken in &walked.broken {
             complain(&table::broken(broken, &commit));
         }
-    });
-    let walked = match walked {
-        Ok(walked) => walked,
-        Err(error) => return fail([format!("not played: {error}")]),
-    };
+    })?;
     let printed = print(&table::everywhere(&walked, began.elapsed()));
-    code(walked.iter().any(Walked::is_broken), printed)
+    Ok(code(walked.iter().any(Walked::is_broken), printed))
 }
 
-fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
+fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> io::Result<ExitCode> {
     let (began, total) = (real(), seeds.end - seeds.start);
     let progress = Progress {
         total,
         state: Mutex::new((0, 0, began)),
     };
-    let played = campaign(scenario, seeds, jobs, ENOUGH, |done| progress.step(done));
-    let mut summary = match played {
-        Ok(summary) => summary,
-        Err(error) => return fail([format!("a thread cannot start: {error}; give fewer --jobs")]),
-    };
+    let mut summary = campaign(scenario, seeds, jobs, ENOUGH, |done| progress.step(done))?;
     let took = began.elapsed();
     summary.failed.sort_by_key(|done| done.seed);
     if summary.seeds < total {
@@ -147,7 +142,7 @@ fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> ExitCode {
     for done in &summary.failed {
         printed = failure(scenario, None, done);
     }
-    code(!summary.failed.is_empty(), printed)
+    Ok(code(!summary.failed.is_empty(), printed))
 }
 
 fn failure(scenario: &str, mutation: Option<Mutation>, done: &Done) -> ExitCode {
@@ -171,11 +166,8 @@ fn at(point: &Point) -> String {
     format!("wva-sim chaos --everywhere --point {point}")
 }
 
-fn replay_point(point: &Point) -> ExitCode {
-    let (outcome, wrong) = match disturbed(point) {
-        Ok(played) => played,
-        Err(error) => return fail([format!("not played: {error}")]),
-    };
+fn replay_point(point: &Point) -> io::Result<ExitCode> {
+    let (outcome, wrong) = disturbed(point)?;
     let end = wrong.as_ref().map_or_else(
         || "it came to rest where it does undisturbed".to_owned(),
         ToString::to_string,
@@ -187,7 +179,7 @@ fn replay_point(point: &Point) -> ExitCode {
         outcome.events,
         outcome.hash
     ));
-    code(wrong.is_some(), printed)
+    Ok(code(wrong.is_some(), printed))
 }
 
 fn replay(
