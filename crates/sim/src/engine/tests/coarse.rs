@@ -4,15 +4,16 @@ use super::{engine, request};
 use crate::engine::{CoarseEngine, Dialect, Limits, Mix, Profile};
 use crate::number;
 
-const MIX: Mix = Mix {
+pub(super) const MIX: Mix = Mix {
     prompt_tokens: 1_000,
     output_tokens: 200,
     cached: 0.0,
 };
 
-fn coarse() -> CoarseEngine {
+/// One that begins at this time.
+pub(super) fn coarse(start: Duration) -> CoarseEngine {
     let profile = Profile::QWEN3_8B_BF16_H100;
-    CoarseEngine::new(profile, Limits::default(), MIX, Duration::ZERO)
+    CoarseEngine::new(profile, Limits::default(), MIX, start)
 }
 
 /// Mean of running requests over the second half of five minutes, on a server that knows each one.
@@ -38,7 +39,7 @@ fn exact(rate: u32) -> f64 {
 #[test]
 fn it_agrees_with_the_server_that_knows_each_request() {
     for rate in [1, 5, 10, 20] {
-        let mut coarse = coarse();
+        let mut coarse = coarse(Duration::ZERO);
         coarse.advance(Duration::from_mins(5), f64::from(rate));
         let (rough, exact) = (coarse.running(), exact(rate));
         assert!(
@@ -51,7 +52,7 @@ fn it_agrees_with_the_server_that_knows_each_request() {
 
 #[test]
 fn beyond_its_capacity_a_queue_grows_and_then_drains() {
-    let mut coarse = coarse();
+    let mut coarse = coarse(Duration::ZERO);
     coarse.advance(Duration::from_mins(5), 60.0);
     let waiting = coarse.waiting();
     assert!(waiting > 5_000.0, "{waiting}");
@@ -66,7 +67,7 @@ fn beyond_its_capacity_a_queue_grows_and_then_drains() {
 
 #[test]
 fn it_shows_the_series_of_the_other() {
-    let mut coarse = coarse();
+    let mut coarse = coarse(Duration::ZERO);
     coarse.pour(10.0);
     coarse.advance(Duration::from_mins(5), 0.0);
     let rough = coarse.page(Dialect::Vllm, "m");
@@ -89,7 +90,7 @@ fn it_shows_the_series_of_the_other() {
 #[ignore = "a measurement: 100 virtual hours of nine coarse servers"]
 fn a_hundred_virtual_hours_of_nine_servers() {
     for _ in 0..9 {
-        let mut coarse = coarse();
+        let mut coarse = coarse(Duration::ZERO);
         for second in 1..=360_000 {
             coarse.advance(Duration::from_secs(second), 3.0);
         }

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::engine::{CoarseEngine, Limits, Mix, Profile};
+use super::coarse::{MIX, coarse};
+use crate::engine::{CoarseEngine, Profile};
 use crate::exposition::Histogram;
 use wva::policy::document::{
     DocumentReading, ModelDocument, PodDocument, RouterDocument, SignalsDocument, Situation,
@@ -19,11 +20,6 @@ const CYCLE: Duration = Duration::from_secs(15);
 const START: Duration = Duration::from_hours(2);
 /// Cycles that a replica takes to start.
 const STARTING: u32 = 4;
-const MIX: Mix = Mix {
-    prompt_tokens: 1_000,
-    output_tokens: 200,
-    cached: 0.0,
-};
 
 /// One replica.
 struct Replica {
@@ -54,21 +50,13 @@ fn reading(value: f64) -> Option<DocumentReading> {
     })
 }
 
-/// Arguments of the profile's server.
-const LIMITS: Limits = Limits {
-    max_num_seqs: 1_024,
-    max_num_batched_tokens: 8_192,
-    max_model_len: 40_960,
-    block_size: 16,
-};
-
 impl Replica {
     fn new(number: usize, at: Duration, is_ready: bool) -> Self {
         Self {
             name: format!("v-{number}"),
             created: at,
             ready: is_ready.then_some(at),
-            engine: CoarseEngine::new(Profile::QWEN3_8B_BF16_H100, LIMITS, MIX, at),
+            engine: coarse(at),
             before: Counted::default(),
             signals: SignalsDocument::default(),
         }
