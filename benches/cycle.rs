@@ -24,7 +24,7 @@ use std::time::Duration;
 use wva::actors::emitter::{self, Emitter};
 use wva::actors::event_recorder::Events;
 use wva::actors::retry_queue::RetryQueue;
-use wva::actors::{collector, optimizer};
+use wva::actors::{collector, optimizer, pump};
 use wva::metrics::{Metrics, Visibility};
 use wva::policy::actuation::Scalers;
 use wva::policy::filter::WatchScope;
@@ -38,8 +38,8 @@ use wva::roles::Role;
 use wva::settings::problem::Diagnostics;
 use wva::settings::{Sources, start};
 use wva::signals::{HttpPrometheus, PlainHttp, PromAnswer, PromApi, PrometheusClientSettings};
+use wva::state::SharedState;
 use wva::state::claim::{Claim, ClaimDuration};
-use wva::state::{Readers, SharedState};
 use wva_base::moment::WallTime;
 use wva_supervise::{
     ActorRegistry, Address, ChildSpec, Clock, DirtySet, Epoch, ExitReason, Kit, SeedTree, Slot, run,
@@ -347,14 +347,15 @@ fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
         events: Events::new(shared.series.process.events_dropped.clone(), || {}),
         settled: DirtySet::new(|| {}),
     };
-    let clones = [&shared.readers, &shared.readers, &shared.readers].map(Readers::clone);
-    let (writers, published) = (
+    let (readers, published) = (shared.readers.clone(), Arc::clone(&shared.writers.emitter));
+    let first = optimizer::Optimizer::new(readers.clone(), plans, Address::vacant());
+    let collector = collector::Collector::new(
+        readers.clone(),
         Arc::clone(&shared.writers.collector),
-        Arc::clone(&shared.writers.emitter),
+        api,
+        None,
+        optimizer.clone(),
     );
-    let (evaluations, cycles) = (Arc::default(), Arc::default());
-    let [for_emitter, for_collector, for_optimizer] = clones;
-    let to_optimizer = optimizer.clone();
     vec![
         wva_supervise::supervisor(
             Role::Egress,
@@ -362,7 +363,7 @@ fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
                 Role::Emitter,
                 &emitter,
                 move |epoch| {
-                    let (shared, writers) = (for_emitter.clone(), Arc::clone(&published));
+                    let (shared, writers) = (readers.clone(), Arc::clone(&published));
                     Emitter::new(shared, writers, epoch, connections.clone())
                 },
             )],
@@ -370,25 +371,8 @@ fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
         wva_supervise::supervisor(
             Role::Engine,
             vec![
-                wva_supervise::machine(Role::Optimizer, &optimizer, move |_| {
-                    optimizer::Optimizer::new(
-                        for_optimizer.clone(),
-                        Arc::clone(&cycles),
-                        plans.clone(),
-                        Address::vacant(),
-                    )
-                }),
-                wva_supervise::child(Role::Collector, &Address::vacant(), move |_| {
-                    let (shared, api) = (for_collector.clone(), Arc::clone(&api));
-                    collector::Collector::new(
-                        shared,
-                        Arc::clone(&writers),
-                        Arc::clone(&evaluations),
-                        api,
-                        None,
-                        to_optimizer.clone(),
-                    )
-                }),
+                wva_supervise::machine(Role::Optimizer, &optimizer, move |_| first.clone()),
+                pump(Role::Collector, &Address::vacant(), collector),
             ],
         ),
     ]

@@ -17,7 +17,7 @@ use crate::actors::retry_queue::RetryQueue;
 use crate::actors::watches::{self, WatcherWiring};
 use crate::actors::{
     autoscaler_writer, collector, config, emitter, event_recorder, leadership, optimizer,
-    pod_autoscalers, rounds, scale_reader, status_writer, variants,
+    pod_autoscalers, pump, rounds, scale_reader, status_writer, variants,
 };
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
@@ -307,31 +307,21 @@ impl Wiring {
     }
 
     fn leadership(&self, env: &Env) -> ChildSpec<Role> {
-        let election = self.election(env);
-        let (writers, permissions) = (Arc::clone(&self.writers.leadership), self.permissions(env));
-        let (generator, hooks) = (env.kit.seed.clone(), Arc::clone(&env.hooks));
-        let mirrors = self.readers.mirrors.clone();
         let listeners = leadership::Listeners {
             optimizer: self.addresses.optimizer.clone(),
             emitter: self.addresses.emitter.clone(),
             status_writer: self.addresses.status_writer.clone(),
         };
-        wva_supervise::child(
-            Role::Leadership,
-            &self.addresses.leadership,
-            move |_epoch| {
-                let generator = generator.child("leadership");
-                Leadership::new(
-                    Arc::clone(&writers),
-                    mirrors.clone(),
-                    permissions.clone(),
-                    election.clone(),
-                    listeners.clone(),
-                    generator,
-                    Arc::clone(&hooks),
-                )
-            },
-        )
+        let leadership = Leadership::new(
+            Arc::clone(&self.writers.leadership),
+            self.readers.mirrors.clone(),
+            self.permissions(env),
+            self.election(env),
+            listeners,
+            env.kit.seed.child("leadership"),
+            Arc::clone(&env.hooks),
+        );
+        pump(Role::Leadership, &self.addresses.leadership, leadership)
     }
 
     fn election(&self, env: &Env) -> Election {
@@ -414,7 +404,6 @@ impl Wiring {
     }
 
     fn scale_reader(&self, env: &Env) -> ChildSpec<Role> {
-        let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.scale_reader));
         let api = ScaleApi {
             client: env.kube.clone(),
             timeout: SCALE_TIMEOUT.min(self.statics.rest_client_timeout),
@@ -425,14 +414,13 @@ impl Wiring {
             autoscalers: self.autoscalers.clone(),
             permissions: self.permissions(env),
         };
-        wva_supervise::child(
-            Role::ScaleReader,
-            &self.addresses.scale_reader,
-            move |_epoch| {
-                let (shared, writers) = (shared.clone(), Arc::clone(&writers));
-                scale_reader::ScaleReader::new(shared, writers, api.clone(), connections.clone())
-            },
-        )
+        let reader = scale_reader::ScaleReader::new(
+            self.readers.clone(),
+            Arc::clone(&self.writers.scale_reader),
+            api,
+            connections,
+        );
+        pump(Role::ScaleReader, &self.addresses.scale_reader, reader)
     }
 
     fn watchers(&self, env: &Env) -> Vec<ChildSpec<Role>> {
@@ -465,13 +453,10 @@ impl Wiring {
             &permissions,
             protection.as_ref(),
         );
-        let http = wva_supervise::child(Role::Http, &Address::vacant(), move |_epoch| {
-            Http(doors.clone())
-        });
+        let http = pump(Role::Http, &Address::vacant(), Http(doors));
         let scaler = port.map(|port| {
-            wva_supervise::child(Role::ExternalScaler, &Address::vacant(), move |_epoch| {
-                ExternalScalerActor(port.clone())
-            })
+            let scaler = ExternalScalerActor(port);
+            pump(Role::ExternalScaler, &Address::vacant(), scaler)
         });
         [http].into_iter().chain(scaler).collect()
     }

@@ -63,7 +63,7 @@ pub struct AutoscalerWriterConnections {
 }
 
 /// The pump behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AutoscalerWriter {
     carrier: Arc<DecisionCarrier>,
     queue: RetryQueue<ObjectKey>,
@@ -76,7 +76,7 @@ pub struct AutoscalerWriter {
 }
 
 impl AutoscalerWriter {
-    /// A new life of the role.
+    /// What every life of the role begins as.
     pub fn new(
         shared: Readers,
         requests: Arc<RequestReporter>,

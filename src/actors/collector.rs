@@ -48,7 +48,7 @@ pub enum CollectorMessage {
 }
 
 /// The pump behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Collector {
     shared: Readers,
     writers: Arc<CollectorWriters>,
@@ -69,18 +69,17 @@ enum History {
     Asked,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Purge {
     timer_epoch: u64,
     every: Option<Duration>,
 }
 
 impl Collector {
-    /// A new life of the role.
+    /// What every life of the role begins as.
     pub fn new(
         shared: Readers,
         writers: Arc<CollectorWriters>,
-        evaluations: Arc<Mutex<Evaluations>>,
         prometheus: Arc<dyn PromApi>,
         namespace: Option<Namespace>,
         optimizer: Address<optimizer::OptimizerMessage>,
@@ -88,7 +87,7 @@ impl Collector {
         Self {
             shared,
             writers,
-            evaluations,
+            evaluations: Arc::default(),
             prometheus,
             namespace,
             optimizer,

@@ -33,7 +33,7 @@ pub enum EventRecorderMessage {
 }
 
 /// The pump behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct EventRecorder {
     shared: Readers,
     requests: Arc<RequestReporter>,
@@ -51,7 +51,7 @@ pub struct EventRecorder {
 }
 
 impl EventRecorder {
-    /// A new life of the role.
+    /// What every life of the role begins as.
     pub fn new(
         shared: Readers,
         requests: Arc<RequestReporter>,

@@ -85,7 +85,7 @@ impl ExternalScalerPort {
 }
 
 /// The pump behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ExternalScalerActor(pub ExternalScalerPort);
 
 impl Actor for ExternalScalerActor {

@@ -137,7 +137,7 @@ fn http2(settings: &ServingSettings) -> Http2 {
 }
 
 /// The pump behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Http(pub HttpServers);
 
 impl Actor for Http {

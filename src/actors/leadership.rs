@@ -65,7 +65,7 @@ struct Look {
 }
 
 /// The pump behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Leadership {
     claim: ClaimReader,
     mirrors: Mirrors,
@@ -81,7 +81,7 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// A new life of the role.
+    /// What every life of the role begins as.
     pub fn new(
         writers: Arc<LeadershipWriters>,
         mirrors: Mirrors,

@@ -29,3 +29,15 @@ pub mod variant;
 pub mod variants;
 pub mod watcher;
 pub mod watches;
+
+use crate::roles::Role;
+use wva_supervise::{Actor, Address, ChildSpec};
+
+/// A pump that fills a role. Every life begins as a copy of `first`; what copies share outlives them.
+pub fn pump<A: Actor + Clone + Sync>(
+    role: Role,
+    address: &Address<A::Msg>,
+    first: A,
+) -> ChildSpec<Role> {
+    wva_supervise::child(role, address, move |_epoch| first.clone())
+}

@@ -54,7 +54,7 @@ pub enum OptimizerEffect {
 }
 
 /// The machine behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Optimizer {
     shared: Readers,
     /// Number of the last cycle of all lives.
@@ -73,16 +73,15 @@ enum Early {
 }
 
 impl Optimizer {
-    /// A new life of the role.
+    /// What every life of the role begins as.
     pub fn new(
         shared: Readers,
-        cycles: Arc<AtomicU64>,
         plans: Slot<PlanProposal>,
         collector: Address<collector::CollectorMessage>,
     ) -> Self {
         Self {
             shared,
-            cycles,
+            cycles: Arc::default(),
             plans,
             collector,
             timer_epoch: 0,

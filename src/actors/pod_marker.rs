@@ -22,7 +22,7 @@ use wva_base::moment::Moment;
 pub type PodMarker = Rounds<PodMarks>;
 
 /// What its rounds write.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PodMarks {
     shared: Readers,
     api: AutoscalerApi,

@@ -65,7 +65,7 @@ pub trait RoundWork: Debug + Send + Sync + 'static {
 }
 
 /// The pump of this role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rounds<W: RoundWork> {
     work: W,
     shared: Readers,
@@ -82,7 +82,7 @@ pub struct Rounds<W: RoundWork> {
 }
 
 impl<W: RoundWork> Rounds<W> {
-    /// A new life of the role.
+    /// What every life of the role begins as.
     pub fn new(
         work: W,
         shared: Readers,

@@ -39,7 +39,7 @@ pub enum RouterScraperMessage {
 }
 
 /// The pump behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RouterScraper {
     shared: Readers,
     writer: Arc<Writer<DirectQueues>>,
@@ -51,7 +51,7 @@ pub struct RouterScraper {
 }
 
 /// A pool with models at zero, and what its routers said.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Asked {
     models: BTreeSet<ModelKey>,
     last: Option<LastAnswer>,
@@ -76,7 +76,7 @@ impl Asked {
 }
 
 /// What the routers of a pool held at their last answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LastAnswer {
     held: HeldRequests,
     at: Moment,
@@ -85,7 +85,7 @@ struct LastAnswer {
 }
 
 impl RouterScraper {
-    /// A new life of the role.
+    /// What every life of the role begins as.
     pub fn new(
         shared: Readers,
         writer: Arc<Writer<DirectQueues>>,

@@ -63,7 +63,7 @@ pub struct ScaleReaderConnections {
 type Reading = Option<Result<ScaleReading, ReadError>>;
 
 /// The pump behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ScaleReader {
     shared: Readers,
     writers: Arc<ScaleReaderWriters>,
@@ -78,7 +78,7 @@ pub struct ScaleReader {
 }
 
 impl ScaleReader {
-    /// A new life of the role.
+    /// What every life of the role begins as.
     pub fn new(
         shared: Readers,
         writers: Arc<ScaleReaderWriters>,

@@ -67,7 +67,7 @@ pub struct StatusWriterConnections {
 }
 
 /// The pump behind the role.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StatusWriter {
     shared: Readers,
     requests: Arc<RequestReporter>,
@@ -96,7 +96,7 @@ enum WriteOutcome {
 }
 
 impl StatusWriter {
-    /// A new life of the role.
+    /// What every life of the role begins as.
     pub fn new(
         shared: Readers,
         requests: Arc<RequestReporter>,

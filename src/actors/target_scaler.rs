@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_mins(1);
 pub type TargetScaler = Rounds<DirectScales>;
 
 /// What its rounds write.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DirectScales {
     shared: Readers,
     api: AutoscalerApi,

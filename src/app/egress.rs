@@ -5,14 +5,15 @@ use std::sync::Arc;
 use super::{Env, Wiring};
 use crate::actors::event_recorder::EventRecorder;
 use crate::actors::pod_marker::PodMarks;
-use crate::actors::rounds::Rounds;
+use crate::actors::rounds::{RoundWork, Rounds};
 use crate::actors::target_scaler::DirectScales;
-use crate::actors::{autoscaler_writer, emitter, status_writer};
+use crate::actors::{autoscaler_writer, emitter, pump, status_writer};
 use crate::cluster::autoscaler::AutoscalerApi;
 use crate::cluster::event::{EventApi, REPORTING_CONTROLLER};
 use crate::cluster::status::StatusApi;
 use crate::roles::Role;
 use crate::settings::FeatureSwitch;
+use crate::state::requests::RequestReporter;
 use wva_supervise::ChildSpec;
 
 impl Wiring {
@@ -45,9 +46,6 @@ impl Wiring {
     }
 
     fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
-        let (shared, statuses) = (self.readers.clone(), self.statuses.clone());
-        let requests = Arc::clone(&self.writers.status_writer);
-        let seed = env.kit.seed.clone();
         let connections = status_writer::StatusWriterConnections {
             settled: self.settled.clone(),
             permissions: self.permissions(env),
@@ -57,104 +55,82 @@ impl Wiring {
             manager: Arc::clone(&self.readers.manager),
             timeout: self.write_timeout(),
         };
-        wva_supervise::child(
-            Role::StatusWriter,
-            &self.addresses.status_writer,
-            move |_epoch| {
-                let generator = seed.child("status-writer");
-                status_writer::StatusWriter::new(
-                    shared.clone(),
-                    Arc::clone(&requests),
-                    statuses.clone(),
-                    connections.clone(),
-                    api.clone(),
-                    generator,
-                )
-            },
-        )
+        let writer = status_writer::StatusWriter::new(
+            self.readers.clone(),
+            Arc::clone(&self.writers.status_writer),
+            self.statuses.clone(),
+            connections,
+            api,
+            env.kit.seed.child("status-writer"),
+        );
+        pump(Role::StatusWriter, &self.addresses.status_writer, writer)
     }
 
     fn event_recorder(&self, env: &Env) -> ChildSpec<Role> {
-        let (shared, events) = (self.readers.clone(), self.events.clone());
-        let requests = Arc::clone(&self.writers.event_recorder);
-        let permissions = self.permissions(env);
         let api = EventApi {
             client: env.kube.clone(),
             controller: Arc::from(REPORTING_CONTROLLER),
             instance: Arc::clone(&env.identity),
             timeout: self.write_timeout(),
         };
-        wva_supervise::child(
+        let recorder = EventRecorder::new(
+            self.readers.clone(),
+            Arc::clone(&self.writers.event_recorder),
+            self.events.clone(),
+            self.permissions(env),
+            api,
+        );
+        pump(
             Role::EventRecorder,
             &self.addresses.event_recorder,
-            move |_epoch| {
-                EventRecorder::new(
-                    shared.clone(),
-                    Arc::clone(&requests),
-                    events.clone(),
-                    permissions.clone(),
-                    api.clone(),
-                )
-            },
+            recorder,
         )
     }
 
     fn autoscaler_writer(&self, env: &Env) -> ChildSpec<Role> {
-        let (shared, queue) = (self.readers.clone(), self.autoscaler_writes.clone());
-        let requests = Arc::clone(&self.writers.autoscaler_writer);
-        let (events, permissions) = (self.events.clone(), self.permissions(env));
-        let (seed, named) = (env.kit.seed.clone(), self.named.clone());
-        let api = self.autoscaler_api(env);
-        wva_supervise::child(
+        let connections = autoscaler_writer::AutoscalerWriterConnections {
+            events: self.events.clone(),
+            permissions: self.permissions(env),
+            named: self.named.clone(),
+        };
+        let writer = autoscaler_writer::AutoscalerWriter::new(
+            self.readers.clone(),
+            Arc::clone(&self.writers.autoscaler_writer),
+            self.autoscaler_writes.clone(),
+            connections,
+            self.autoscaler_api(env),
+            env.kit.seed.child("autoscaler-writer"),
+        );
+        pump(
             Role::AutoscalerWriter,
             &self.addresses.autoscaler_writer,
-            move |_epoch| {
-                let generator = seed.child("autoscaler-writer");
-                autoscaler_writer::AutoscalerWriter::new(
-                    shared.clone(),
-                    Arc::clone(&requests),
-                    queue.clone(),
-                    autoscaler_writer::AutoscalerWriterConnections {
-                        events: events.clone(),
-                        permissions: permissions.clone(),
-                        named: named.clone(),
-                    },
-                    api.clone(),
-                    generator,
-                )
-            },
+            writer,
         )
     }
 
     fn pod_marker(&self, env: &Env) -> ChildSpec<Role> {
-        let requests = Arc::clone(&self.writers.pod_marker);
-        let (shared, permissions) = (self.readers.clone(), self.permissions(env));
-        let api = self.autoscaler_api(env);
-        wva_supervise::child(Role::PodMarker, &self.addresses.pod_marker, move |_epoch| {
-            let marks = PodMarks::new(shared.clone(), api.clone());
-            Rounds::new(
-                marks,
-                shared.clone(),
-                Arc::clone(&requests),
-                permissions.clone(),
-            )
-        })
+        let marks = PodMarks::new(self.readers.clone(), self.autoscaler_api(env));
+        let requests = &self.writers.pod_marker;
+        let rounds = self.rounds(env, marks, requests);
+        pump(Role::PodMarker, &self.addresses.pod_marker, rounds)
     }
 
     fn target_scaler(&self, env: &Env) -> ChildSpec<Role> {
-        let requests = Arc::clone(&self.writers.target_scaler);
-        let (shared, permissions) = (self.readers.clone(), self.permissions(env));
         let (api, named) = (self.autoscaler_api(env), self.named.clone());
-        let address = &self.addresses.target_scaler;
-        wva_supervise::child(Role::TargetScaler, address, move |_epoch| {
-            let scales = DirectScales::new(shared.clone(), api.clone(), named.clone());
-            Rounds::new(
-                scales,
-                shared.clone(),
-                Arc::clone(&requests),
-                permissions.clone(),
-            )
-        })
+        let scales = DirectScales::new(self.readers.clone(), api, named);
+        let requests = &self.writers.target_scaler;
+        let rounds = self.rounds(env, scales, requests);
+        pump(Role::TargetScaler, &self.addresses.target_scaler, rounds)
+    }
+
+    fn rounds<W: RoundWork>(
+        &self,
+        env: &Env,
+        work: W,
+        requests: &Arc<RequestReporter>,
+    ) -> Rounds<W> {
+        let (shared, requests) = (self.readers.clone(), Arc::clone(requests));
+        Rounds::new(work, shared, requests, self.permissions(env))
     }
 
     fn autoscaler_api(&self, env: &Env) -> AutoscalerApi {

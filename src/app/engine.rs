@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Env, Wiring};
-use crate::actors::{collector, metrics_reader, optimizer, pod_scraper, router_scraper};
+use crate::actors::{collector, metrics_reader, optimizer, pod_scraper, pump, router_scraper};
 use crate::cluster::metrics_apis::MetricsApiClient;
 use crate::roles::Role;
 use crate::signals::Namespace;
@@ -25,36 +25,27 @@ impl Wiring {
     }
 
     fn collector(&self, env: &Env) -> ChildSpec<Role> {
-        let (shared, prometheus) = (self.readers.clone(), Arc::clone(&env.prometheus));
-        let writers = Arc::clone(&self.writers.collector);
-        let evaluations = Arc::default();
-        let optimizer = self.addresses.optimizer.clone();
         // Settings have validated it already.
         let namespace = self.statics.scope.watch_namespace.as_deref();
         let namespace = namespace.and_then(|namespace| Namespace::parse(namespace).ok());
-        wva_supervise::child(Role::Collector, &self.addresses.collector, move |_epoch| {
-            collector::Collector::new(
-                shared.clone(),
-                Arc::clone(&writers),
-                Arc::clone(&evaluations),
-                Arc::clone(&prometheus),
-                namespace.clone(),
-                optimizer.clone(),
-            )
-        })
+        let collector = collector::Collector::new(
+            self.readers.clone(),
+            Arc::clone(&self.writers.collector),
+            Arc::clone(&env.prometheus),
+            namespace,
+            self.addresses.optimizer.clone(),
+        );
+        pump(Role::Collector, &self.addresses.collector, collector)
     }
 
     fn optimizer(&self) -> ChildSpec<Role> {
-        let (shared, plans) = (self.readers.clone(), self.plans.clone());
-        let cycles = Arc::default();
-        let collector = self.addresses.collector.clone();
+        let optimizer = optimizer::Optimizer::new(
+            self.readers.clone(),
+            self.plans.clone(),
+            self.addresses.collector.clone(),
+        );
         wva_supervise::machine(Role::Optimizer, &self.addresses.optimizer, move |_epoch| {
-            optimizer::Optimizer::new(
-                shared.clone(),
-                Arc::clone(&cycles),
-                plans.clone(),
-                collector.clone(),
-            )
+            optimizer.clone()
         })
     }
 
@@ -84,18 +75,13 @@ impl Wiring {
     }
 
     fn router_scraper(&self, env: &Env) -> ChildSpec<Role> {
-        let (shared, routers) = (self.readers.clone(), Arc::clone(&env.routers));
-        let writer = Arc::clone(&self.writers.router_scraper);
-        let autoscalers = self.autoscalers.clone();
-        let optimizer = self.addresses.optimizer.clone();
-        wva_supervise::child(Role::RouterScraper, &Address::vacant(), move |_epoch| {
-            router_scraper::RouterScraper::new(
-                shared.clone(),
-                Arc::clone(&writer),
-                Arc::clone(&routers),
-                optimizer.clone(),
-                autoscalers.clone(),
-            )
-        })
+        let scraper = router_scraper::RouterScraper::new(
+            self.readers.clone(),
+            Arc::clone(&self.writers.router_scraper),
+            Arc::clone(&env.routers),
+            self.addresses.optimizer.clone(),
+            self.autoscalers.clone(),
+        );
+        pump(Role::RouterScraper, &Address::vacant(), scraper)
     }
 }

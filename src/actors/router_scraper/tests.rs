@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::*;
 use crate::actors::pod_autoscaler::tests::asleep::{sleeping, with_pool};
 use crate::actors::pod_autoscaler::tests::decide;
+use crate::actors::pump;
 use crate::actors::sample_plan::tests::run;
 use crate::roles::Role;
 use crate::signals::RouterAnswer;
@@ -177,17 +178,14 @@ async fn requests_for_a_model_wake_the_autoscaler_of_its_target() {
     let bell = Arc::clone(&woken);
     let autoscalers = DirtySet::new(move || bell.notify_one());
     assert!(autoscalers.drain().is_empty());
-    let (readers, of_role) = (shared.readers.clone(), autoscalers.clone());
-    let writer = Arc::clone(&shared.writers.router_scraper);
-    let role = wva_supervise::child(Role::RouterScraper, &Address::vacant(), move |_| {
-        RouterScraper::new(
-            readers.clone(),
-            Arc::clone(&writer),
-            Arc::new(FullRouters),
-            Address::vacant(),
-            of_role.clone(),
-        )
-    });
+    let scraper = RouterScraper::new(
+        shared.readers.clone(),
+        Arc::clone(&shared.writers.router_scraper),
+        Arc::new(FullRouters),
+        Address::vacant(),
+        autoscalers.clone(),
+    );
+    let role = pump(Role::RouterScraper, &Address::vacant(), scraper);
     run(&shared, role);
     woken.notified().await;
     assert_eq!(
