@@ -181,7 +181,7 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use tokio::time::sleep;
 
-    use crate::actors::variants::tests::shared;
+    use crate::actors::variants::tests::{run_until, shared};
     use crate::cluster::kinds::WatchedKind;
     use crate::policy::readiness::ReadinessState;
     use crate::roles::Role;
@@ -189,7 +189,7 @@ mod tests {
     use crate::serve::routes::ProbeRoutes;
     use crate::state::Readers;
     use crate::state::mirrors::tests::list;
-    use wva_supervise::{ActorRegistry, Kit, SeedTree};
+    use wva_supervise::ActorRegistry;
 
     fn head(method: Method, path: &str) -> Parts {
         let request = Request::builder().method(method).uri(path).body(());
@@ -239,13 +239,9 @@ mod tests {
             text(unavailable, "the tree is not running")
         );
 
-        let kit = Kit {
-            clock: shared.clock.clone(),
-            seed: SeedTree::new(1),
-            actors: actors.clone(),
-        };
-        let tree = vec![wva_supervise::supervisor(Role::Egress, Vec::new())];
-        let running = tokio::spawn(wva_supervise::run(kit, tree, std::future::pending()));
+        let egress = wva_supervise::supervisor(Role::Egress, Vec::new());
+        let end = std::future::pending();
+        let running = run_until(end, &shared, actors.clone(), egress);
         sleep(Duration::from_mins(1)).await;
         assert_eq!(healthz().await, text(StatusCode::OK, "ok"));
         for (method, path, wanted) in [

@@ -21,7 +21,7 @@ use wva_supervise::{Epoch, SeedTree};
 const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
 
 fn writer(shared: &SharedState, server: &FakeServer) -> AutoscalerWriter {
-    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+    let events = Events::for_test();
     let connections = AutoscalerWriterConnections {
         events: events.clone(),
         permissions: PermissionReporter::for_test(shared.clock.clone(), events),

@@ -10,13 +10,13 @@ use tokio::time::sleep;
 
 use super::{Config, ConfigConnections, ConfigMessage, ConfigSource};
 use crate::actors::event_recorder::Events;
-use crate::actors::variants::tests::{shared, store};
+use crate::actors::variants::tests::{run_until, shared, store};
 use crate::metrics::Visibility;
 use crate::roles::Role;
 use crate::settings::Sources;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
-use wva_supervise::{ActorRegistry, Address, DirtySet, ExitReason, KillAt, Kit, SeedTree};
+use wva_supervise::{ActorRegistry, Address, DirtySet, ExitReason, KillAt};
 
 const MAIN: &str = "wva-variantautoscaling-config";
 const SATURATION: &str = "wva-saturation-scaling-config";
@@ -120,7 +120,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let bell = address.clone();
     let connections = ConfigConnections {
         sources: DirtySet::new(move || bell.hint(ConfigMessage::SourceChanged)),
-        events: Events::new(shared.series.process.events_dropped.clone(), || {}),
+        events: Events::for_test(),
         collector: Address::vacant(),
         optimizer: Address::vacant(),
         levels: None,
@@ -134,15 +134,9 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
         let writers = Arc::clone(&writers);
         Config::new(shared, writers, epoch, scope, fixed, connections.clone())
     });
-    let kit = Kit {
-        clock: shared.clock.clone(),
-        seed: SeedTree::new(1),
-        actors: actors.clone(),
-    };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(wva_supervise::run(kit, vec![config], async move {
-        drop(stopped.await);
-    }));
+    let end = async move { drop(stopped.await) };
+    let running = run_until(end, &shared, actors.clone(), config);
     let mut recorded = Vec::new();
     for (version, maps) in states().into_iter().enumerate() {
         store_maps(&shared, version, maps);

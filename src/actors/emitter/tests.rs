@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::{Emitter, EmitterConnections, EmitterMessage, STORAGE_PATIENCE, StatusWriteResult};
 use crate::actors::event_recorder::Events;
 use crate::actors::retry_queue::RetryQueue;
-use crate::actors::variants::tests::shared;
+use crate::actors::variants::tests::{run_until, shared};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::metrics::Visibility;
 use crate::policy;
@@ -27,9 +27,7 @@ use crate::roles::Role;
 use crate::state::claim::{Claim, ClaimDuration};
 use crate::state::mirrors::tests::{count_writer, list};
 use crate::state::{PlanProposal, SharedState};
-use wva_supervise::{
-    ActorRegistry, Address, DirtySet, Epoch, ExitReason, Kit, Mishap, SeedTree, Slot,
-};
+use wva_supervise::{ActorRegistry, Address, DirtySet, Epoch, ExitReason, Mishap, Slot};
 
 pub(in crate::actors) fn key() -> VariantKey {
     VariantKey::new("ns", "v")
@@ -126,7 +124,7 @@ impl Running {
         }
         let bell = address.clone();
         let settled = DirtySet::new(move || bell.hint(EmitterMessage::StatusSettled));
-        let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+        let events = Events::for_test();
         let connections = EmitterConnections {
             plans: plans.clone(),
             changed: DirtySet::new(|| {}),
@@ -140,19 +138,15 @@ impl Running {
             Emitter::new(shared, writers, epoch, connections.clone())
         });
         let actors = ActorRegistry::new();
-        let kit = Kit {
-            clock: shared.clock.clone(),
-            seed: SeedTree::new(1),
-            actors: actors.clone(),
-        };
-        let tree = vec![wva_supervise::supervisor(Role::Egress, vec![emitter])];
+        let end = std::future::pending();
+        let task = run_until(end, shared, actors.clone(), emitter);
         Self {
             address,
             plans,
             settled,
             events,
             actors,
-            task: tokio::spawn(wva_supervise::run(kit, tree, std::future::pending())),
+            task,
         }
     }
 }

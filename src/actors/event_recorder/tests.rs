@@ -10,10 +10,12 @@ use tokio::time::sleep;
 use super::{EventRecorder, EventRecorderMessage, Events};
 use crate::actors::emitter::tests::leading;
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::pump;
+use crate::actors::variants::tests::run_until;
 use crate::cluster::event::{EventApi, EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::roles::Role;
-use wva_supervise::{ActorRegistry, Address, Kit, SeedTree};
+use wva_supervise::{ActorRegistry, Address};
 
 fn notice(name: &str) -> EventNotice {
     EventNotice {
@@ -53,26 +55,17 @@ async fn requests(answer: FakeResponse, times: &[u64], ends: bool) -> Vec<usize>
         instance: Arc::from("wva-0"),
         timeout: Duration::from_secs(1),
     };
-    let (of_recorder, ring) = (shared.readers.clone(), events.clone());
-    let requests = Arc::clone(&shared.writers.event_recorder);
-    let recorder = wva_supervise::child(Role::EventRecorder, &address, move |_| {
-        EventRecorder::new(
-            of_recorder.clone(),
-            Arc::clone(&requests),
-            ring.clone(),
-            permissions.clone(),
-            api.clone(),
-        )
-    });
-    let kit = Kit {
-        clock: shared.clock.clone(),
-        seed: SeedTree::new(1),
-        actors: ActorRegistry::new(),
-    };
-    let tree = vec![wva_supervise::supervisor(Role::Egress, vec![recorder])];
+    let recorder = EventRecorder::new(
+        shared.readers.clone(),
+        Arc::clone(&shared.writers.event_recorder),
+        events.clone(),
+        permissions,
+        api,
+    );
     let (end, ended) = oneshot::channel::<()>();
     let stop = async move { drop(ended.await) };
-    let task = tokio::spawn(wva_supervise::run(kit, tree, stop));
+    let recorder = pump(Role::EventRecorder, &address, recorder);
+    let task = run_until(stop, &shared, ActorRegistry::new(), recorder);
     for name in ["a", "b"] {
         events.throw(shared.clock.now(), notice(name));
     }

@@ -11,7 +11,8 @@ use tokio::time::{sleep, timeout};
 use super::{Election, LISTING, Leadership, Listeners};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::variants::tests::shared;
+use crate::actors::pump;
+use crate::actors::variants::tests::{run, shared};
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
@@ -22,7 +23,7 @@ use crate::policy::lease::LeaseRules;
 use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
-use wva_supervise::{ActorRegistry, Address, Epoch, ExitReason, Kit, SeedTree};
+use wva_supervise::{Address, Epoch, ExitReason, SeedTree};
 
 const ME: &str = "wva-me";
 
@@ -58,36 +59,23 @@ impl Running {
     }
 
     fn by(election: Election, shared: SharedState) -> Self {
-        let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-        let permissions = PermissionReporter::for_test(shared.clock.clone(), events);
         let listeners = Listeners {
             optimizer: Address::vacant(),
             emitter: Address::vacant(),
             status_writer: Address::vacant(),
         };
-        let writers = Arc::clone(&shared.writers.leadership);
-        let mirrors = shared.mirrors.clone();
-        let leadership = wva_supervise::child(Role::Leadership, &Address::vacant(), move |_| {
-            Leadership::new(
-                Arc::clone(&writers),
-                mirrors.clone(),
-                permissions.clone(),
-                election.clone(),
-                listeners.clone(),
-                SeedTree::new(1).child("leadership"),
-                Arc::new(NoHooks),
-            )
-        });
-        let kit = Kit {
-            clock: shared.clock.clone(),
-            seed: SeedTree::new(1),
-            actors: ActorRegistry::new(),
-        };
-        let tree = vec![leadership];
-        Self {
-            shared,
-            task: tokio::spawn(wva_supervise::run(kit, tree, std::future::pending())),
-        }
+        let leadership = Leadership::new(
+            Arc::clone(&shared.writers.leadership),
+            shared.mirrors.clone(),
+            PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
+            election,
+            listeners,
+            SeedTree::new(1).child("leadership"),
+            Arc::new(NoHooks),
+        );
+        let role = pump(Role::Leadership, &Address::vacant(), leadership);
+        let task = run(&shared, role);
+        Self { shared, task }
     }
 
     /// Every kind was read for this number.

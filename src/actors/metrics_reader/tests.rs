@@ -5,7 +5,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::*;
 use crate::actors::event_recorder::Events;
-use crate::actors::sample_plan::tests::{claim, leading, of_pod, put_up, record, run};
+use crate::actors::sample_plan::tests::{claim, leading, of_pod, put_up, record};
+use crate::actors::variants::tests::run;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::roles::Role;
@@ -33,7 +34,7 @@ impl Bench {
         let shared = leading();
         put_up(&shared.writers.pod_autoscalers, records);
         let server = FakeServer::new(answers);
-        let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+        let events = Events::for_test();
         let permissions = PermissionReporter::for_test(shared.clock.clone(), events.clone());
         let api = MetricsApiClient {
             client: server.client(),
@@ -46,7 +47,7 @@ impl Bench {
             let (api, permissions) = (api.clone(), permissions.clone());
             MetricsReader::new(readers.clone(), Arc::clone(&writers), api, permissions)
         });
-        run(&shared, role);
+        drop(run(&shared, role));
         Self {
             shared,
             server,

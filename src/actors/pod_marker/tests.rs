@@ -86,8 +86,7 @@ fn decide(shared: &SharedState, view: &VariantView, count: u32) {
 }
 
 fn marker(shared: &SharedState, server: &FakeServer) -> PodMarker {
-    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-    let permissions = PermissionReporter::for_test(shared.clock.clone(), events);
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
     let api = AutoscalerApi {
         client: server.client(),
         manager: Arc::from("wva-me"),

@@ -7,7 +7,8 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::*;
-use crate::actors::sample_plan::tests::{claim, leading, of_pod, put_up, record, run};
+use crate::actors::sample_plan::tests::{claim, leading, of_pod, put_up, record};
+use crate::actors::variants::tests::run;
 use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::policy::pod_autoscaler::samples::SampleSource;
 use crate::policy::pod_autoscaler::source::MetricsPage;
@@ -105,7 +106,7 @@ impl Bench {
         let role = wva_supervise::child(Role::PodScraper, &Address::vacant(), move |_| {
             PodScraper::new(readers.clone(), Arc::clone(&writer), Arc::clone(&of_pages))
         });
-        run(&shared, role);
+        drop(run(&shared, role));
         Self {
             shared,
             pages,

@@ -99,8 +99,7 @@ impl RoundWork for Refusing {
 /// What is written by rounds after so many seconds each.
 async fn written(denied: &[&'static str], seconds: &[u64]) -> Vec<Vec<&'static str>> {
     let shared = shared();
-    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-    let permissions = PermissionReporter::for_test(shared.clock.clone(), events);
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
     let written = Arc::default();
     let work = Refusing {
         objects: vec!["a", "b"],

@@ -8,7 +8,7 @@ use super::*;
 use crate::actors::pod_autoscaler::tests::asleep::{sleeping, with_pool};
 use crate::actors::pod_autoscaler::tests::decide;
 use crate::actors::pump;
-use crate::actors::sample_plan::tests::run;
+use crate::actors::variants::tests::run;
 use crate::roles::Role;
 use crate::signals::RouterAnswer;
 use crate::signals::router_page::PageReader;
@@ -186,7 +186,7 @@ async fn requests_for_a_model_wake_the_autoscaler_of_its_target() {
         autoscalers.clone(),
     );
     let role = pump(Role::RouterScraper, &Address::vacant(), scraper);
-    run(&shared, role);
+    drop(run(&shared, role));
     woken.notified().await;
     assert_eq!(
         autoscalers.drain(),

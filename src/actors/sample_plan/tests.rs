@@ -16,7 +16,7 @@ use crate::state::SharedState;
 use crate::state::board::AutoscalerBoardWriter;
 use crate::state::claim::{Claim, ClaimDuration};
 use wva_base::moment::{Moment, WallTime};
-use wva_supervise::{ActorRegistry, ChildSpec, Epoch, Kit, SeedTree};
+use wva_supervise::Epoch;
 
 /// Puts these records up, and no others.
 pub(in crate::actors) fn put_up(
@@ -114,21 +114,6 @@ pub(in crate::actors) fn leading() -> SharedState {
     let shared = shared();
     claim(&shared, true);
     shared
-}
-
-/// Runs a role until the test ends.
-pub(in crate::actors) fn run(shared: &SharedState, role: ChildSpec<Role>) {
-    let kit = Kit {
-        clock: shared.clock.clone(),
-        seed: SeedTree::new(1),
-        actors: ActorRegistry::new(),
-    };
-    let tree = vec![wva_supervise::supervisor(Role::Engine, vec![role])];
-    drop(tokio::spawn(wva_supervise::run(
-        kit,
-        tree,
-        std::future::pending(),
-    )));
 }
 
 #[test]

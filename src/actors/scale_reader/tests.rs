@@ -6,7 +6,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::*;
 use crate::actors::event_recorder::Events;
-use crate::actors::variants::tests::shared;
+use crate::actors::pump;
+use crate::actors::variants::tests::{run, shared};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
@@ -15,7 +16,7 @@ use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
-use wva_supervise::{ActorRegistry, Address, Kit, SeedTree};
+use wva_supervise::{Address, ExitReason};
 
 fn kinds() -> FakeResponse {
     let named = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
@@ -47,31 +48,20 @@ fn reader(
     named: DirtySet<TargetKey>,
     autoscalers: DirtySet<AutoscalerInvalidation>,
     address: &Address<ScaleReaderMessage>,
-) -> JoinHandle<()> {
-    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
+) -> JoinHandle<ExitReason> {
     let connections = ScaleReaderConnections {
         named,
         dirty: DirtySet::new(|| {}),
         autoscalers,
-        permissions: PermissionReporter::for_test(shared.clock.clone(), events),
+        permissions: PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
     };
     let api = ScaleApi {
         client: server.client(),
         timeout: Duration::from_secs(1),
     };
-    let of_reader = shared.readers.clone();
     let writers = Arc::clone(&shared.writers.scale_reader);
-    let reader = wva_supervise::child(Role::ScaleReader, address, move |_| {
-        let (shared, writers) = (of_reader.clone(), Arc::clone(&writers));
-        ScaleReader::new(shared, writers, api.clone(), connections.clone())
-    });
-    let kit = Kit {
-        clock: shared.clock.clone(),
-        seed: SeedTree::new(1),
-        actors: ActorRegistry::new(),
-    };
-    let tree = vec![wva_supervise::supervisor(Role::Ingress, vec![reader])];
-    tokio::spawn(async move { drop(wva_supervise::run(kit, tree, std::future::pending()).await) })
+    let reader = ScaleReader::new(shared.readers.clone(), writers, api, connections);
+    run(shared, pump(Role::ScaleReader, address, reader))
 }
 
 /// The reader at work, where a server gives these answers; how many requests there were just before and just after

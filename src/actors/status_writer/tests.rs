@@ -11,7 +11,9 @@ use super::{StatusWriter, StatusWriterConnections, StatusWriterMessage, WriteOut
 use crate::actors::emitter::tests::{claim, key, leading, plan, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::pump;
 use crate::actors::retry_queue::RetryQueue;
+use crate::actors::variants::tests::run;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
@@ -26,7 +28,7 @@ use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::{count_writer, list};
 use crate::state::records::RecordTable;
-use wva_supervise::{ActorRegistry, Address, DirtySet, Epoch, Kit, SeedTree};
+use wva_supervise::{Address, DirtySet, Epoch, SeedTree};
 
 /// Lets the writer store what is decided, and expects an outcome.
 macro_rules! outcome {
@@ -45,10 +47,9 @@ fn with(
     server: &FakeServer,
     intents: RetryQueue<VariantKey>,
 ) -> StatusWriter {
-    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
     let connections = StatusWriterConnections {
         settled: DirtySet::new(|| {}),
-        permissions: PermissionReporter::for_test(shared.clock.clone(), events),
+        permissions: PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
     };
     let api = StatusApi {
         client: server.client(),
@@ -270,17 +271,8 @@ async fn requests(answer: FakeResponse, seconds: &[u64]) -> Vec<(usize, usize)> 
     let address = Address::vacant();
     let bell = address.clone();
     let intents = RetryQueue::new(move || bell.hint(StatusWriterMessage::Work));
-    let (clock, asked, clones) = (shared.clock.clone(), server.clone(), intents.clone());
-    let writer = wva_supervise::child(Role::StatusWriter, &address, move |_| {
-        with(&shared, &asked, clones.clone())
-    });
-    let kit = Kit {
-        clock,
-        seed: SeedTree::new(1),
-        actors: ActorRegistry::new(),
-    };
-    let tree = vec![wva_supervise::supervisor(Role::Egress, vec![writer])];
-    let task = tokio::spawn(wva_supervise::run(kit, tree, std::future::pending()));
+    let writer = with(&shared, &server, intents.clone());
+    let task = run(&shared, pump(Role::StatusWriter, &address, writer));
     let began = Instant::now();
     let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
     server.is_asked(1).await;

@@ -46,8 +46,7 @@ fn published(count: u32) -> SharedState {
 }
 
 fn scaler(shared: &SharedState, server: &FakeServer) -> TargetScaler {
-    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-    let permissions = PermissionReporter::for_test(shared.clock.clone(), events);
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
     let api = AutoscalerApi {
         client: server.client(),
         manager: Arc::from("wva-me"),

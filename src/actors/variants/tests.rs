@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Variants;
+use super::{Invalidation, Variants};
 use crate::actors::event_recorder::Events;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::EventReason;
@@ -19,7 +19,11 @@ use crate::state::SharedState;
 use crate::state::mirrors::tests::{list, scope};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
-use wva_supervise::{Address, Clock, DirtySet, Epoch, Order, Registry};
+use tokio::task::JoinHandle;
+use wva_supervise::{
+    ActorRegistry, Address, ChildSpec, Clock, DirtySet, Epoch, ExitReason, Kit, Order, Registry,
+    SeedTree, TreeRole as _,
+};
 
 pub(crate) fn shared() -> SharedState {
     with_annotated_scalers("true")
@@ -55,6 +59,32 @@ pub(crate) fn with_environment(variables: &[(&str, &str)]) -> SharedState {
     shared
 }
 
+/// A tree around one role, until the task is aborted or the test ends.
+pub(in crate::actors) fn run(
+    shared: &SharedState,
+    role: ChildSpec<Role>,
+) -> JoinHandle<ExitReason> {
+    run_until(std::future::pending(), shared, ActorRegistry::new(), role)
+}
+
+pub(in crate::actors) fn run_until(
+    end: impl Future<Output = ()> + Send + 'static,
+    shared: &SharedState,
+    actors: ActorRegistry<Role>,
+    role: ChildSpec<Role>,
+) -> JoinHandle<ExitReason> {
+    let kit = Kit {
+        clock: shared.clock.clone(),
+        seed: SeedTree::new(1),
+        actors,
+    };
+    let tree = match role.role().parent() {
+        Some(Role::Root) | None => vec![role],
+        Some(parent) => vec![wva_supervise::supervisor(parent, vec![role])],
+    };
+    tokio::spawn(wva_supervise::run(kit, tree, end))
+}
+
 pub(in crate::actors) fn store(shared: &SharedState, names: &[&str]) {
     let variants = names.iter().map(|name| {
         json!({
@@ -65,24 +95,28 @@ pub(in crate::actors) fn store(shared: &SharedState, names: &[&str]) {
     list::<VariantAutoscaling>(&shared.writers.mirrors.variants, variants);
 }
 
-fn registry_epoch() -> Epoch {
-    Epoch::for_test(Role::Variants, 1)
+fn registry(
+    shared: &SharedState,
+    dirty: &DirtySet<Invalidation>,
+    changed: &DirtySet<VariantKey>,
+    events: &Events,
+) -> Variants {
+    Variants::new(
+        shared.readers.clone(),
+        Arc::clone(&shared.writers.variants),
+        &Epoch::for_test(Role::Variants, 1),
+        dirty.clone(),
+        changed.clone(),
+        Address::vacant(),
+        events.clone(),
+    )
 }
 
 #[test]
 fn a_variant_without_room_is_reported_and_gets_the_room_of_one_that_goes() {
     let shared = shared();
-    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-    let dirty = DirtySet::new(|| {});
-    let mut registry = Variants::new(
-        shared.readers.clone(),
-        Arc::clone(&shared.writers.variants),
-        &registry_epoch(),
-        dirty.clone(),
-        DirtySet::new(|| {}),
-        Address::vacant(),
-        events.clone(),
-    );
+    let (events, dirty) = (Events::for_test(), DirtySet::new(|| {}));
+    let mut registry = registry(&shared, &dirty, &DirtySet::new(|| {}), &events);
     registry.actors.room = 2;
     let key = |name: &str| VariantKey::new("ns", name);
     let runs = |order: Option<Order<VariantKey>>| match order {
@@ -109,10 +143,7 @@ fn a_variant_without_room_is_reported_and_gets_the_room_of_one_that_goes() {
     assert!(matches!(registry.order(key("a")), Some(Order::End(_))));
     assert!(dirty.drain().is_empty());
     registry.ended(&key("a"));
-    assert_eq!(
-        dirty.drain(),
-        [super::Invalidation::Variant(key("c"))].into()
-    );
+    assert_eq!(dirty.drain(), [Invalidation::Variant(key("c"))].into());
     assert_eq!(runs(registry.order(key("c"))).as_deref(), Some("c"));
 }
 
@@ -121,16 +152,8 @@ fn a_variant_without_room_is_reported_and_gets_the_room_of_one_that_goes() {
 fn a_variant_that_is_gone_is_not_in_quarantine() {
     let shared = shared();
     store(&shared, &["a"]);
-    let events = Events::new(shared.series.process.events_dropped.clone(), || {});
-    let mut registry = Variants::new(
-        shared.readers.clone(),
-        Arc::clone(&shared.writers.variants),
-        &registry_epoch(),
-        DirtySet::new(|| {}),
-        DirtySet::new(|| {}),
-        Address::vacant(),
-        events,
-    );
+    let (dirty, changed) = (DirtySet::new(|| {}), DirtySet::new(|| {}));
+    let mut registry = registry(&shared, &dirty, &changed, &Events::for_test());
     let key = VariantKey::new("ns", "a");
     registry.quarantined(&key, 3, "killed", Duration::from_secs(30));
     assert_eq!(shared.quarantine_of(&key).as_deref(), Some("killed"));
@@ -143,18 +166,8 @@ fn a_variant_that_is_gone_is_not_in_quarantine() {
 fn a_variant_that_went_between_two_lives_leaves_nothing() {
     let shared = shared();
     store(&shared, &["a", "b"]);
-    let changed = DirtySet::new(|| {});
-    let life = || {
-        Variants::new(
-            shared.readers.clone(),
-            Arc::clone(&shared.writers.variants),
-            &registry_epoch(),
-            DirtySet::new(|| {}),
-            changed.clone(),
-            Address::vacant(),
-            Events::new(shared.series.process.events_dropped.clone(), || {}),
-        )
-    };
+    let (dirty, changed) = (DirtySet::new(|| {}), DirtySet::new(|| {}));
+    let life = || registry(&shared, &dirty, &changed, &Events::for_test());
     let keys = ["a", "b"].map(|name| VariantKey::new("ns", name));
     let mut first = life();
     for key in &keys {

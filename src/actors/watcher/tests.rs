@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Api;
-use prometheus::{IntCounterVec, Opts};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -13,7 +12,7 @@ use tokio::time::sleep;
 use super::{WatchSpec, Watcher};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::variants::tests::shared;
+use crate::actors::variants::tests::{run, shared};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::kinds::WatchedKind;
@@ -22,7 +21,7 @@ use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
-use wva_supervise::{ActorRegistry, Address, ExitReason, Kit, SeedTree};
+use wva_supervise::{Address, ExitReason};
 
 const MINUTE: Duration = Duration::from_mins(1);
 /// VariantAutoscalings alone are waited for.
@@ -59,8 +58,7 @@ fn silent() -> (mpsc::UnboundedSender<String>, FakeResponse) {
 
 /// The watcher of VariantAutoscalings at work.
 fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
-    let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
-    let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::new(lost, || {}));
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
     let spec = WatchSpec::<VariantAutoscaling> {
         kind: WatchedKind::VariantAutoscaling,
         api: Arc::new(Api::all(server.client())),
@@ -78,13 +76,7 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
     let watcher = wva_supervise::child(role, &Address::vacant(), move |_epoch| {
         Watcher::new(spec.clone(), of_watcher.clone(), permissions.clone())
     });
-    let kit = Kit {
-        clock: shared.clock.clone(),
-        seed: SeedTree::new(1),
-        actors: ActorRegistry::new(),
-    };
-    let tree = vec![wva_supervise::supervisor(Role::Ingress, vec![watcher])];
-    tokio::spawn(wva_supervise::run(kit, tree, std::future::pending()))
+    run(shared, watcher)
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderValue};
-use prometheus::{IntCounterVec, Opts};
 use serde_json::{Value, json};
 use tokio::time::advance;
 
@@ -20,7 +19,7 @@ const JUST_FRESH: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(1);
 
 pub(in crate::serve) fn authorizer(server: &FakeServer) -> Authorizer {
-    authorizer_with(server, &silent())
+    authorizer_with(server, &Events::for_test())
 }
 
 /// A gate that says in these events what it is denied.
@@ -28,11 +27,6 @@ fn authorizer_with(server: &FakeServer, events: &Events) -> Authorizer {
     let clock = Clock::at(WallTime(0));
     let permissions = PermissionReporter::for_test(clock.clone(), events.clone());
     Authorizer::new("metrics", clock, server.client(), None, permissions)
-}
-
-fn silent() -> Events {
-    let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
-    Events::new(lost, || {})
 }
 
 fn carrying(authorization: &str) -> HeaderMap {
@@ -241,7 +235,7 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
 #[tokio::test(start_paused = true)]
 async fn a_right_that_is_missing_is_named_while_the_other_works() {
     let server = FakeServer::new([token_of("prometheus"), allowed()]);
-    let events = silent();
+    let events = Events::for_test();
     let authorizer = authorizer_with(&server, &events);
     assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     assert!(events.last().is_none());

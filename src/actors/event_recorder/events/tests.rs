@@ -36,9 +36,21 @@ fn scaled(note: &str) -> EventNotice {
     notice("llama", EventReason::ScaledUp, note)
 }
 
+impl Events {
+    /// Events that nothing publishes, and the counter of those that are lost.
+    fn counted(wake: impl Fn() + Send + Sync + 'static) -> (Self, IntCounterVec) {
+        let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
+        (Self::new(lost.clone(), wake), lost)
+    }
+
+    /// Events that nothing publishes.
+    pub(crate) fn for_test() -> Self {
+        Self::counted(|| {}).0
+    }
+}
+
 /// Events, the counter of what is lost, and how often the recorder was woken.
 fn events() -> (Events, IntCounterVec, Arc<AtomicU32>) {
-    let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
     let woken = Arc::new(AtomicU32::new(0));
     let wake = {
         let woken = Arc::clone(&woken);
@@ -46,7 +58,8 @@ fn events() -> (Events, IntCounterVec, Arc<AtomicU32>) {
             woken.fetch_add(1, Ordering::Relaxed);
         }
     };
-    (Events::new(lost.clone(), wake), lost, woken)
+    let (events, lost) = Events::counted(wake);
+    (events, lost, woken)
 }
 
 /// Note, how often and when, of what is sent next.

@@ -2,7 +2,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use prometheus::{IntCounterVec, Opts};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, crypto};
@@ -178,9 +177,7 @@ async fn a_client_proves_itself_by_certificate_or_token() {
         reviewed(json!({"authenticated": false})),
     ]);
     let shared = decided();
-    let lost = IntCounterVec::new(Opts::new("lost", "lost"), &["reason"]).unwrap();
-    let events = Events::new(lost, || {});
-    let permissions = PermissionReporter::for_test(shared.clock.clone(), events);
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
     let clock = shared.clock.clone();
     let authorizer = Authorizer::new("external-scaler", clock, api.client(), None, permissions);
     let tls = folder.tls(folder.client_authority());
