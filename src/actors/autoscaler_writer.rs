@@ -12,8 +12,9 @@ use self::carrier::{Attempt, DecisionCarrier, WrittenRecord};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::{RetryEntry, RetryQueue};
-use crate::cluster::autoscaler::{AutoscalerApi, AutoscalerWriteError};
+use crate::cluster::autoscaler::AutoscalerWriteError;
 use crate::cluster::event::{EventNotice, EventReason, EventType};
+use crate::cluster::permit::WriteApi;
 use crate::policy::key::{ObjectKey, TargetKey};
 use crate::policy::pod_autoscaler::event::{AutoscalerSeverity, events};
 use crate::state::Readers;
@@ -82,7 +83,7 @@ impl AutoscalerWriter {
         requests: Arc<RequestReporter>,
         queue: RetryQueue<ObjectKey>,
         connections: AutoscalerWriterConnections,
-        api: AutoscalerApi,
+        api: WriteApi,
         generator: Generator,
     ) -> Self {
         let carrier = DecisionCarrier {

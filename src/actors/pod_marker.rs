@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::rounds::{RoundWork, Rounds};
-use crate::cluster::autoscaler::{AutoscalerApi, AutoscalerWriteError, PodMark};
+use crate::cluster::autoscaler::{AutoscalerWriteError, PodMark};
 use crate::cluster::mirror::ObjectKey;
+use crate::cluster::permit::WriteApi;
 use crate::cluster::status::is_manager;
 use crate::policy::deletion::DeletionChoice;
 use crate::policy::key::VariantKey;
@@ -25,12 +26,12 @@ pub type PodMarker = Rounds<PodMarks>;
 #[derive(Debug, Clone)]
 pub struct PodMarks {
     shared: Readers,
-    api: AutoscalerApi,
+    api: WriteApi,
 }
 
 impl PodMarks {
     /// Of the pods of all variants.
-    pub fn new(shared: Readers, api: AutoscalerApi) -> Self {
+    pub fn new(shared: Readers, api: WriteApi) -> Self {
         Self { shared, api }
     }
 

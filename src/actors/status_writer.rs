@@ -12,11 +12,9 @@ use crate::actors::emitter::StatusWriteResult;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::actors::status_patch::{self, StatusDifference};
-use crate::cluster::permit::WritePermit;
+use crate::cluster::permit::{WriteApi, WritePermit};
 use crate::cluster::project::variant::VariantRecord;
-use crate::cluster::status::{
-    CountPatch, StatusApi, StatusError, StoredStatus, apply_count, apply_status,
-};
+use crate::cluster::status::{CountPatch, StatusError, StoredStatus, apply_count, apply_status};
 use crate::policy::key::VariantKey;
 use crate::policy::record::PublishedRecord;
 use crate::policy::units::Replicas;
@@ -73,7 +71,7 @@ pub struct StatusWriter {
     requests: Arc<RequestReporter>,
     intents: RetryQueue<VariantKey>,
     connections: StatusWriterConnections,
-    api: StatusApi,
+    api: WriteApi,
     generator: Generator,
     /// When each object was written last.
     written: BTreeMap<VariantKey, Moment>,
@@ -102,7 +100,7 @@ impl StatusWriter {
         requests: Arc<RequestReporter>,
         intents: RetryQueue<VariantKey>,
         connections: StatusWriterConnections,
-        api: StatusApi,
+        api: WriteApi,
         generator: Generator,
     ) -> Self {
         Self {

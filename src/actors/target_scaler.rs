@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::actors::rounds::{RoundWork, Rounds};
-use crate::cluster::autoscaler::{AutoscalerApi, AutoscalerWriteError, ScaleWrite};
+use crate::cluster::autoscaler::{AutoscalerWriteError, ScaleWrite};
+use crate::cluster::permit::WriteApi;
 use crate::cluster::scale::kind_without_watcher;
 use crate::policy::actuation::DirectStep;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
@@ -31,7 +32,7 @@ pub type TargetScaler = Rounds<DirectScales>;
 #[derive(Debug, Clone)]
 pub struct DirectScales {
     shared: Readers,
-    api: AutoscalerApi,
+    api: WriteApi,
     /// The reader of targets whose kinds have no watcher.
     named: DirtySet<TargetKey>,
     /// What was begun last of each, and when.
@@ -48,7 +49,7 @@ pub struct DirectScale {
 
 impl DirectScales {
     /// Of all variants.
-    pub fn new(shared: Readers, api: AutoscalerApi, named: DirtySet<TargetKey>) -> Self {
+    pub fn new(shared: Readers, api: WriteApi, named: DirtySet<TargetKey>) -> Self {
         Self {
             shared,
             api,

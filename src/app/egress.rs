@@ -8,9 +8,8 @@ use crate::actors::pod_marker::PodMarks;
 use crate::actors::rounds::{RoundWork, Rounds};
 use crate::actors::target_scaler::DirectScales;
 use crate::actors::{autoscaler_writer, emitter, pump, status_writer};
-use crate::cluster::autoscaler::AutoscalerApi;
 use crate::cluster::event::{EventApi, REPORTING_CONTROLLER};
-use crate::cluster::status::StatusApi;
+use crate::cluster::permit::WriteApi;
 use crate::roles::Role;
 use crate::settings::FeatureSwitch;
 use crate::state::requests::RequestReporter;
@@ -50,17 +49,12 @@ impl Wiring {
             settled: self.settled.clone(),
             permissions: self.permissions(env),
         };
-        let api = StatusApi {
-            client: env.kube.clone(),
-            manager: Arc::clone(&self.readers.manager),
-            timeout: self.write_timeout(),
-        };
         let writer = status_writer::StatusWriter::new(
             self.readers.clone(),
             Arc::clone(&self.writers.status_writer),
             self.statuses.clone(),
             connections,
-            api,
+            self.write_api(env),
             env.kit.seed.child("status-writer"),
         );
         pump(Role::StatusWriter, &self.addresses.status_writer, writer)
@@ -98,7 +92,7 @@ impl Wiring {
             Arc::clone(&self.writers.autoscaler_writer),
             self.autoscaler_writes.clone(),
             connections,
-            self.autoscaler_api(env),
+            self.write_api(env),
             env.kit.seed.child("autoscaler-writer"),
         );
         pump(
@@ -109,14 +103,14 @@ impl Wiring {
     }
 
     fn pod_marker(&self, env: &Env) -> ChildSpec<Role> {
-        let marks = PodMarks::new(self.readers.clone(), self.autoscaler_api(env));
+        let marks = PodMarks::new(self.readers.clone(), self.write_api(env));
         let requests = &self.writers.pod_marker;
         let rounds = self.rounds(env, marks, requests);
         pump(Role::PodMarker, &self.addresses.pod_marker, rounds)
     }
 
     fn target_scaler(&self, env: &Env) -> ChildSpec<Role> {
-        let (api, named) = (self.autoscaler_api(env), self.named.clone());
+        let (api, named) = (self.write_api(env), self.named.clone());
         let scales = DirectScales::new(self.readers.clone(), api, named);
         let requests = &self.writers.target_scaler;
         let rounds = self.rounds(env, scales, requests);
@@ -133,8 +127,8 @@ impl Wiring {
         Rounds::new(work, shared, requests, self.permissions(env))
     }
 
-    fn autoscaler_api(&self, env: &Env) -> AutoscalerApi {
-        AutoscalerApi {
+    fn write_api(&self, env: &Env) -> WriteApi {
+        WriteApi {
             client: env.kube.clone(),
             manager: Arc::clone(&self.readers.manager),
             timeout: self.write_timeout(),

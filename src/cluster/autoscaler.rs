@@ -6,14 +6,14 @@ use std::time::Duration;
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
 };
-use kube::{Client, Resource};
 use serde_json::{Value, json};
 
-use super::client::{RequestError, within};
-use super::permit::WritePermit;
+use super::client::RequestError;
+use super::permit::{PermitExpired, WriteApi, WritePermit};
 use super::project::pod_autoscaler::{StoredAutoscaler, read_status};
 use super::scale::{ScaleApi, ScaleKind, ServedKind};
 use crate::api::pod_autoscaler::PodAutoscaler;
@@ -31,19 +31,6 @@ mod pods;
 mod storm_service;
 
 pub use pods::PodMark;
-
-/// How writes are made: by whom, and how patiently.
-#[derive(Clone)]
-pub struct AutoscalerApi {
-    /// The API server.
-    pub client: Client,
-    /// Our name as an owner of fields.
-    pub manager: Arc<str>,
-    /// Longest wait for one request.
-    pub timeout: Duration,
-}
-
-wva_base::debug_of!(AutoscalerApi: manager, timeout);
 
 /// A count that is to be written.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +122,13 @@ impl AutoscalerWriteError {
     }
 }
 
-impl AutoscalerApi {
+impl From<PermitExpired> for AutoscalerWriteError {
+    fn from(PermitExpired: PermitExpired) -> Self {
+        Self::Expired
+    }
+}
+
+impl WriteApi {
     /// Writes a count, if the target still has the one that the decision rests on. Returns whether it had not the new one
     /// already.
     pub async fn scale(
@@ -169,8 +162,8 @@ impl AutoscalerApi {
         let objects: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), namespace, resource);
         let name = &write.target.name;
-        let mut found: Scale = self
-            .request(permit, objects.get_scale(name))
+        let mut found: Scale = permit
+            .request(self.timeout, objects.get_scale(name))
             .await?
             .map_err(denied)?;
         let spec = found.spec.get_or_insert_default();
@@ -184,7 +177,10 @@ impl AutoscalerApi {
         spec.replicas = Some(write.to.to_count());
         let parameters = self.post();
         let replaced = objects.replace_scale(name, &parameters, &found);
-        self.request(permit, replaced).await?.map_err(denied)?;
+        permit
+            .request(self.timeout, replaced)
+            .await?
+            .map_err(denied)?;
         Ok(true)
     }
 
@@ -226,7 +222,7 @@ impl AutoscalerApi {
     ) -> Result<GeneratedHpaStatus, AutoscalerWriteError> {
         let api = self.hpas(stored);
         let mut manifest = manifest(hpa);
-        let found = self.request(&permit, api.get_opt(&hpa.name)).await?;
+        let found = permit.request(self.timeout, api.get_opt(&hpa.name)).await?;
         let found = found.map_err(|error| hpa_error(error, "get"))?;
         let Some(found) = found else {
             self.apply(&permit, &api, &hpa.name, &manifest).await?;
@@ -262,8 +258,8 @@ impl AutoscalerApi {
             ..PatchParams::apply(&self.manager)
         };
         let patch = Patch::Apply(manifest);
-        let applied = self
-            .request(permit, api.patch(name, &parameters, &patch))
+        let applied = permit
+            .request(self.timeout, api.patch(name, &parameters, &patch))
             .await?;
         applied.map_err(|error| hpa_error(error, "patch"))?;
         Ok(())
@@ -288,8 +284,8 @@ impl AutoscalerApi {
             ..DeleteParams::background()
         };
         let name = seen.name.unwrap_or_default();
-        match self
-            .request(&permit, api.delete(&name, &parameters))
+        match permit
+            .request(self.timeout, api.delete(&name, &parameters))
             .await?
         {
             Ok(_) => Ok(()),
@@ -323,7 +319,7 @@ impl AutoscalerApi {
         };
         let (name, parameters) = (&stored.key.name, self.post());
         let replaced = api.replace_status(name, &parameters, &object);
-        let replaced = self.request(&permit, replaced).await?;
+        let replaced = permit.request(self.timeout, replaced).await?;
         let replaced = replaced.map_err(|error| {
             let resource = format!("{}/status", PodAutoscaler::plural(&()));
             AutoscalerWriteError::of(error, "update", &resource)
@@ -336,18 +332,6 @@ impl AutoscalerApi {
             field_manager: Some(self.manager.to_string()),
             ..PostParams::default()
         }
-    }
-
-    /// One request, while the permit covers it.
-    async fn request<T>(
-        &self,
-        permit: &WritePermit,
-        request: impl Future<Output = kube::Result<T>>,
-    ) -> Result<Result<T, RequestError>, AutoscalerWriteError> {
-        if !permit.covers(self.timeout) {
-            return Err(AutoscalerWriteError::Expired);
-        }
-        Ok(within(self.timeout, request).await)
     }
 }
 

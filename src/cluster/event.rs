@@ -15,9 +15,9 @@ use serde_json::json;
 
 pub use reason::EventReason;
 
-use super::client::{RequestError, within};
+use super::client::RequestError;
 use super::fingerprint::fingerprint;
-use super::permit::WritePermit;
+use super::permit::{PermitExpired, WritePermit};
 use crate::api::text::bounded;
 use crate::policy::snapshot::CycleId;
 use wva_base::moment::WallTime;
@@ -140,6 +140,12 @@ pub enum EventError {
     Retry(#[source] RequestError),
 }
 
+impl From<PermitExpired> for EventError {
+    fn from(PermitExpired: PermitExpired) -> Self {
+        Self::Expired
+    }
+}
+
 impl EventError {
     /// Whether a right is missing.
     pub fn is_denied(&self) -> bool {
@@ -188,8 +194,8 @@ async fn repeat(
     let patch = Patch::Merge(json!({ "series": series(posted.count, occurrence.at) }));
     let parameters = PatchParams::default();
     let events: Api<Event> = Api::namespaced(api.client.clone(), &posted.namespace);
-    check(permit, api)?;
-    match within(api.timeout, events.patch(&posted.name, &parameters, &patch)).await {
+    let patched = events.patch(&posted.name, &parameters, &patch);
+    match permit.request(api.timeout, patched).await? {
         Ok(_) => Ok(Some(posted)),
         Err(error) if error.code() == Some(404) => Ok(None),
         Err(error) => Err(failure(error)),
@@ -209,8 +215,8 @@ async fn create(
     };
     let events: Api<Event> = Api::namespaced(api.client.clone(), &posted.namespace);
     let parameters = PostParams::default();
-    check(permit, api)?;
-    match within(api.timeout, events.create(&parameters, &event)).await {
+    let created = events.create(&parameters, &event);
+    match permit.request(api.timeout, created).await? {
         Ok(_) => Ok(posted),
         // An earlier try arrived after all.
         Err(error) if error.code() == Some(409) => Ok(posted),
@@ -268,14 +274,6 @@ fn document(api: &EventApi, occurrence: &Occurrence) -> Event {
         reporting_controller: Some(api.controller.to_string()),
         reporting_instance: Some(bounded(&api.instance, INSTANCE_LIMIT)),
         ..Event::default()
-    }
-}
-
-fn check(permit: &WritePermit, api: &EventApi) -> Result<(), EventError> {
-    if permit.covers(api.timeout) {
-        Ok(())
-    } else {
-        Err(EventError::Expired)
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::stream;
 use http::{Request, Response};
@@ -14,6 +15,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+
+use super::permit::WriteApi;
 
 /// What the server does with one request.
 pub(crate) enum FakeResponse {
@@ -67,6 +70,15 @@ impl FakeServer {
         let mut asked = self.asked.subscribe();
         // The sender lives in `self`, so there is always a sender.
         drop(asked.wait_for(|asked| asked.len() >= times).await);
+    }
+
+    /// Writes to it as this manager, with so many seconds for a request.
+    pub(crate) fn writes(&self, manager: &str, seconds: u64) -> WriteApi {
+        WriteApi {
+            client: self.client(),
+            manager: Arc::from(manager),
+            timeout: Duration::from_secs(seconds),
+        }
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::AutoscalerWriterConnections;
-use crate::cluster::autoscaler::{
-    AutoscalerApi, AutoscalerWriteError, ScaleWrite, is_in_place, reported,
-};
-use crate::cluster::permit::WritePermit;
+use crate::cluster::autoscaler::{AutoscalerWriteError, ScaleWrite, is_in_place, reported};
+use crate::cluster::permit::{WriteApi, WritePermit};
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::scale::kind_without_watcher;
 use crate::policy::key::ObjectKey;
@@ -61,7 +59,7 @@ pub(super) struct DecisionCarrier {
     pub(super) shared: Readers,
     pub(super) requests: Arc<RequestReporter>,
     pub(super) connections: AutoscalerWriterConnections,
-    pub(super) api: AutoscalerApi,
+    pub(super) api: WriteApi,
 }
 
 impl DecisionCarrier {

@@ -27,11 +27,7 @@ fn writer(shared: &SharedState, server: &FakeServer) -> AutoscalerWriter {
         permissions: PermissionReporter::for_test(shared.clock.clone(), events),
         named: DirtySet::new(|| {}),
     };
-    let api = AutoscalerApi {
-        client: server.client(),
-        manager: "wva".into(),
-        timeout: Duration::from_secs(1),
-    };
+    let api = server.writes("wva", 1);
     AutoscalerWriter::new(
         shared.readers.clone(),
         Arc::clone(&shared.writers.autoscaler_writer),

@@ -16,7 +16,6 @@ use crate::actors::rounds::tests::decided;
 use crate::actors::rounds::{DENIED_PAUSE, Rounds};
 use crate::api::pod::SlimPod;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::autoscaler::AutoscalerApi;
 use crate::cluster::fake::{FakeResponse, FakeServer, RecordedRequest, refusal};
 use crate::policy::key::ModelKey;
 use crate::policy::samples::{PodSamples, Sample};
@@ -87,11 +86,7 @@ fn decide(shared: &SharedState, view: &VariantView, count: u32) {
 
 fn marker(shared: &SharedState, server: &FakeServer) -> PodMarker {
     let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
-    let api = AutoscalerApi {
-        client: server.client(),
-        manager: Arc::from("wva-me"),
-        timeout: Duration::from_secs(1),
-    };
+    let api = server.writes("wva-me", 1);
     let requests = Arc::clone(&shared.writers.pod_marker);
     let marks = PodMarks::new(shared.readers.clone(), api);
     Rounds::new(marks, shared.readers.clone(), requests, permissions)

@@ -17,7 +17,7 @@ use crate::actors::variants::tests::run;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
-use crate::cluster::status::{StatusApi, StatusError};
+use crate::cluster::status::StatusError;
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
 use crate::policy::ownership::Ownership;
@@ -51,11 +51,7 @@ fn with(
         settled: DirtySet::new(|| {}),
         permissions: PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
     };
-    let api = StatusApi {
-        client: server.client(),
-        manager: Arc::from("wva-me"),
-        timeout: Duration::from_secs(1),
-    };
+    let api = server.writes("wva-me", 1);
     let generator = SeedTree::new(1).child("status-writer");
     let requests = Arc::clone(&shared.writers.status_writer);
     let shared = shared.readers.clone();

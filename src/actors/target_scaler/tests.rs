@@ -47,11 +47,7 @@ fn published(count: u32) -> SharedState {
 
 fn scaler(shared: &SharedState, server: &FakeServer) -> TargetScaler {
     let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
-    let api = AutoscalerApi {
-        client: server.client(),
-        manager: Arc::from("wva-me"),
-        timeout: Duration::from_secs(1),
-    };
+    let api = server.writes("wva-me", 1);
     let scales = DirectScales::new(shared.readers.clone(), api, DirtySet::new(|| {}));
     let requests = Arc::clone(&shared.writers.target_scaler);
     Rounds::new(scales, shared.readers.clone(), requests, permissions)
@@ -139,11 +135,7 @@ async fn a_step_that_is_not_due_any_more_is_not_written() {
     let shared = published(2);
     advance(Duration::from_secs(5)).await;
     let server = FakeServer::default();
-    let api = AutoscalerApi {
-        client: server.client(),
-        manager: Arc::from("wva-me"),
-        timeout: Duration::from_secs(1),
-    };
+    let api = server.writes("wva-me", 1);
     let scales = DirectScales::new(shared.readers.clone(), api, DirtySet::new(|| {}));
     let scale = DirectScale {
         target: TargetKey::new("ns", TargetKind::Deployment, "v"),

@@ -7,9 +7,9 @@ use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use serde_json::json;
 
-use super::{AutoscalerApi, AutoscalerWriteError};
+use super::AutoscalerWriteError;
 use crate::api::{CHOSEN_BY_ANNOTATION, DELETION_COST_ANNOTATION};
-use crate::cluster::permit::WritePermit;
+use crate::cluster::permit::{WriteApi, WritePermit};
 use crate::policy::deletion::CHOSEN_COST;
 use crate::policy::object::{DeletionCost, PodObject};
 
@@ -22,7 +22,7 @@ pub enum PodMark {
     Removed,
 }
 
-impl AutoscalerApi {
+impl WriteApi {
     /// Writes the cost of a pod with our name, or removes it with that of its owner. Nothing else of the pod is touched.
     ///
     /// The fields are applied, and not by force: a cost that something else wrote since the pod was read is a conflict,
@@ -56,7 +56,7 @@ impl AutoscalerApi {
         let pods: Api<PartialObjectMeta<Pod>> =
             Api::namespaced(self.client.clone(), &pod.namespace);
         let patched = pods.patch(&pod.name, &parameters, &patch);
-        let patched = self.request(&permit, patched).await?;
+        let patched = permit.request(self.timeout, patched).await?;
         let stored = patched.map_err(|error| AutoscalerWriteError::of(error, "patch", "pods"));
         stored.map(|_| ())
     }

@@ -4,16 +4,16 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{AutoscalerApi, AutoscalerWriteError, ScaleWrite};
+use super::{AutoscalerWriteError, ScaleWrite};
 use crate::cluster::client::RequestError;
-use crate::cluster::permit::WritePermit;
+use crate::cluster::permit::{WriteApi, WritePermit};
 use crate::cluster::project::storm_service::storm_service;
 use crate::policy::pod_autoscaler::storm_service::ReplicaField;
 
 /// The code of a JSON patch whose tests fail, and of an object that is not accepted.
 const UNPROCESSABLE: u16 = 422;
 
-impl AutoscalerApi {
+impl WriteApi {
     /// Replaces a count in an object, if role and count are those that the decision rests on. Nothing else of the object
     /// is touched.
     pub(super) async fn patch_replicas(
@@ -35,11 +35,11 @@ impl AutoscalerApi {
         };
         let patch = Patch::Json::<()>(patch);
         let patched = objects.patch(&write.target.name, &parameters, &patch);
-        match self.request(permit, patched).await? {
+        match permit.request(self.timeout, patched).await? {
             Ok(_) => Ok(()),
             Err(error) if error.code() == Some(UNPROCESSABLE) => {
-                let found = self
-                    .request(permit, objects.get(&write.target.name))
+                let found = permit
+                    .request(self.timeout, objects.get(&write.target.name))
                     .await?;
                 let found = found.map_err(|error| denied(error, resource))?;
                 judge(write, &found, error)

@@ -74,11 +74,7 @@ fn test_failed() -> FakeResponse {
 
 /// Writes 4 over 2.
 async fn write(server: &FakeServer, field: &ReplicaField) -> Result<bool, AutoscalerWriteError> {
-    let api = AutoscalerApi {
-        client: server.client(),
-        manager: "wva".into(),
-        timeout: Duration::from_secs(1),
-    };
+    let api = server.writes("wva", 1);
     let permit = WritePermit::new(1, Instant::now() + Duration::from_mins(1));
     let write = ScaleWrite {
         target: &target(),
@@ -197,11 +193,7 @@ async fn a_refused_patch_has_its_reason() {
 #[tokio::test]
 async fn without_the_right_to_write_nothing_is_asked() {
     let server = FakeServer::new([]);
-    let api = AutoscalerApi {
-        client: server.client(),
-        manager: "wva".into(),
-        timeout: Duration::from_secs(1),
-    };
+    let api = server.writes("wva", 1);
     let write = ScaleWrite {
         target: &target(),
         api_version: VERSION,

@@ -11,14 +11,11 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use serde_json::{Map, Value, json};
 
-use super::{
-    StatusApi, StatusError, StatusFields, StoredStatus, collided, failure, owners, version,
-};
+use super::{StatusError, StatusFields, StoredStatus, collided, failure, owners, version};
 use crate::api::COUNT_ANNOTATION;
 use crate::api::scaled_object::ScaledObject;
-use crate::cluster::client::within;
 use crate::cluster::mirror::WriteEffect;
-use crate::cluster::permit::WritePermit;
+use crate::cluster::permit::{PermitExpired, WriteApi, WritePermit};
 use crate::policy::actuation::ScalerKind;
 use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
@@ -45,7 +42,7 @@ pub struct CountPatch {
 /// As for a status.
 pub async fn apply_count(
     permit: WritePermit,
-    api: &StatusApi,
+    api: &WriteApi,
     patch: &CountPatch,
     retired: &BTreeSet<String>,
 ) -> Result<StoredStatus, StatusError> {
@@ -63,7 +60,7 @@ pub async fn apply_count(
 
 async fn apply<K>(
     permit: &WritePermit,
-    api: &StatusApi,
+    api: &WriteApi,
     patch: &CountPatch,
     retired: &BTreeSet<String>,
     resources: &'static str,
@@ -88,11 +85,10 @@ where
     }));
     let mut parameters = PatchParams::apply(&api.manager);
     loop {
-        if !permit.covers(api.timeout) {
-            return Err(StatusError::Expired(key.clone()));
-        }
         let request = objects.patch(&key.name, &parameters, &document);
-        let error = match within(api.timeout, request).await {
+        let answer = permit.request(api.timeout, request).await;
+        let answer = answer.map_err(|PermitExpired| StatusError::Expired(key.clone()))?;
+        let error = match answer {
             Ok(stored) => {
                 return Ok(StoredStatus {
                     change: WriteEffect::Changed,

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::PartialObjectMeta;
-use kube::{Client, Resource};
 use serde_json::{Value, json};
 
 pub use self::count::{CountPatch, apply_count};
 pub use self::owners::{annotators, controllers, is_manager, manager_name};
-use super::client::{RequestError, within};
+use super::client::RequestError;
 use super::mirror::WriteEffect;
-use super::permit::WritePermit;
+use super::permit::{PermitExpired, WriteApi, WritePermit};
 use crate::api::variant_autoscaling::{
     OptimizedAlloc, VariantAutoscaling, VariantAutoscalingStatus,
 };
@@ -22,19 +22,6 @@ use crate::policy::key::VariantKey;
 
 mod count;
 mod owners;
-
-/// How statuses are written: by whom, and how patiently.
-#[derive(Clone)]
-pub struct StatusApi {
-    /// The API server.
-    pub client: Client,
-    /// Our name as an owner of fields, see [`manager_name`].
-    pub manager: Arc<str>,
-    /// Longest wait for one request. An apply takes one, rarely up to five.
-    pub timeout: Duration,
-}
-
-wva_base::debug_of!(StatusApi: manager, timeout);
 
 /// A complete status for one version of one object. What it leaves out is removed.
 #[derive(Debug, Clone, PartialEq)]
@@ -156,7 +143,7 @@ impl StatusError {
 /// are known to be dead: their fields may be taken as well.
 pub async fn apply_status(
     permit: WritePermit,
-    api: &StatusApi,
+    api: &WriteApi,
     patch: &StatusPatch,
     retired: &BTreeSet<String>,
 ) -> Result<StoredStatus, StatusError> {
@@ -248,18 +235,15 @@ impl Writer<'_> {
         }));
         let parameters = PatchParams::apply(self.manager);
         let request = self.objects.patch_status(&key.name, &parameters, &document);
-        self.check()?;
-        let answer = within(self.timeout, request).await;
+        let answer = self.request(request).await?;
         Ok(answer.map(|object| object.metadata))
     }
 
     /// The object's metadata, provided that it is still the version we know.
     async fn read(&self) -> Result<ObjectMeta, StatusError> {
-        self.check()?;
         let request = self.objects.get_metadata(&self.patch.key.name);
-        let object = within(self.timeout, request)
-            .await
-            .map_err(|error| self.failure(error))?;
+        let object = self.request(request).await?;
+        let object = object.map_err(|error| self.failure(error))?;
         if version(&object.metadata) == *self.patch.resource_version {
             Ok(object.metadata)
         } else {
@@ -282,22 +266,21 @@ impl Writer<'_> {
             field_manager: Some(self.manager.to_owned()),
             ..PatchParams::default()
         };
-        self.check()?;
         let request = self
             .objects
             .patch(&self.patch.key.name, &parameters, &document);
-        within(self.timeout, request)
-            .await
+        let object = self.request(request).await?;
+        object
             .map(|object| object.metadata)
             .map_err(|error| self.failure(error))
     }
 
-    fn check(&self) -> Result<(), StatusError> {
-        if self.permit.covers(self.timeout) {
-            Ok(())
-        } else {
-            Err(StatusError::Expired(self.patch.key.clone()))
-        }
+    async fn request<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<Result<T, RequestError>, StatusError> {
+        let answer = self.permit.request(self.timeout, request).await;
+        answer.map_err(|PermitExpired| StatusError::Expired(self.patch.key.clone()))
     }
 
     fn written(&self, stored: &ObjectMeta, ownership_conflicts: BTreeSet<String>) -> StoredStatus {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{StatusApi, StatusError, StatusFields, StatusPatch, StoredStatus, apply_status};
+use super::{StatusError, StatusFields, StatusPatch, StoredStatus, apply_status};
 use crate::api::condition::{merge, time};
 use crate::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscalingStatus};
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
@@ -93,11 +93,7 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 async fn apply(server: &FakeServer, retired: &[&str]) -> Result<StoredStatus, StatusError> {
-    let api = StatusApi {
-        client: server.client(),
-        manager: Arc::from("wva-me"),
-        timeout: Duration::from_secs(5),
-    };
+    let api = server.writes("wva-me", 5);
     let permit = WritePermit::new(1, Instant::now() + Duration::from_mins(1));
     apply_status(permit, &api, &patch(), &names(retired)).await
 }
@@ -330,11 +326,7 @@ async fn an_empty_allocation_is_left_out() {
     let server = FakeServer::new([stored("8", &[owner("wva-me", "Apply", &["f:a"])])]);
     let mut emptied = patch();
     emptied.status.desired_optimized_alloc = Some(OptimizedAlloc::default());
-    let api = StatusApi {
-        client: server.client(),
-        manager: Arc::from("wva-me"),
-        timeout: Duration::from_secs(5),
-    };
+    let api = server.writes("wva-me", 5);
     let permit = WritePermit::new(1, Instant::now() + Duration::from_mins(1));
     apply_status(permit, &api, &emptied, &names(&[]))
         .await
@@ -347,11 +339,7 @@ async fn an_empty_allocation_is_left_out() {
 #[tokio::test(start_paused = true)]
 async fn no_request_starts_when_the_permit_would_not_outlive_it() {
     let slow = FakeServer::new([FakeResponse::Hang]);
-    let api = |server: &FakeServer| StatusApi {
-        client: server.client(),
-        manager: Arc::from("wva-me"),
-        timeout: Duration::from_secs(5),
-    };
+    let api = |server: &FakeServer| server.writes("wva-me", 5);
     let short = WritePermit::new(1, Instant::now() + Duration::from_secs(4));
     let result = apply_status(short, &api(&slow), &patch(), &names(&[])).await;
     assert!(matches!(result, Err(StatusError::Expired(_))), "{result:?}");

@@ -9,9 +9,8 @@ use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use wva::api::condition::{merge, time};
 use wva::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscaling, VariantAutoscalingStatus};
-use wva::cluster::status::{
-    StatusApi, StatusError, StatusFields, StatusPatch, StoredStatus, apply_status,
-};
+use wva::cluster::permit::WriteApi;
+use wva::cluster::status::{StatusError, StatusFields, StatusPatch, StoredStatus, apply_status};
 use wva::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use wva::policy::key::VariantKey;
 use wva_base::moment::WallTime;
@@ -65,7 +64,7 @@ async fn apply(
     status: VariantAutoscalingStatus,
     retired: &[&str],
 ) -> std::result::Result<StoredStatus, StatusError> {
-    let api = StatusApi {
+    let api = WriteApi {
         client: cx.world.client.clone(),
         manager: Arc::from(manager),
         timeout: Duration::from_secs(5),
