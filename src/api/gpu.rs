@@ -24,23 +24,21 @@ pub struct OfferingNode {
 
 /// Whether pods may be placed on a node.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OfferingNodeSpec {
     /// Whether it is cordoned.
-    #[serde(default)]
     pub unschedulable: bool,
     /// What keeps pods off that do not tolerate it.
-    #[serde(default)]
     pub taints: Vec<Taint>,
 }
 
 /// What a node offers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OfferingNodeStatus {
     /// Resources for pods.
-    #[serde(default)]
     pub allocatable: BTreeMap<String, Quantity>,
     /// What is judged of it.
-    #[serde(default)]
     pub conditions: Vec<NodeCondition>,
 }
 
@@ -60,28 +58,23 @@ pub struct HoldingPod {
 
 /// Where a pod is, and what it requests.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct HoldingPodSpec {
     /// The node that it is bound to.
-    #[serde(default)]
     pub node_name: Option<String>,
     /// Containers that run together.
-    #[serde(default)]
     pub containers: Vec<HoldingContainer>,
     /// Containers that run before, one by one, but for those that always run.
-    #[serde(default)]
     pub init_containers: Vec<HoldingContainer>,
 }
 
 /// What a container requests.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct HoldingContainer {
     /// Requests and limits.
-    #[serde(default)]
     pub resources: ResourceRequirements,
     /// `Always` for an init container that keeps running.
-    #[serde(default)]
     pub restart_policy: Option<String>,
 }
 

@@ -15,45 +15,36 @@ use serde::{Deserialize, Serialize};
     schema = "disabled",
     status = "LeaderWorkerSetStatus"
 )]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct LeaderWorkerSetSpec {
     /// Groups; one where it says nothing.
-    #[serde(default)]
     pub replicas: Option<i32>,
     /// One group.
-    #[serde(default)]
     pub leader_worker_template: LeaderWorkerTemplate,
 }
 
 /// One group.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct LeaderWorkerTemplate {
     /// Pods of a group, the leader included; one where it says nothing.
-    #[serde(default)]
     pub size: Option<i32>,
     /// The leader; like the workers where it says nothing.
-    #[serde(default)]
     pub leader_template: Option<PodTemplateSpec>,
     /// The workers.
-    #[serde(default)]
     pub worker_template: PodTemplateSpec,
 }
 
 /// How many groups there are.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct LeaderWorkerSetStatus {
     /// Groups that exist.
-    #[serde(default)]
     pub replicas: Option<i32>,
     /// Groups that are ready.
-    #[serde(default)]
     pub ready_replicas: Option<i32>,
     /// Groups of the newest template.
-    #[serde(default)]
     pub updated_replicas: Option<i32>,
     /// Generation that the status belongs to; older controllers do not say.
-    #[serde(default)]
     pub observed_generation: Option<i64>,
 }

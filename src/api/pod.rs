@@ -24,34 +24,28 @@ pub struct SlimPod {
 
 /// Where a pod is, and what it requests.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct SlimPodSpec {
     /// The node that it is bound to.
-    #[serde(default)]
     pub node_name: Option<String>,
     /// What keeps the scheduler off it.
-    #[serde(default)]
     pub scheduling_gates: Vec<PodSchedulingGate>,
     /// Containers that run together.
-    #[serde(default)]
     pub containers: Vec<HoldingContainer>,
     /// Its resource claims.
-    #[serde(default)]
     pub resource_claims: Vec<PodResourceClaim>,
 }
 
 /// The state of a pod.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct SlimPodStatus {
     /// How far it has come: `Pending`, `Running`, `Succeeded` or `Failed`.
-    #[serde(default)]
     pub phase: Option<String>,
     /// Its address in the cluster.
-    #[serde(default, rename = "podIP")]
+    #[serde(rename = "podIP")]
     pub pod_ip: Option<String>,
     /// What is judged of it.
-    #[serde(default)]
     pub conditions: Vec<PodCondition>,
 }
 
@@ -65,6 +59,5 @@ pub struct PodCondition {
     /// `True`, `False` or `Unknown`.
     pub status: String,
     /// Since when.
-    #[serde(default)]
     pub last_transition_time: Option<Time>,
 }

@@ -33,15 +33,13 @@ const COLUMNS: [(&str, &str, &str); 5] = [
 
 /// An object as it is stored. Its parts are not typed: one that cannot be read harms no other.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub struct PodAutoscaler {
     /// Names, labels and annotations.
-    #[serde(default)]
     pub metadata: ObjectMeta,
     /// What is specified; null if it is missing.
-    #[serde(default)]
     pub spec: Value,
     /// What was written last.
-    #[serde(default)]
     pub status: Option<Value>,
 }
 

@@ -18,13 +18,11 @@ pub struct ResourceClaimSpec {}
 
 /// What was allocated.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct ResourceClaimStatus {
     /// The devices; `None` where none are allocated.
-    #[serde(default)]
     pub allocation: Option<Allocation>,
     /// Who uses them.
-    #[serde(default)]
     pub reserved_for: Vec<ClaimConsumer>,
 }
 
@@ -46,29 +44,24 @@ pub struct AllocatedDevices {
 
 /// One device.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct AllocatedDevice {
     /// Its driver.
-    #[serde(default)]
     pub driver: String,
     /// Its pool.
-    #[serde(default)]
     pub pool: String,
     /// Its name in the pool.
-    #[serde(default)]
     pub device: String,
     /// Whether others may hold it, too.
-    #[serde(default)]
     pub admin_access: Option<bool>,
 }
 
 /// Who uses a claim.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ClaimConsumer {
     /// `pods`.
-    #[serde(default)]
     pub resource: String,
     /// Its name.
-    #[serde(default)]
     pub name: String,
 }

@@ -14,40 +14,35 @@ use serde_json::Value;
     namespaced,
     schema = "disabled"
 )]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct ResourceClaimTemplateSpec {
     /// The specification of a claim.
-    #[serde(default)]
     pub spec: ClaimSpec,
 }
 
 /// One claim.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct ClaimSpec {
     /// The devices.
-    #[serde(default)]
     pub devices: ClaimedDevices,
 }
 
 /// The devices of one claim.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct ClaimedDevices {
     /// Each is met.
-    #[serde(default)]
     pub requests: Vec<ClaimRequest>,
 }
 
 /// One request of a claim.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct ClaimRequest {
     /// What is wanted.
-    #[serde(default)]
     pub exactly: Option<DeviceRequest>,
     /// The first of these that is to be had.
-    #[serde(default)]
     pub first_available: Vec<DeviceRequest>,
     /// What is wanted, in `v1beta1`; of no class otherwise.
     #[serde(flatten)]
@@ -56,21 +51,16 @@ pub struct ClaimRequest {
 
 /// Devices of one class.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct DeviceRequest {
     /// The class.
-    #[serde(default)]
     pub device_class_name: String,
     /// `ExactCount`, where it says nothing, or `All`.
-    #[serde(default)]
     pub allocation_mode: Option<String>,
     /// How many; one where it says nothing.
-    #[serde(default)]
     pub count: Option<i64>,
     /// Whether devices are looked at that others hold.
-    #[serde(default)]
     pub admin_access: Option<bool>,
     /// Shares of devices, where it is not whole ones.
-    #[serde(default)]
     pub capacity: Option<Value>,
 }

@@ -15,81 +15,68 @@ use serde::{Deserialize, Serialize};
     plural = "resourceslices",
     schema = "disabled"
 )]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct ResourceSliceSpec {
     /// The driver that published it.
-    #[serde(default)]
     pub driver: String,
     /// The pool.
-    #[serde(default)]
     pub pool: SlicePool,
     /// Where all of its devices are.
     #[serde(flatten)]
     pub place: SlicePlace,
     /// The devices.
-    #[serde(default)]
     pub devices: Vec<SliceDevice>,
 }
 
 /// The nodes that reach devices.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct SlicePlace {
     /// One node.
-    #[serde(default)]
     pub node_name: Option<String>,
     /// Those that it selects.
-    #[serde(default)]
     pub node_selector: Option<NodeSelector>,
     /// Every node, where it is true.
-    #[serde(default)]
     pub all_nodes: Option<bool>,
 }
 
 /// The pool of a slice.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct SlicePool {
     /// Its name, unique within a driver.
-    #[serde(default)]
     pub name: String,
     /// Grows with every change of the pool. Slices of older ones no longer count.
-    #[serde(default)]
     pub generation: i64,
     /// Slices that the pool has at this generation.
-    #[serde(default)]
     pub resource_slice_count: i64,
 }
 
 /// One device.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SliceDevice {
     /// Its name, unique within the pool.
-    #[serde(default)]
     pub name: String,
     /// What it is.
     #[serde(flatten)]
     pub fields: DeviceFields,
     /// The same in `v1beta1`.
-    #[serde(default)]
     pub basic: Option<DeviceFields>,
 }
 
 /// What a device is.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct DeviceFields {
     /// What the driver says about it.
-    #[serde(default)]
     pub attributes: BTreeMap<String, DeviceAttribute>,
     /// Where it is, if that differs from device to device.
     #[serde(flatten)]
     pub place: SlicePlace,
     /// Counters that it shares with other devices, as parts of a GPU do with the whole.
-    #[serde(default)]
     pub consumes_counters: Vec<CounterConsumption>,
     /// What keeps claims off.
-    #[serde(default)]
     pub taints: Vec<DeviceTaint>,
 }
 
@@ -103,10 +90,9 @@ pub struct DeviceAttribute {
 
 /// Counters that a device takes from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct CounterConsumption {
     /// The name of the set, unique within the pool.
-    #[serde(default)]
     pub counter_set: String,
 }
 

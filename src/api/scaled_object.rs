@@ -22,19 +22,15 @@ pub struct ScaledObjectSpec {
     /// The target; its kind is a Deployment where it says none.
     pub scale_target_ref: ScaledObjectTarget,
     /// Replicas without demand; beats the minimum.
-    #[serde(default)]
     pub idle_replica_count: Option<i32>,
     /// Fewest replicas; 0 where it says nothing.
-    #[serde(default)]
     pub min_replica_count: Option<i32>,
     /// Most replicas; 100 where it says nothing.
-    #[serde(default)]
     pub max_replica_count: Option<i32>,
     /// What it reads.
     #[serde(default)]
     pub triggers: Vec<Trigger>,
     /// The rest.
-    #[serde(default)]
     pub advanced: Option<Advanced>,
 }
 
@@ -43,10 +39,8 @@ pub struct ScaledObjectSpec {
 #[serde(rename_all = "camelCase")]
 pub struct ScaledObjectTarget {
     /// Its group and version.
-    #[serde(default)]
     pub api_version: Option<String>,
     /// Its kind.
-    #[serde(default)]
     pub kind: Option<String>,
     /// Its name.
     pub name: String,
@@ -63,7 +57,6 @@ pub struct Trigger {
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
     /// `AverageValue`, which it is where it says nothing, or `Value`.
-    #[serde(default)]
     pub metric_type: Option<String>,
 }
 
@@ -72,7 +65,6 @@ pub struct Trigger {
 #[serde(rename_all = "camelCase")]
 pub struct Advanced {
     /// Its configuration.
-    #[serde(default)]
     pub horizontal_pod_autoscaler_config: Option<HpaConfig>,
 }
 
@@ -80,7 +72,6 @@ pub struct Advanced {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HpaConfig {
     /// How fast it scales, and what it ignores.
-    #[serde(default)]
     pub behavior: Option<HorizontalPodAutoscalerBehavior>,
 }
 
