@@ -136,6 +136,26 @@ pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> FakeResponse {
     )
 }
 
+/// The resources of a group and version, each with its kind.
+pub(crate) fn served(version: &str, resources: &[(&str, &str)]) -> FakeResponse {
+    let resources = resources.iter().map(|(name, kind)| {
+        json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]})
+    });
+    let resources: Vec<Value> = resources.collect();
+    let list = json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources});
+    FakeResponse::Json(200, list)
+}
+
+/// The scale subresource of an object with so many replicas wanted and existing.
+pub(crate) fn scale(name: &str, [wanted, existing]: [u32; 2]) -> FakeResponse {
+    let scale = json!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale",
+        "metadata": {"name": name, "namespace": "ns", "uid": "u", "resourceVersion": "7"},
+        "spec": {"replicas": wanted}, "status": {"replicas": existing},
+    });
+    FakeResponse::Json(200, scale)
+}
+
 /// A refusal for so many seconds, as Kubernetes words it.
 pub(crate) fn throttled(seconds: u64) -> FakeResponse {
     FakeResponse::Json(

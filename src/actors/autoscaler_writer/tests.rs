@@ -8,7 +8,7 @@ use crate::actors::pod_autoscaler::tests::{
     autoscalers, decide, publish_service, service, storm_pods,
 };
 use crate::api::pod_autoscaler::PodAutoscaler;
-use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal, scale, served, throttled};
 use crate::policy::key::TargetKind;
 use crate::policy::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
 use crate::policy::pod_autoscaler::status::ScaleOutcome;
@@ -57,10 +57,7 @@ async fn attempted(answers: [FakeResponse; 2]) -> (Attempt, FakeServer, Autoscal
     let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
     let board = &shared.writers.pod_autoscalers;
     board.put(&epoch, Arc::clone(&record)).unwrap();
-    let kinds = json!({"kind": "APIResourceList", "groupVersion": VERSION, "resources": [{
-        "name": "stormservices", "kind": "StormService", "namespaced": true, "singularName": "", "verbs": ["get"],
-    }]});
-    let server = FakeServer::new([FakeResponse::Json(200, kinds)]);
+    let server = FakeServer::new([served(VERSION, &[("stormservices", "StormService")])]);
     for answer in answers {
         server.then(answer);
     }
@@ -265,16 +262,10 @@ async fn a_generated_object_is_read_off_the_mirror_and_a_sleeping_target_wakes_a
 
     let (shared, record) = delegated(true);
     assert_eq!(record.decision().unwrap().desired, Replicas(4));
-    let resource = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
-    let kinds = json!({"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": [
-        resource("deployments", "Deployment"), resource("deployments/scale", "Scale"),
-    ]});
-    let scale = || {
-        ok(
-            json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d"}, "spec": {"replicas": 0}}),
-        )
-    };
-    let answers = vec![absent(), ok(hpa), ok(kinds), scale(), scale(), status()];
+    let deployments = ("deployments", "Deployment");
+    let kinds = served("apps/v1", &[deployments, ("deployments/scale", "Scale")]);
+    let scale = || scale("d", [0; 2]);
+    let answers = vec![absent(), ok(hpa), kinds, scale(), scale(), status()];
     let sent = requests(&shared, &record, answers).await;
     assert_eq!(
         sent,

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::{Emitter, EmitterConnections, EmitterMessage, STORAGE_PATIENCE, StatusWriteResult};
 use crate::actors::event_recorder::Events;
 use crate::actors::retry_queue::RetryQueue;
-use crate::actors::variants::tests::{run_until, shared};
+use crate::actors::variants::tests::{publish_claim, run_until, shared};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::metrics::Visibility;
 use crate::policy;
@@ -24,7 +24,7 @@ use crate::policy::snapshot::{
 };
 use crate::policy::units::{Cost, Replicas};
 use crate::roles::Role;
-use crate::state::claim::{Claim, ClaimDuration};
+use crate::state::claim::ClaimDuration;
 use crate::state::mirrors::tests::{count_writer, list};
 use crate::state::{PlanProposal, SharedState};
 use wva_supervise::{ActorRegistry, Address, DirtySet, Epoch, ExitReason, Mishap, Slot};
@@ -195,17 +195,7 @@ fn put(shared: &SharedState, uid: &str, status: &Value) {
 }
 
 pub(in crate::actors) fn claim(shared: &SharedState, term: u64) {
-    let claim = Claim {
-        term,
-        hold: ClaimDuration::Unlimited,
-    };
-    let leadership = Epoch::for_test(Role::Leadership, 1);
-    shared
-        .writers
-        .leadership
-        .claim
-        .publish(&leadership, Arc::new(claim))
-        .unwrap();
+    publish_claim(shared, term, ClaimDuration::Unlimited);
 }
 
 /// The findings that are shown, after everybody has done what there is to do.

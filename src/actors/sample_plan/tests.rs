@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::actors::variants::tests::shared;
+use crate::actors::variants::tests::{publish_claim, shared};
 use crate::policy::key::ObjectKey;
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
@@ -14,7 +14,7 @@ use crate::policy::pod_autoscaler::{AutoscalerState, PodAutoscalerObject};
 use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::board::AutoscalerBoardWriter;
-use crate::state::claim::{Claim, ClaimDuration};
+use crate::state::claim::ClaimDuration;
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::Epoch;
 
@@ -100,14 +100,7 @@ pub(in crate::actors) fn claim(shared: &SharedState, leads: bool) {
     } else {
         ClaimDuration::NotOurs
     };
-    let epoch = Epoch::for_test(Role::Leadership, 1);
-    let claim = Arc::new(Claim { term: 1, hold });
-    shared
-        .writers
-        .leadership
-        .claim
-        .publish(&epoch, claim)
-        .unwrap();
+    publish_claim(shared, 1, hold);
 }
 
 pub(in crate::actors) fn leading() -> SharedState {

@@ -10,7 +10,7 @@ use crate::actors::pump;
 use crate::actors::variants::tests::{run, shared};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
+use crate::cluster::fake::{self, FakeResponse, FakeServer, refusal, served, throttled};
 use crate::policy::key::ObjectKey;
 use crate::policy::units::Replicas;
 use crate::roles::Role;
@@ -19,26 +19,12 @@ use crate::state::mirrors::tests::list;
 use wva_supervise::{Address, ExitReason};
 
 fn kinds() -> FakeResponse {
-    let named = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
-    let resources = [
-        named("replicasets", "ReplicaSet"),
-        named("replicasets/scale", "Scale"),
-    ];
-    FakeResponse::Json(
-        200,
-        json!({"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": resources}),
-    )
+    let sets = ("replicasets", "ReplicaSet");
+    served("apps/v1", &[sets, ("replicasets/scale", "Scale")])
 }
 
 fn scale() -> FakeResponse {
-    FakeResponse::Json(
-        200,
-        json!({
-            "apiVersion": "autoscaling/v1", "kind": "Scale",
-            "metadata": {"name": "v", "namespace": "ns", "uid": "u"},
-            "spec": {"replicas": 3}, "status": {"replicas": 3},
-        }),
-    )
+    fake::scale("v", [3; 2])
 }
 
 /// The reader at work, until the task is aborted, with the targets that are named and the PodAutoscalers that it rings.
@@ -155,11 +141,7 @@ async fn what_an_autoscaler_names_is_read_at_once_and_forgotten_with_it() {
         json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}});
     let objects = [autoscaler("a", &role), autoscaler("b", &deployment)];
     autoscalers(&shared, objects);
-    let resources = [json!({
-        "name": "stormservices", "kind": "StormService", "namespaced": true, "singularName": "", "verbs": ["get"],
-    })];
-    let kinds = json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources});
-    server.then(FakeResponse::Json(200, kinds));
+    server.then(served(version, &[("stormservices", "StormService")]));
     let object = json!({
         "apiVersion": version, "kind": "StormService",
         "metadata": {"name": "pd", "namespace": "ns", "uid": "u"},

@@ -11,7 +11,7 @@ use crate::actors::emitter::tests::{key, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::rounds::tests::decided;
-use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
+use crate::cluster::fake::{self, FakeResponse, FakeServer, refusal, served};
 use crate::policy::actuation::Scalers;
 use crate::policy::params::ActuationMode;
 use crate::policy::plan::DecisionOutcome;
@@ -54,23 +54,12 @@ fn scaler(shared: &SharedState, server: &FakeServer) -> TargetScaler {
 }
 
 fn kinds() -> FakeResponse {
-    let resource = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]});
-    let resources = [
-        resource("deployments", "Deployment"),
-        resource("deployments/scale", "Scale"),
-    ];
-    let list = json!({
-        "kind": "APIResourceList", "groupVersion": "apps/v1", "resources": resources,
-    });
-    FakeResponse::Json(200, list)
+    let deployments = ("deployments", "Deployment");
+    served("apps/v1", &[deployments, ("deployments/scale", "Scale")])
 }
 
 fn scale(replicas: u32) -> FakeResponse {
-    let object = json!({
-        "apiVersion": "autoscaling/v1", "kind": "Scale",
-        "metadata": {"namespace": "ns", "name": "v"}, "spec": {"replicas": replicas},
-    });
-    FakeResponse::Json(200, object)
+    fake::scale("v", [replicas; 2])
 }
 
 fn written(server: &FakeServer) -> Vec<(String, Value)> {

@@ -16,6 +16,7 @@ use crate::roles::Role;
 use crate::settings::problem::Diagnostics;
 use crate::settings::{Sources, start};
 use crate::state::SharedState;
+use crate::state::claim::{Claim, ClaimDuration};
 use crate::state::mirrors::tests::{list, scope};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
@@ -83,6 +84,14 @@ pub(in crate::actors) fn run_until(
         Some(parent) => vec![wva_supervise::supervisor(parent, vec![role])],
     };
     tokio::spawn(wva_supervise::run(kit, tree, end))
+}
+
+pub(in crate::actors) fn publish_claim(shared: &SharedState, term: u64, hold: ClaimDuration) {
+    let epoch = Epoch::for_test(Role::Leadership, 1);
+    let claim = &shared.writers.leadership.claim;
+    claim
+        .publish(&epoch, Arc::new(Claim { term, hold }))
+        .unwrap();
 }
 
 pub(in crate::actors) fn store(shared: &SharedState, names: &[&str]) {

@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
-use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
+use crate::cluster::fake::{self, FakeResponse, FakeServer, refusal, served};
 use crate::policy::key::TargetKind;
 
 const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
@@ -21,22 +21,13 @@ fn decode() -> ReplicaField {
     }
 }
 
-fn kinds(names: &[&str]) -> FakeResponse {
-    let resources: Vec<Value> = names
-        .iter()
-        .map(|name| {
-            let kind = if name.contains('/') { "Scale" } else { "StormService" };
-            json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"]})
-        })
-        .collect();
-    FakeResponse::Json(
-        200,
-        json!({"kind": "APIResourceList", "groupVersion": VERSION, "resources": resources}),
-    )
+fn kinds(names: &[(&str, &str)]) -> FakeResponse {
+    served(VERSION, names)
 }
 
-const WITHOUT_SCALE: &[&str] = &["stormservices"];
-const WITH_SCALE: &[&str] = &["stormservices", "stormservices/scale"];
+const SERVICES: (&str, &str) = ("stormservices", "StormService");
+const WITHOUT_SCALE: &[(&str, &str)] = &[SERVICES];
+const WITH_SCALE: &[(&str, &str)] = &[SERVICES, ("stormservices/scale", "Scale")];
 
 fn service(replicas: u32, roles: &[(&str, Option<u32>)]) -> FakeResponse {
     let roles: Vec<Value> = roles
@@ -54,14 +45,7 @@ fn service(replicas: u32, roles: &[(&str, Option<u32>)]) -> FakeResponse {
 }
 
 fn scale(replicas: u32) -> FakeResponse {
-    FakeResponse::Json(
-        200,
-        json!({
-            "apiVersion": "autoscaling/v1", "kind": "Scale",
-            "metadata": {"name": "pd", "namespace": "ns", "uid": "u", "resourceVersion": "7"},
-            "spec": {"replicas": replicas}, "status": {"replicas": replicas},
-        }),
-    )
+    fake::scale("pd", [replicas; 2])
 }
 
 fn test_failed() -> FakeResponse {

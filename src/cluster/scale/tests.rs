@@ -9,7 +9,7 @@ use super::{
     ReadError, ReadForm, ScaleApi, ScaleKind, ScaleReading, ScaleSource, autoscaler_target,
 };
 use crate::api::pod_autoscaler::PodAutoscaler;
-use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
+use crate::cluster::fake::{FakeResponse, FakeServer, refusal, scale, served};
 use crate::cluster::project::{Interner, Projected};
 use crate::policy::key::{GroupKind, TargetKey, TargetKind};
 use crate::policy::limit::GpuCount;
@@ -32,21 +32,7 @@ fn target() -> TargetKey {
 }
 
 fn resources(names: &[(&str, &str)]) -> FakeResponse {
-    let resources: Vec<Value> = names
-        .iter()
-        .map(|(name, kind)| {
-            json!({
-                "name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"],
-            })
-        })
-        .collect();
-    FakeResponse::Json(
-        200,
-        json!({
-            "apiVersion": "v1", "kind": "APIResourceList",
-            "groupVersion": "argoproj.io/v1alpha1", "resources": resources,
-        }),
-    )
+    served("argoproj.io/v1alpha1", names)
 }
 
 fn api(server: &FakeServer) -> ScaleApi {
@@ -58,14 +44,9 @@ fn api(server: &FakeServer) -> ScaleApi {
 
 #[tokio::test]
 async fn a_kind_is_asked_for_by_what_it_is_served_as() {
-    let scale = json!({
-        "apiVersion": "autoscaling/v1", "kind": "Scale",
-        "metadata": { "name": "r", "namespace": "ns", "uid": "u" },
-        "spec": { "replicas": 3 }, "status": { "replicas": 2 },
-    });
     let server = FakeServer::new([
         resources(&[("rollouts", "Rollout"), ("rollouts/scale", "Scale")]),
-        FakeResponse::Json(200, scale),
+        scale("r", [3, 2]),
         refusal(404, "NotFound", "rollouts \"r\" not found"),
         refusal(403, "Forbidden", "cannot get rollouts/scale"),
         refusal(503, "ServiceUnavailable", "later"),
@@ -114,29 +95,13 @@ async fn a_kind_is_asked_for_by_what_it_is_served_as() {
 /// may have one at any time, and one that has none never does.
 #[tokio::test]
 async fn replicas_of_a_kind_that_may_roll_out_may_all_be_old_ones() {
-    let scale = json!({
-        "apiVersion": "autoscaling/v1", "kind": "Scale",
-        "metadata": { "name": "r", "namespace": "ns", "uid": "u" },
-        "spec": { "replicas": 3 }, "status": { "replicas": 4 },
-    });
     for (group, kind, outdated) in [
         ("argoproj.io", "Rollout", 4),
         ("apps", "ReplicaSet", 0),
         ("", "ReplicationController", 0),
     ] {
-        let names = vec![
-            json!({
-                "name": "things", "kind": kind, "namespaced": true, "singularName": "", "verbs": ["get"],
-            }),
-            json!({
-                "name": "things/scale", "kind": "Scale", "namespaced": true, "singularName": "", "verbs": ["get"],
-            }),
-        ];
-        let list = FakeResponse::Json(
-            200,
-            json!({"kind": "APIResourceList", "groupVersion": "-", "resources": names}),
-        );
-        let server = FakeServer::new([list, FakeResponse::Json(200, scale.clone())]);
+        let list = served("-", &[("things", kind), ("things/scale", "Scale")]);
+        let server = FakeServer::new([list, scale("r", [3, 4])]);
         let api = api(&server);
         let kind = ScaleKind {
             kind: Arc::new(GroupKind {
