@@ -12,6 +12,8 @@ pub mod hooks;
 pub mod metrics;
 pub mod page;
 pub mod roles;
+#[cfg(test)]
+mod scratch;
 pub mod serve;
 pub mod signals;
 pub mod state;

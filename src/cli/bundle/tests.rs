@@ -8,6 +8,7 @@ use serde_json::json;
 use super::archive::open;
 use super::redact::{redact, redacted};
 use super::{Bundled, given};
+use crate::scratch::Folder;
 
 const SECRET: &str = "s3cr3t-planted";
 
@@ -146,8 +147,7 @@ fn a_bundle_is_replayed_and_has_no_secret() {
         .read_to_string(&mut plain)
         .unwrap_or_default();
     assert!(plain.contains(SECRET), "planted");
-    let folder = std::env::temp_dir().join(format!("wva-bundle-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new();
     let path = |name: &str| folder.join(name).display().to_string();
 
     let mut bundle = Bundled::default();
@@ -179,13 +179,11 @@ fn a_bundle_is_replayed_and_has_no_secret() {
     std::fs::write(path("empty.tgz"), empty).unwrap();
     let error = open(&path("empty.tgz")).err().unwrap();
     assert!(error.contains("the bundle has no recording"), "{error}");
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn a_recording_that_is_none_makes_no_bundle() {
-    let folder = std::env::temp_dir().join(format!("wva-given-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new();
     let path = folder.join("recording").display().to_string();
     let recording = crate::cli::replay::tests::recording(SECRET);
     std::fs::write(&path, &recording).unwrap();
@@ -198,6 +196,6 @@ fn a_recording_that_is_none_makes_no_bundle() {
             "{error}"
         );
     }
-    std::fs::remove_dir_all(&folder).unwrap();
+    drop(folder);
     assert!(given(&path).is_err());
 }

@@ -2,6 +2,7 @@ use super::arguments::{Detail, Format, PlanArguments, PlanCommand, parse};
 use super::{answer, read, schema};
 use crate::cli::usage::Refused;
 use crate::docs::check_block;
+use crate::scratch::Folder;
 use serde_json::Value;
 
 const FILE: &str = "docs/user-guide/plan.md";
@@ -369,10 +370,7 @@ fn what_cannot_be_is_refused_with_path_and_remedy() {
 
 #[test]
 fn a_file_that_is_no_snapshot_is_named_with_its_first_fault_and_not_quoted() {
-    let path = |name: &str| {
-        let name = format!("wva-plan-{}-{name}", std::process::id());
-        std::env::temp_dir().join(name)
-    };
+    let files = Folder::new();
     let secret = "do not quote this";
     let list = format!("[{secret:?}, {secret:?}]");
     let cut = [secret.as_bytes(), &[0xff, 0xfe]].concat();
@@ -385,13 +383,11 @@ fn a_file_that_is_no_snapshot_is_named_with_its_first_fault_and_not_quoted() {
         ("zero", text_and_zero.as_bytes(), "the file is binary"),
         ("other.json", br#"{"kind": "Pod", "spec": "do not quote this"}"#, "unknown field `kind`, expected one of"),
     } {
-        let path = path(name);
-        std::fs::write(&path, content).unwrap();
+        let path = files.write(name, content);
         let mut how = how(Format::Table, Detail::Decisions);
         how.settings = None;
         how.snapshot = path.display().to_string();
         let read = read(&how).and_then(|(snapshot, settings)| answer(&snapshot, &settings, &how));
-        std::fs::remove_file(&path).unwrap();
         let errors = read.unwrap_err().join("\n");
         assert!(errors.starts_with(&how.snapshot), "{errors}");
         assert!(errors.contains(said), "{name}: {errors}");

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser as _;
@@ -19,6 +18,7 @@ use crate::policy::pod_autoscaler::demand::SourceReading;
 use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject, decide};
 use crate::policy::signal::Signal;
 use crate::policy::units::Replicas;
+use crate::scratch::Folder;
 use wva_base::moment::{Moment, WallTime};
 use wva_recording::{
     AutoscalerInputs, CycleInputs, RecordedAutoscalerDecision, RecordingHeader, SegmentEncoder,
@@ -119,27 +119,9 @@ fn autoscalers(encoder: &mut SegmentEncoder, name: &str, annotation: &str) -> Ve
     bytes
 }
 
-struct Files(PathBuf);
-
-impl Files {
-    fn new(name: &str) -> Self {
-        let name = format!("wva-replay-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn with(&self, name: &str, content: &[u8]) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, content).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
+/// Writes a file, and returns its path as an argument.
+fn written(folder: &Folder, name: &str, content: &[u8]) -> String {
+    folder.write(name, content).display().to_string()
 }
 
 pub(in crate::cli) fn replayed(arguments: &[&str]) -> Result<ReplayReport, String> {
@@ -149,8 +131,8 @@ pub(in crate::cli) fn replayed(arguments: &[&str]) -> Result<ReplayReport, Strin
 
 #[test]
 fn a_recording_is_repeated_as_a_whole_and_at_one_time() {
-    let files = Files::new("same");
-    let file = files.with("recording.gz", &recording("--x"));
+    let folder = Folder::new();
+    let file = written(&folder, "recording.gz", &recording("--x"));
     let whole = replayed(&[&file]).unwrap();
     assert!(!whole.has_differences);
     assert_eq!(
@@ -169,8 +151,8 @@ fn a_recording_is_repeated_as_a_whole_and_at_one_time() {
 
 #[test]
 fn decisions_on_pod_autoscalers_are_repeated_with_those_on_variants() {
-    let files = Files::new("autoscaler");
-    let file = files.with("recording.gz", &both_recording("--x"));
+    let folder = Folder::new();
+    let file = written(&folder, "recording.gz", &both_recording("--x"));
     let whole = replayed(&[&file]).unwrap();
     let said = "3 cycles, 2 decisions on PodAutoscalers from 2026-03-01T12:00:00Z to 2026-03-01T12:02:00Z, recorded by \
                 wva 9.9.9: every decision is the same\n";
@@ -182,7 +164,8 @@ fn decisions_on_pod_autoscalers_are_repeated_with_those_on_variants() {
         "cycle 1 at 2026-03-01T12:00:00Z: every decision is the same\n\
          ns/chat at 2026-03-01T12:00:00Z: every decision is the same\n"
     );
-    let settings = files.with(
+    let settings = written(
+        &folder,
         "settings.yaml",
         b"saturation: {default: {kvSpareTrigger: 0.4}}",
     );
@@ -196,9 +179,10 @@ fn decisions_on_pod_autoscalers_are_repeated_with_those_on_variants() {
 
 #[test]
 fn other_settings_show_the_cycles_that_differ() {
-    let files = Files::new("other");
-    let file = files.with("recording.gz", &recording("--x"));
-    let settings = files.with(
+    let folder = Folder::new();
+    let file = written(&folder, "recording.gz", &recording("--x"));
+    let settings = written(
+        &folder,
         "settings.yaml",
         b"saturation: {default: {kvSpareTrigger: 0.4}}",
     );
@@ -216,8 +200,8 @@ fn other_settings_show_the_cycles_that_differ() {
 
 #[test]
 fn a_file_that_is_no_recording_is_named_with_the_remedy() {
-    let files = Files::new("none");
-    let file = files.with("text", b"no recording");
+    let folder = Folder::new();
+    let file = written(&folder, "text", b"no recording");
     let error = replayed(&[&file]).unwrap_err();
     assert!(
         error.starts_with(&file) && error.contains("name a recording"),
@@ -227,7 +211,7 @@ fn a_file_that_is_no_recording_is_named_with_the_remedy() {
     assert!(error.contains("name a file that can be read"), "{error}");
     let mut cut = recording("--x");
     cut.truncate(cut.len() - 20);
-    let file = files.with("cut.gz", &cut);
+    let file = written(&folder, "cut.gz", &cut);
     let report = replayed(&[&file]).unwrap();
     assert!(
         !report.has_differences && report.text.starts_with("2 cycles"),
@@ -238,7 +222,7 @@ fn a_file_that_is_no_recording_is_named_with_the_remedy() {
 
 #[test]
 fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
-    let files = Files::new("unreadable");
+    let folder = Folder::new();
     let mut lines = Vec::new();
     let mut whole = recording("--x");
     MultiGzDecoder::new(&*whole)
@@ -253,7 +237,7 @@ fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
         writer
             .write_all((lines.join("\n") + "\n").as_bytes())
             .unwrap();
-        files.with(name, &writer.finish().unwrap())
+        written(&folder, name, &writer.finish().unwrap())
     };
     let third = written("third.gz", 3);
     let why = "line 4: invalid type: integer `7`";
@@ -290,7 +274,7 @@ fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
     );
     // An end within a line needs no note: what comes before is whole.
     whole.truncate(whole.len() - 20);
-    let cut = files.with("cut.gz", &whole);
+    let cut = written(&folder, "cut.gz", &whole);
     let report = replayed(&[&cut, "--at", "2026-03-01T12:01:00Z"]).unwrap();
     assert_eq!(
         report.text,
@@ -300,14 +284,11 @@ fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
 
 #[test]
 fn a_recording_without_a_cycle_is_refused() {
-    let folder = std::env::temp_dir().join(format!("wva-replay-empty-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("recording").display().to_string();
-    std::fs::write(&path, recording("x")).unwrap();
+    let folder = Folder::new();
+    let path = written(&folder, "recording", &recording("x"));
     assert!(replayed(&[&path]).unwrap().text.starts_with("3 cycles"));
     let empty = GzEncoder::new(Vec::new(), Compression::default());
     std::fs::write(&path, empty.finish().unwrap()).unwrap();
     let error = replayed(&[&path]).unwrap_err();
     assert!(error.contains("the recording has no cycle"), "{error}");
-    std::fs::remove_dir_all(&folder).unwrap();
 }

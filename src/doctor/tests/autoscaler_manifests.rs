@@ -3,12 +3,11 @@
 use super::manifests::{deployed, lines};
 
 /// What is found where a part of a good manifest is replaced.
-fn found(name: &str, from: &str, to: &str) -> Vec<String> {
+fn found(from: &str, to: &str) -> Vec<String> {
     let good = deployed("", "port: '8000', targetMetric: load");
-    let name = format!("autoscaler-{name}");
-    assert_eq!(lines(&name, &good), Vec::<String>::new());
+    assert_eq!(lines(&good), Vec::<String>::new());
     assert!(good.contains(from), "{from}");
-    lines(&name, &good.replace(from, to))
+    lines(&good.replace(from, to))
 }
 
 #[test]
@@ -23,10 +22,9 @@ fn each_fault_of_a_manifest_is_one_finding() {
          "WVA160 metadata.annotations.autoscaling.aibrix.ai/panic-threshold: invalid type: integer `3`, expected a \
          string"),
     } {
-        assert_eq!(found(name, from, to), [expected], "{name}");
+        assert_eq!(found(from, to), [expected], "{name}");
     }
     let both = found(
-        "both",
         "maxReplicas: 4\n  scalingStrategy: APA",
         "maxReplicas: many\n  scalingStrategy: VPA",
     );
@@ -52,11 +50,11 @@ fn a_key_that_stands_twice_is_one_finding_whatever_its_values_are() {
         ),
         ("target", target, ", ", "kind: Deployment, name: ''"),
     ] {
-        let once = found(&format!("{name}-once"), from, last);
+        let once = found(from, last);
         assert_eq!(once.len(), 1, "{name}: {once:?}");
         assert!(once[0].starts_with("WVA160"), "{name}: {once:?}");
         let both = format!("{from}{separator}{last}");
-        let twice = found(&format!("{name}-twice"), from, &both);
+        let twice = found(from, &both);
         assert_eq!(twice.len(), 1, "{name}: {twice:?}");
         assert!(
             twice[0].starts_with("WVA080 spec") && twice[0].contains("stands twice; write it once"),
@@ -69,11 +67,8 @@ fn a_key_that_stands_twice_is_one_finding_whatever_its_values_are() {
 fn an_object_of_another_version_is_found() {
     let own = "autoscaling.aibrix.ai/v1alpha1";
     let expected = "WVA080 apiVersion \"autoscaling.aibrix.ai/v1\" is not known; write autoscaling.aibrix.ai/v1alpha1";
-    assert_eq!(
-        found("version", own, "autoscaling.aibrix.ai/v1"),
-        [expected]
-    );
-    let foreign = found("version", own, "autoscaling.internal.knative.dev/v1alpha1");
+    assert_eq!(found(own, "autoscaling.aibrix.ai/v1"), [expected]);
+    let foreign = found(own, "autoscaling.internal.knative.dev/v1alpha1");
     assert_eq!(foreign, Vec::<String>::new());
 }
 
@@ -81,7 +76,7 @@ fn an_object_of_another_version_is_found() {
 fn a_target_of_no_kind_is_found() {
     let of = |reference: &str| {
         let good = "{apiVersion: apps/v1, kind: Deployment, name: llm}";
-        found("target", good, reference)
+        found(good, reference)
     };
     for served in [
         "{apiVersion: apps/v1, kind: StatefulSet, name: llm}",

@@ -173,7 +173,7 @@ fn manifests_show_what_a_declared_variant_lacks() {
             "spec": spec,
         });
         let text = object.to_string();
-        let diagnosis = examine(&written("declared", &[("s.yaml", text.as_str())]));
+        let diagnosis = examine(&written(&[("s.yaml", text.as_str())]));
         diagnosis.findings().map(|one| one.code).collect::<Vec<_>>()
     };
     let spec = |metadata: Value| {

@@ -33,10 +33,7 @@ fn disputes_of_a_folder_are_found() {
             let texts: Vec<&str> = texts.iter().map(|text| text.as_str()).collect();
             texts.join("---\n")
         });
-        let facts = written(
-            "disputes",
-            &[("a.yaml", one.as_str()), ("b.yaml", other.as_str())],
-        );
+        let facts = written(&[("a.yaml", one.as_str()), ("b.yaml", other.as_str())]);
         assert_eq!(
             super::codes(&facts),
             expected,
@@ -47,8 +44,8 @@ fn disputes_of_a_folder_are_found() {
 }
 
 /// Codes and files of what is found in a folder.
-fn found(name: &str, texts: &[(&str, &str)]) -> Vec<(FindingCode, String)> {
-    let diagnosis = examine(&written(name, texts));
+fn found(texts: &[(&str, &str)]) -> Vec<(FindingCode, String)> {
+    let diagnosis = examine(&written(texts));
     let found = diagnosis.findings().map(|one| {
         let file = one.object.file.as_deref().unwrap_or_default();
         (one.code, file.rsplit('/').next().unwrap().to_owned())
@@ -59,21 +56,21 @@ fn found(name: &str, texts: &[(&str, &str)]) -> Vec<(FindingCode, String)> {
 #[test]
 fn a_finding_names_the_file_with_the_fault() {
     let broken = VARIANT.replace("3.0", "ten");
-    let sound = found("sound", &[("a.yaml", VARIANT), ("b.yaml", VARIANT)]);
+    let sound = found(&[("a.yaml", VARIANT), ("b.yaml", VARIANT)]);
     assert_eq!(sound, Vec::<(FindingCode, String)>::new());
     for (first, last, file) in [
         (broken.as_str(), VARIANT, "a.yaml"),
         (VARIANT, broken.as_str(), "b.yaml"),
     ] {
         assert_eq!(
-            found("broken", &[("a.yaml", first), ("b.yaml", last)]),
+            found(&[("a.yaml", first), ("b.yaml", last)]),
             [(FindingCode::VariantMalformed, file.to_owned())]
         );
     }
 }
 
 /// What is found where the main ConfigMap of a controller has these data, each in a file of its own.
-fn of_settings(name: &str, maps: &[(&str, &str)]) -> Vec<(FindingCode, String)> {
+fn of_settings(maps: &[(&str, &str)]) -> Vec<(FindingCode, String)> {
     let variables = [("POD_NAMESPACE", "system"), ("CONFIG_MAP_NAME", "main")];
     let variables = variables.map(|(name, value)| json!({ "name": name, "value": value }));
     let container = json!({ "name": "manager", "image": "wva", "env": variables });
@@ -90,7 +87,7 @@ fn of_settings(name: &str, maps: &[(&str, &str)]) -> Vec<(FindingCode, String)> 
     let maps: Vec<(&str, String)> = maps.iter().map(|(file, data)| (*file, map(data))).collect();
     let mut texts = vec![("controller.yaml", controller.as_str())];
     texts.extend(maps.iter().map(|(file, text)| (*file, text.as_str())));
-    found(name, &texts)
+    found(&texts)
 }
 
 const ADDRESS: &str = "PROMETHEUS_BASE_URL: 'https://p:9090'";
@@ -99,7 +96,7 @@ const ADDRESS: &str = "PROMETHEUS_BASE_URL: 'https://p:9090'";
 fn a_fault_of_the_main_config_map_is_found_in_its_file() {
     let fault = |data: &str| {
         let data = format!("{ADDRESS}{data}");
-        of_settings("main", &[("map.yaml", data.as_str())])
+        of_settings(&[("map.yaml", data.as_str())])
     };
     assert_eq!(fault(""), Vec::<(FindingCode, String)>::new());
     for data in [", FOO: x", ", GLOBAL_OPT_INTERVAL: abc"] {
@@ -112,7 +109,7 @@ fn a_fault_of_the_main_config_map_is_found_in_its_file() {
 fn a_mark_of_the_byte_order_is_no_key() {
     let broken = VARIANT.replace("3.0", "ten");
     for (text, findings) in [(VARIANT, 0), (broken.as_str(), 1)] {
-        let found = lines("mark", &format!("\u{feff}{text}"));
+        let found = lines(&format!("\u{feff}{text}"));
         assert_eq!(found.len(), findings, "{found:?}");
     }
 }
@@ -134,7 +131,7 @@ fn what_an_api_server_does_not_take_as_written_is_found() {
         ("namespace", "namespace: ns", "namespace: UPPER", namespace),
         ("twice", "  maxReplicas: 4\n", again, twice),
     } {
-        let found = lines(&format!("as-written-{place}"), &VARIANT.replace(from, to));
+        let found = lines(&VARIANT.replace(from, to));
         assert_eq!(found.len(), 1, "{place}: {found:?}");
         assert!(
             found[0].starts_with("WVA080") && found[0].contains(expected),
@@ -159,7 +156,7 @@ fn a_key_that_stands_twice_in_an_item_of_a_list_hides_no_other_item() {
             item("a", 3, first),
             item("b", 4, second)
         );
-        lines("list", &text)
+        lines(&text)
     };
     let (fine, refused, twice) = (
         "maxReplicas: 4",
@@ -189,7 +186,7 @@ fn a_second_variant_of_a_target_names_the_first() {
             .replace("3.0", "4")
             .replace("name: a, ", "name: b, ");
         let second = second.replace("{name: a}", target);
-        lines("second", &format!("{VARIANT}---\n{second}"))
+        lines(&format!("{VARIANT}---\n{second}"))
     };
     assert_eq!(second("{name: b}"), Vec::<String>::new());
     let cause = "VariantAutoscaling ns/a names Deployment ns/a too; keep one of both";
@@ -200,8 +197,7 @@ fn a_second_variant_of_a_target_names_the_first() {
 #[test]
 fn no_file_of_a_config_map_hides_a_fault_of_another() {
     let sound = format!("{ADDRESS}, GLOBAL_OPT_INTERVAL: 30s, METRICS_SECURE: 'true'");
-    let pair =
-        |first: &str, last: &str| of_settings("patch", &[("a.yaml", first), ("b.yaml", last)]);
+    let pair = |first: &str, last: &str| of_settings(&[("a.yaml", first), ("b.yaml", last)]);
     assert_eq!(pair(&sound, &sound), Vec::<(FindingCode, String)>::new());
     assert_eq!(
         pair(&sound, "LOG_LEVEL: info"),
@@ -244,7 +240,7 @@ fn models_of_one_name_are_compared_by_what_is_loaded() {
         (&["serve", "$(MODEL)", served], &["serve", "org/z", served], false),
     } {
         let text = [engine("a", 3, one), engine("b", 4, other)].concat();
-        let found = lines("names", &text);
+        let found = lines(&text);
         let expected = usize::from(differ);
         assert_eq!(found.len(), expected, "{one:?} {other:?} {found:?}");
         assert!(
@@ -264,7 +260,7 @@ fn an_external_trigger_of_a_variants_target_is_ours() {
              \x20 advanced: {{horizontalPodAutoscalerConfig: {{behavior: {{scaleUp: {{tolerance: '0'}}, \
              scaleDown: {{tolerance: '0'}}}}}}}}\n  triggers: [{{type: external-push, metadata: {{{metadata}}}}}]\n"
         );
-        lines("external", &text)
+        lines(&text)
     };
     let zero = "  fallback: {failureThreshold: 3, replicas: 0}\n";
     for (target, metadata, more, expected) in wva_base::cases! {

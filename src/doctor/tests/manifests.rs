@@ -8,6 +8,7 @@ use crate::doctor::facts::Facts;
 use crate::doctor::look::files;
 use crate::doctor::report::Verdict;
 use crate::doctor::{Diagnosis, FindingCode, examine};
+use crate::scratch::Folder;
 
 pub(super) fn samples(folder: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
@@ -27,15 +28,12 @@ fn the_samples_have_no_finding() {
 }
 
 /// What is read of a folder with these files.
-pub(super) fn written(name: &str, texts: &[(&str, &str)]) -> Facts {
-    let folder = std::env::temp_dir().join(format!("wva-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+pub(super) fn written(texts: &[(&str, &str)]) -> Facts {
+    let folder = Folder::new();
     for (file, text) in texts {
-        std::fs::write(folder.join(file), text).unwrap();
+        folder.write(file, text);
     }
-    let facts = files::read(&folder, None).unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
-    facts
+    files::read(&folder, None).unwrap()
 }
 
 /// Two PodAutoscalers, of which the second names a target and a role.
@@ -64,7 +62,7 @@ fn pair(target: &str, role: Option<&str>, mode: &str) -> String {
 #[test]
 fn manifests_that_scale_one_target_are_found() {
     let found = |text: &str| {
-        let diagnosis = examine(&written("rivals", &[("a.yaml", text)]));
+        let diagnosis = examine(&written(&[("a.yaml", text)]));
         let found = diagnosis
             .findings()
             .map(|one| (one.code, one.object.to_string(), one.cause.clone()));
@@ -157,7 +155,7 @@ fn a_scaler_of_the_manifests_keeps_a_podautoscaler_from_its_target() {
                 "maxReplicas"
             },
         );
-        let found = lines("scaler", &format!("{}{text}", deployed("", source)));
+        let found = lines(&format!("{}{text}", deployed("", source)));
         let found = found.into_iter().filter(|line| line.starts_with("WVA162"));
         found.collect::<Vec<_>>()
     };
@@ -185,7 +183,7 @@ fn an_endpoint_that_is_not_read_is_found() {
     let endpoint = |endpoint: &str| {
         let source = format!("targetMetric: load, endpoint: '{endpoint}'");
         let external = deployed("", &source).replace("Type: pod", "Type: external");
-        lines("endpoint", &external)
+        lines(&external)
     };
     assert_eq!(endpoint("queue.ns.svc:80"), Vec::<String>::new());
     for (refused, why) in [
@@ -223,26 +221,26 @@ fn a_source_that_no_pod_can_answer_is_found() {
         ("port: '8000', targetMetric: 'num_requests_running:p95'",
          Some(format!("WVA164 {metric}num_requests_running has no distribution"))),
     } {
-        let found = lines("source", &deployed("", source));
+        let found = lines(&deployed("", source));
         assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
         for (line, expected) in found.iter().zip(&expected) {
             assert!(line.starts_with(expected.as_str()), "{line}");
         }
         // A generated object reads no pages.
         let generated = deployed("", source).replace("APA", "HPA");
-        assert_eq!(lines("generated", &generated), Vec::<String>::new());
+        assert_eq!(lines(&generated), Vec::<String>::new());
     }
     // The label of the pods names another engine, or is in no manifest.
     let engine = ", model.aibrix.ai/engine: unknown";
     let running = deployed(engine, "port: '8000', targetMetric: num_requests_running");
-    let found = lines("engine", &running);
+    let found = lines(&running);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found[0].contains("engine \"unknown\" is unknown"),
         "{found:?}"
     );
     let alone = running.split_once("---\n").unwrap().1;
-    assert_eq!(lines("alone", alone), Vec::<String>::new());
+    assert_eq!(lines(alone), Vec::<String>::new());
 }
 
 #[test]
@@ -252,7 +250,7 @@ fn a_broken_manifest_is_found_without_its_surroundings() {
         std::fs::read_to_string(samples("config/samples/scalers/scaledobject.yaml")).unwrap();
     let fine = |hpa: &str, keda: &str| {
         let texts = [("hpa.yaml", hpa), ("keda.yaml", keda)];
-        super::codes(&written("scalers", &texts))
+        super::codes(&written(&texts))
     };
     assert_eq!(fine(&hpa, &keda), Vec::new());
     let broken = hpa.replace(
@@ -267,13 +265,13 @@ fn a_broken_manifest_is_found_without_its_surroundings() {
 }
 
 /// The diagnosis of one file.
-fn of_file(name: &str, text: &str) -> Diagnosis {
-    examine(&written(&format!("doctor-{name}"), &[("it.yaml", text)]))
+fn of_file(text: &str) -> Diagnosis {
+    examine(&written(&[("it.yaml", text)]))
 }
 
 /// Code, cause and remedy of each finding, with the name of the file alone.
-pub(super) fn lines(name: &str, text: &str) -> Vec<String> {
-    let diagnosis = of_file(name, text);
+pub(super) fn lines(text: &str) -> Vec<String> {
+    let diagnosis = of_file(text);
     let line = diagnosis.findings().map(|one| {
         let file = one.object.file.as_deref().unwrap_or_default();
         let remedy = one.remedy();
@@ -300,7 +298,7 @@ spec:
 
 #[test]
 fn a_variant_that_an_api_server_refuses_is_found_in_its_file() {
-    assert_eq!(lines("fine", VARIANT), Vec::<String>::new());
+    assert_eq!(lines(VARIANT), Vec::<String>::new());
     for (name, from, to, cause) in wva_base::cases! {
         ("model", "modelID: m", "modelID: \"\"", "spec.modelID is \"\", which is too short"),
         ("none", "modelID: m\n", "accelerator: m\n", "spec.modelID is required"),
@@ -314,7 +312,7 @@ fn a_variant_that_an_api_server_refuses_is_found_in_its_file() {
         ("field", "minReplicas", "minReplica", "spec.minReplica is no field of this kind"),
         ("version", "v1alpha1", "v1beta9", "apiVersion \"llmd.ai/v1beta9\" is not known; write llmd.ai/v1alpha1"),
     } {
-        let found = lines(name, &VARIANT.replace(from, to));
+        let found = lines(&VARIANT.replace(from, to));
         assert!(
             found.contains(&format!("WVA080 {cause}")),
             "{name}: {found:?}"
@@ -335,11 +333,8 @@ fn thresholds_are_judged_without_their_controller() {
     };
     let alone = "scaleUpThreshold: 0.6";
     let fine = map(&format!("analyzerName: slo\n    {alone}"));
-    assert_eq!(lines("thresholds", &fine), Vec::<String>::new());
-    let found = lines(
-        "contradiction",
-        &map(&format!("analyzerName: saturation\n    {alone}")),
-    );
+    assert_eq!(lines(&fine), Vec::<String>::new());
+    let found = lines(&map(&format!("analyzerName: saturation\n    {alone}")));
     assert_eq!(found.len(), 1, "{found:?}");
     let cause = "scaleUpThreshold (0.60) must be > scaleDownBoundary (0.70)";
     assert!(
@@ -350,17 +345,17 @@ fn thresholds_are_judged_without_their_controller() {
 
 #[test]
 fn a_threshold_that_nothing_reads_is_a_note_and_no_finding() {
-    let diagnosis = |name: &str, analyzer: &str| {
+    let diagnosis = |analyzer: &str| {
         let text = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: thresholds, namespace: ns}}\ndata:\n  \
              default: |\n    analyzerName: {analyzer}\n    kvSpareTrigger: 0.2\n"
         );
-        of_file(name, &text)
+        of_file(&text)
     };
-    let read = diagnosis("read-threshold", "slo");
+    let read = diagnosis("slo");
     assert!(read.notes.is_empty(), "{:?}", read.notes);
     assert!(!read.to_text().contains("notes on settings"));
-    let unread = diagnosis("unread-threshold", "saturation");
+    let unread = diagnosis("saturation");
     assert_eq!(unread.verdict(), Verdict::Fine, "{}", unread.to_text());
     let text = "global saturation ConfigMap, entry \"default\": kvSpareTrigger: only percentages read it, and \
                 analyzers decide the models of this entry; remove it; every other setting is taken at its default";
@@ -387,14 +382,11 @@ fn a_patch_is_no_controller_and_a_template_no_manifest() {
              spec: {{template: {{spec: {{containers: [{{name: manager{image}}}]}}}}}}\n"
         )
     };
-    let found = lines("whole", &deployment(", image: wva"));
+    let found = lines(&deployment(", image: wva"));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("WVA024"), "{found:?}");
-    assert_eq!(lines("patch", &deployment("")), Vec::<String>::new());
-    let diagnosis = of_file(
-        "template",
-        "kind: A\n{{- if .Values.a }}\nb: 1\n{{- end }}\n",
-    );
+    assert_eq!(lines(&deployment("")), Vec::<String>::new());
+    let diagnosis = of_file("kind: A\n{{- if .Values.a }}\nb: 1\n{{- end }}\n");
     let found: Vec<_> = diagnosis.findings().collect();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(

@@ -1,5 +1,5 @@
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,15 +8,8 @@ use tokio::time::advance;
 
 use super::{CertificateFiles, ClientAuthorities, Http2, Tls};
 use crate::policy::readiness::ReadinessState;
+use crate::scratch::Folder;
 use crate::settings::statics::CertificatePair;
-
-/// A folder of this test alone, empty.
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("wva-tls-{}-{name}", std::process::id()));
-    drop(fs::remove_dir_all(&folder));
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
 
 fn write_pair(folder: &Path) {
     let key = KeyPair::generate().unwrap();
@@ -47,7 +40,7 @@ async fn a_moment_later() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
-    let folder = folder("reload");
+    let folder = Folder::new();
     let tls = tls(&folder);
     write_pair(&folder);
     let first = tls.config().await.unwrap();
@@ -88,12 +81,11 @@ async fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
     a_moment_later().await;
     assert!(tls.config().await.is_some());
     assert_eq!(tls.readiness().state, ReadinessState::Ok);
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_certificate_nothing_is_served_and_the_reason_is_named() {
-    let folder = folder("none");
+    let folder = Folder::new();
     let tls = tls(&folder);
     assert_eq!(tls.readiness().state, ReadinessState::NotReady);
     assert!(tls.config().await.is_none());
@@ -112,7 +104,6 @@ async fn without_a_certificate_nothing_is_served_and_the_reason_is_named() {
     a_moment_later().await;
     assert!(tls.config().await.is_some());
     assert_eq!(tls.readiness().state, ReadinessState::Ok);
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test(start_paused = true)]

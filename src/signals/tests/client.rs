@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::http::{FakePrometheus, Mode, ONE_SAMPLE};
-use super::pki::{Folder, install_provider};
+use super::pki::install_provider;
+use crate::scratch::Folder;
 use crate::signals::{
     HttpPrometheus, MaskedSecret, PlainHttp, PromApi as _, PrometheusClientSettings, QueryError,
     QueryResult, TokenSource,
@@ -219,7 +220,7 @@ async fn a_token_file_is_read_again_for_every_query() {
 async fn a_folder_in_place_of_a_file_is_an_error() {
     let folder = Folder::new();
     let server = FakePrometheus::plain(answer(ONE_SAMPLE)).await;
-    let client = careless(&settings(&server), TokenSource::File(folder.path(".")));
+    let client = careless(&settings(&server), TokenSource::File(folder.join(".")));
     let error = ask(&client).await.unwrap_err().to_string();
     assert!(
         error.contains("it is not a file of at most 1048576 bytes"),

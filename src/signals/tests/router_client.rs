@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::http::{FakePrometheus, Mode};
-use super::pki::{Folder, install_provider};
+use super::pki::install_provider;
+use crate::scratch::Folder;
 use crate::signals::page_lines::PageFault;
 use crate::signals::router_client::{HttpRouters, ROUTER_TOKEN_FILE, RouterApi as _, RouterError};
 use crate::signals::router_page::PageError;
@@ -30,7 +31,7 @@ async fn ask(routers: &HttpRouters, port: u16) -> Result<HeldRequests, RouterErr
 async fn a_router_is_asked_for_its_page_with_the_token_of_now() {
     let server = FakePrometheus::plain(Mode::Answer(200, PAGE.to_owned())).await;
     let folder = Folder::new();
-    let file = folder.path("token");
+    let file = folder.join("token");
     let mounted = routers(TokenSource::File(file.clone()));
     let held = HeldRequests::from([(Arc::from("m"), 3.0)]);
     assert_eq!(ask(&mounted, server.port).await, Ok(held.clone()));
@@ -65,7 +66,7 @@ async fn a_router_is_asked_for_its_page_with_the_token_of_now() {
 #[tokio::test]
 async fn a_refusal_says_what_was_sent_and_what_to_set() {
     let folder = Folder::new();
-    let file = folder.path("token");
+    let file = folder.join("token");
     std::fs::write(&file, "").unwrap();
     for (token, sent) in [
         (TokenSource::None, "without a token)"),

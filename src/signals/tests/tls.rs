@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::http::{FakePrometheus, Mode, ONE_SAMPLE};
-use super::pki::{Authority, Folder, install_provider};
+use super::pki::{Authority, install_provider};
+use crate::scratch::Folder;
 use crate::settings::PrometheusTls;
 use crate::settings::statics::CertificatePair;
 use crate::signals::{
@@ -37,7 +38,7 @@ fn refused(answer: Result<QueryResult, QueryError>) -> String {
 async fn a_private_authority_is_believed_when_it_is_named_and_replaced_at_once() {
     let (authority, other) = (Authority::new(), Authority::new());
     let folder = Folder::new();
-    let ca = folder.write("ca.crt", &other.pem());
+    let ca = folder.write("ca.crt", other.pem());
     let server = FakePrometheus::tls(answering(), authority.server("127.0.0.1")).await;
     let url = format!("https://127.0.0.1:{}", server.port);
     let client = client(
@@ -50,7 +51,7 @@ async fn a_private_authority_is_believed_when_it_is_named_and_replaced_at_once()
     let error = refused(ask(&client).await);
     assert!(error.contains("PROMETHEUS_CA_CERT_PATH"), "{error}");
 
-    folder.write("ca.crt", &format!("{}{}", other.pem(), authority.pem()));
+    folder.write("ca.crt", format!("{}{}", other.pem(), authority.pem()));
     assert_eq!(
         ask(&client).await.unwrap().len(),
         1,
@@ -67,7 +68,7 @@ async fn a_private_authority_is_believed_when_it_is_named_and_replaced_at_once()
         "{error}"
     );
 
-    folder.write("ca.crt", &authority.pem());
+    folder.write("ca.crt", authority.pem());
     assert_eq!(ask(&client).await.unwrap().len(), 1);
 }
 
@@ -77,7 +78,7 @@ async fn a_stranger_is_believed_only_where_verification_is_skipped() {
     let server = FakePrometheus::tls(answering(), authority.server("elsewhere.example")).await;
     let url = || format!("https://127.0.0.1:{}", server.port);
     let folder = Folder::new();
-    let ca = folder.write("ca.crt", &authority.pem());
+    let ca = folder.write("ca.crt", authority.pem());
     let verifying = client(
         url(),
         PrometheusTls {
@@ -112,7 +113,7 @@ async fn a_server_name_is_asked_for_and_verified_while_the_url_is_connected_to()
         client(
             format!("https://127.0.0.1:{}/prefix", server.port),
             PrometheusTls {
-                ca_path: Some(folder.write("ca.crt", &authority.pem())),
+                ca_path: Some(folder.write("ca.crt", authority.pem())),
                 server_name: Some(name.to_owned()),
                 ..PrometheusTls::default()
             },
@@ -141,7 +142,7 @@ async fn a_client_certificate_is_shown_and_renewed() {
     let (certificate, key) = write(&strangers);
     let url = || format!("https://127.0.0.1:{}", server.port);
     let anonymous = PrometheusTls {
-        ca_path: Some(folder.write("ca.crt", &authority.pem())),
+        ca_path: Some(folder.write("ca.crt", authority.pem())),
         ..PrometheusTls::default()
     };
     refused(ask(&client(url(), anonymous.clone())).await);
@@ -173,7 +174,7 @@ async fn tls_1_2_is_old_enough() {
     let folder = Folder::new();
     let server = FakePrometheus::tls(answering(), authority.old_server("127.0.0.1")).await;
     let tls = PrometheusTls {
-        ca_path: Some(folder.write("ca.crt", &authority.pem())),
+        ca_path: Some(folder.write("ca.crt", authority.pem())),
         ..PrometheusTls::default()
     };
     let client = client(format!("https://127.0.0.1:{}", server.port), tls);

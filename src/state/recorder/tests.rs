@@ -23,6 +23,7 @@ use crate::policy::signal::Signal;
 use crate::policy::snapshot::{ClusterSnapshot, CycleId, MetricsSnapshot};
 use crate::policy::units::Replicas;
 use crate::policy::{self};
+use crate::scratch::Folder;
 use crate::settings::statics::RecordSettings;
 use wva_base::moment::{Moment, WallTime};
 use wva_recording::{
@@ -72,23 +73,6 @@ fn numbers(source: impl std::io::Read) -> Vec<u64> {
     numbers
 }
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("wva-recorder-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
-
 fn writer(path: &Path, limit: u64) -> RecordWriter {
     RecordWriter {
         cycles: Arc::default(),
@@ -115,13 +99,13 @@ fn nothing_runs_where_nothing_is_to_be_recorded() {
 
 #[test]
 fn files_are_rotated_and_each_is_a_recording() {
-    let folder = Folder::new("rotated");
-    let path = folder.0.join("decisions");
+    let folder = Folder::new();
+    let path = folder.join("decisions");
     let mut writer = writer(&path, 8_000);
     for number in 1..=400 {
         writer.take(&entry(number));
     }
-    let mut files: Vec<PathBuf> = fs::read_dir(&folder.0)
+    let mut files: Vec<PathBuf> = fs::read_dir(&*folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
@@ -131,7 +115,7 @@ fn files_are_rotated_and_each_is_a_recording() {
     assert!(sizes.sum::<u64>() < 16_000);
     let mut last = Vec::new();
     for file in ["decisions.3", "decisions.2", "decisions.1", "decisions"] {
-        last.extend(numbers(File::open(folder.0.join(file)).unwrap()));
+        last.extend(numbers(File::open(folder.join(file)).unwrap()));
     }
     assert_eq!(last.last(), Some(&400));
     assert!(
@@ -145,13 +129,13 @@ fn files_are_rotated_and_each_is_a_recording() {
 
 #[test]
 fn a_file_of_the_process_before_is_kept() {
-    let folder = Folder::new("kept");
-    let path = folder.0.join("decisions");
+    let folder = Folder::new();
+    let path = folder.join("decisions");
     for number in 1..=2 {
         writer(&path, 1_000_000).take(&entry(number));
     }
     assert_eq!(
-        numbers(File::open(folder.0.join("decisions.1")).unwrap()),
+        numbers(File::open(folder.join("decisions.1")).unwrap()),
         [1]
     );
     assert_eq!(numbers(File::open(&path).unwrap()), [2]);
@@ -161,15 +145,15 @@ fn a_file_of_the_process_before_is_kept() {
 
 #[test]
 fn only_a_file_with_content_moves_the_older_ones() {
-    let folder = Folder::new("empty");
-    let path = folder.0.join("decisions");
+    let folder = Folder::new();
+    let path = folder.join("decisions");
     let names = || {
-        let entries = fs::read_dir(&folder.0).unwrap();
+        let entries = fs::read_dir(&*folder).unwrap();
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         names
     };
-    fs::write(folder.0.join("decisions.1"), "older").unwrap();
+    fs::write(folder.join("decisions.1"), "older").unwrap();
     super::rotate(&path).unwrap();
     assert_eq!(names(), ["decisions.1"], "missing");
     File::create(&path).unwrap();
@@ -179,13 +163,13 @@ fn only_a_file_with_content_moves_the_older_ones() {
     assert_eq!(names(), ["decisions", "decisions.1"]);
     super::rotate(&path).unwrap();
     assert_eq!(names(), ["decisions.1", "decisions.2"]);
-    assert_eq!(fs::read(folder.0.join("decisions.2")).unwrap(), b"older");
+    assert_eq!(fs::read(folder.join("decisions.2")).unwrap(), b"older");
 }
 
 #[test]
 fn what_cannot_be_written_is_counted_and_begins_again() {
-    let folder = Folder::new("broken");
-    let path = folder.0.join("later").join("decisions");
+    let folder = Folder::new();
+    let path = folder.join("later").join("decisions");
     let mut writer = writer(&path, 1_000_000);
     for number in 1..=3 {
         writer.take(&entry(number));
@@ -276,8 +260,8 @@ fn large() -> AutoscalerEntry {
 #[test]
 fn large_entries_fill_the_queue_before_their_number_does() {
     let (entries, receiver) = std::sync::mpsc::sync_channel(QUEUE);
-    let folder = Folder::new("large");
-    let mut writer = writer(&folder.0.join("decisions"), 1_000_000);
+    let folder = Folder::new();
+    let mut writer = writer(&folder.join("decisions"), 1_000_000);
     let counter = unrecorded();
     let recorder = DecisionRecorder(Some(Arc::new(super::RecorderQueue {
         entries,
@@ -302,8 +286,8 @@ fn large_entries_fill_the_queue_before_their_number_does() {
 
 #[test]
 fn decisions_of_both_kinds_are_in_the_ring_in_their_order() {
-    let folder = Folder::new("both");
-    let mut writer = writer(&folder.0.join("decisions"), 1_000_000);
+    let folder = Folder::new();
+    let mut writer = writer(&folder.join("decisions"), 1_000_000);
     writer.cycles.store(2, Ordering::Relaxed);
     let autoscaler = || RecorderEntry::Autoscaler(Box::new(autoscaler()));
     for entry in [autoscaler(), entry(1), autoscaler(), entry(2), autoscaler()] {

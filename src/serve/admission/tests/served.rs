@@ -1,7 +1,5 @@
 //! Calls over a socket.
 
-use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
@@ -13,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::{AdmissionRoutes, VALIDATING_PATH, good_spec, object, review, with};
+use crate::scratch::Folder;
 use crate::serve::tests::Running;
 use crate::serve::tls::{CertificateFiles, ClientAuthorities, Http2, Tls};
 use crate::settings::statics::CertificatePair;
@@ -46,15 +45,13 @@ where
 }
 
 /// A certificate in files, as a Secret is mounted.
-fn certificate() -> (PathBuf, CertificateDer<'static>) {
-    let name = format!("wva-admission-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    fs::create_dir_all(&folder).unwrap();
+fn certificate() -> (Folder, CertificateDer<'static>) {
+    let folder = Folder::new();
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(["webhooks.test.svc".to_owned()]).unwrap();
     let certificate = params.self_signed(&key).unwrap();
-    fs::write(folder.join("tls.crt"), certificate.pem()).unwrap();
-    fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
+    folder.write("tls.crt", certificate.pem());
+    folder.write("tls.key", key.serialize_pem());
     (folder, certificate.der().clone())
 }
 
@@ -99,7 +96,6 @@ async fn calls_are_answered_over_tls_with_the_certificate_of_the_files() {
         let answer = call(stream, &review("CREATE", &object(&spec))).await;
         assert_eq!(answer["response"]["allowed"], allowed, "{answer}");
     }
-    fs::remove_dir_all(folder).unwrap();
 }
 
 /// Larger than the buffer of a connection by far.

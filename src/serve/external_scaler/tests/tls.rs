@@ -1,5 +1,3 @@
-use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, Issuer, KeyPair};
@@ -14,6 +12,7 @@ use super::{Client, reference, shared, store_variants, variant};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::fake::{FakeResponse, FakeServer};
+use crate::scratch::Folder;
 use crate::serve::access::Authorizer;
 use crate::serve::external_scaler::ExternalScalerServer;
 use crate::serve::tests::Running;
@@ -21,28 +20,13 @@ use crate::serve::tls::{AuthorityFile, CertificateFiles, ClientAuthorities, Http
 use crate::settings::statics::CertificatePair;
 use crate::state::SharedState;
 
-/// A folder with the files of one test.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("wva-external-scaler-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        drop(fs::remove_dir_all(&folder));
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn write(&self, file: &str, text: &str) {
-        fs::write(self.0.join(file), text).unwrap();
-    }
-
     fn tls(&self, clients: ClientAuthorities) -> Arc<Tls> {
         let files = CertificateFiles {
             setting: "EXTERNAL_SCALER_CERT_PATH",
             files: CertificatePair {
-                certificate: self.0.join("tls.crt"),
-                key: self.0.join("tls.key"),
+                certificate: self.join("tls.crt"),
+                key: self.join("tls.key"),
             },
         };
         let name = "external-scaler";
@@ -52,14 +36,8 @@ impl Folder {
     fn client_authority(&self) -> ClientAuthorities {
         ClientAuthorities::File(AuthorityFile {
             setting: "EXTERNAL_SCALER_CLIENT_CA_PATH",
-            path: self.0.join("clients.crt"),
+            path: self.join("clients.crt"),
         })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
     }
 }
 
@@ -92,8 +70,8 @@ impl Authority {
     /// Makes the server's certificate one of this authority.
     fn issue_to(&self, folder: &Folder) {
         let (certificate, key) = self.issue("external-scaler.test");
-        folder.write("tls.crt", &certificate.pem());
-        folder.write("tls.key", &key.serialize_pem());
+        folder.write("tls.crt", certificate.pem());
+        folder.write("tls.key", key.serialize_pem());
     }
 }
 
@@ -151,7 +129,7 @@ async fn count(client: &Client) -> Result<i64, Code> {
 
 #[tokio::test]
 async fn calls_are_answered_over_tls_with_the_certificate_of_the_files() {
-    let (folder, authority) = (Folder::new("certificate"), Authority::new());
+    let (folder, authority) = (Folder::new(), Authority::new());
     authority.issue_to(&folder);
     let shared = decided();
     let server = serving(&shared, folder.tls(ClientAuthorities::None), None).await;
@@ -165,7 +143,7 @@ async fn calls_are_answered_over_tls_with_the_certificate_of_the_files() {
 
 #[tokio::test]
 async fn a_client_proves_itself_by_certificate_or_token() {
-    let (folder, authority) = (Folder::new("clients"), Authority::new());
+    let (folder, authority) = (Folder::new(), Authority::new());
     authority.issue_to(&folder);
     let clients = Authority::new();
     folder.write("clients.crt", &clients.pem);
@@ -209,7 +187,7 @@ async fn a_client_proves_itself_by_certificate_or_token() {
 
 #[tokio::test]
 async fn without_the_authority_of_clients_nothing_is_served() {
-    let (folder, authority) = (Folder::new("authority"), Authority::new());
+    let (folder, authority) = (Folder::new(), Authority::new());
     authority.issue_to(&folder);
     let tls = folder.tls(folder.client_authority());
     assert!(tls.config().await.is_none());
