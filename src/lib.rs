@@ -16,6 +16,7 @@ pub mod roles;
 mod scratch;
 pub mod serve;
 pub mod signals;
+mod small_file;
 pub mod state;
 pub mod telemetry;
 pub mod version;

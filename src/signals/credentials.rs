@@ -6,6 +6,7 @@ use std::path::Path;
 use super::error::QueryError;
 use super::settings::{MaskedSecret, PrometheusClientSettings, TokenSource, token_problem};
 use crate::settings::statics::CertificatePair;
+use crate::small_file;
 
 const MAX_FILE: u64 = 1024 * 1024;
 
@@ -64,21 +65,11 @@ pub(super) async fn token(
 }
 
 async fn read(path: &Path, what: &str, setting: &str) -> Result<Vec<u8>, QueryError> {
-    let unreadable = |why: String| QueryError::Credentials {
+    let read = small_file::read(path, MAX_FILE).await;
+    read.map_err(|error| QueryError::Credentials {
         problem: format!(
-            "failed to read {what} from {} ({setting}): {why}",
+            "failed to read {what} from {} ({setting}): {error}",
             path.display()
         ),
-    };
-    let about = tokio::fs::metadata(path)
-        .await
-        .map_err(|error| unreadable(error.to_string()))?;
-    if !about.is_file() || about.len() > MAX_FILE {
-        return Err(unreadable(format!(
-            "it is not a file of at most {MAX_FILE} bytes"
-        )));
-    }
-    tokio::fs::read(path)
-        .await
-        .map_err(|error| unreadable(error.to_string()))
+    })
 }

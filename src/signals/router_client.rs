@@ -12,6 +12,7 @@ use reqwest::{Client, StatusCode};
 use super::client::{causes, client_builder};
 use super::router_page::{HeldRequests, PageError, PageReader};
 use super::settings::{MaskedSecret, TokenSource};
+use crate::small_file;
 
 /// Where the installation mounts the token of an account that may read metrics.
 pub const ROUTER_TOKEN_FILE: &str = "/var/run/secrets/epp-metrics/token";
@@ -181,14 +182,9 @@ async fn token(source: &TokenSource) -> (Option<http::HeaderValue>, Sent) {
 
 /// The content of a token file; `None` where there is none.
 async fn read(path: &Path) -> Result<Option<MaskedSecret>, std::io::Error> {
-    let about = match tokio::fs::metadata(path).await {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        about => about?,
-    };
-    if !about.is_file() || about.len() > MAX_TOKEN {
-        let problem = format!("it is not a file of at most {MAX_TOKEN} bytes");
-        return Err(std::io::Error::other(problem));
+    match small_file::read(path, MAX_TOKEN).await {
+        Ok(bytes) => Ok(Some(MaskedSecret::new(&String::from_utf8_lossy(&bytes)))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
-    let bytes = tokio::fs::read(path).await?;
-    Ok(Some(MaskedSecret::new(&String::from_utf8_lossy(&bytes))))
 }

@@ -9,6 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::settings::statics::CertificatePair;
+use crate::small_file;
 
 const MAX_FILE: u64 = 1024 * 1024;
 
@@ -156,21 +157,12 @@ fn not_pem(setting: &'static str, path: &Path, what: &'static str, why: &str) ->
 }
 
 async fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, CertificateError> {
-    let unreadable = |why: String| CertificateError::Unreadable {
+    let read = small_file::read(path, MAX_FILE).await;
+    read.map_err(|error| CertificateError::Unreadable {
         setting,
         path: path.to_owned(),
-        why,
-    };
-    let about = tokio::fs::metadata(path)
-        .await
-        .map_err(|error| unreadable(error.to_string()))?;
-    if !about.is_file() || about.len() > MAX_FILE {
-        let why = format!("it is not a file of at most {MAX_FILE} bytes");
-        return Err(unreadable(why));
-    }
-    tokio::fs::read(path)
-        .await
-        .map_err(|error| unreadable(error.to_string()))
+        why: error.to_string(),
+    })
 }
 
 /// A certificate that proves nothing but keeps what is sent from being read on the way. It is made
