@@ -4,7 +4,7 @@
 //! describe the process itself and are always shown, after those of the operating system.
 
 use std::cell::RefCell;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricFamily;
@@ -134,6 +134,12 @@ impl Metrics {
         &self.families
     }
 
+    fn exclusively(&self) -> RwLockWriteGuard<'_, ()> {
+        self.exposition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Shows a variant's values under `labels`, and removes what it showed under `previous` if that
     /// is another label set; no scrape sees both or neither.
     pub fn expose(
@@ -142,10 +148,7 @@ impl Metrics {
         previous: Option<&VariantLabels>,
         values: GaugeValues,
     ) {
-        let _exclusive = self
-            .exposition
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _exclusive = self.exclusively();
         if let Some(previous) = previous.filter(|previous| *previous != labels) {
             if self.hooks.keeps_labels() {
                 drop(
@@ -237,19 +240,13 @@ impl Metrics {
     /// Shows what a plan says besides the counts, in place of the one before. No scrape sees a part of
     /// it. `is_live` names the variants that still exist.
     pub fn expose_plan(&self, plan: &Plan, is_live: impl Fn(&VariantKey) -> bool) {
-        let _exclusive = self
-            .exposition
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _exclusive = self.exclusively();
         self.planned.show(plan, is_live);
     }
 
     /// Shows what is found, in place of what was found before. No scrape sees a part of it.
     pub fn expose_findings(&self, found: &ObservedFindings) {
-        let _exclusive = self
-            .exposition
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _exclusive = self.exclusively();
         let gauge = &self.variants.findings;
         gauge.reset();
         for (code, object) in found.iter().take(MOST_FINDINGS) {
@@ -281,10 +278,7 @@ impl Metrics {
     /// Shows what a `PodAutoscaler` wants, in place of what it wanted `before`. One whose generated object decides shows
     /// nothing.
     pub fn show_autoscaler(&self, record: &AutoscalerRecord, before: Option<&AutoscalerRecord>) {
-        let _exclusive = self
-            .exposition
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _exclusive = self.exclusively();
         if let Some(before) = before {
             self.remove_autoscaler(before);
         }
@@ -297,10 +291,7 @@ impl Metrics {
 
     /// Removes every series of a `PodAutoscaler`.
     pub fn forget_autoscaler(&self, record: &AutoscalerRecord) {
-        let _exclusive = self
-            .exposition
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _exclusive = self.exclusively();
         self.remove_autoscaler(record);
     }
 
@@ -326,10 +317,7 @@ impl Metrics {
 
     /// Removes every series of a variant.
     pub fn withdraw(&self, labels: &VariantLabels) {
-        let _exclusive = self
-            .exposition
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _exclusive = self.exclusively();
         self.remove(labels);
         self.planned.withdraw(&labels.key);
         // An absent series is what was asked for, so the answer does not matter.
