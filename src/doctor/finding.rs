@@ -447,7 +447,7 @@ impl Finding {
             "group": spec.group.as_str(),
             "severity": spec.severity.as_str(),
             "title": spec.title,
-            "object": { "kind": self.object.kind, "namespace": self.object.namespace, "name": self.object.name },
+            "object": self.object,
             "cause": self.cause,
             "remedy": self.remedy(),
         });

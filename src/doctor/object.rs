@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::policy::key::ObjectKey;
 
 /// Names an object for people and for commands.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ObjectName {
     /// Its kind.
     pub kind: String,
@@ -17,6 +18,7 @@ pub struct ObjectName {
     /// Its name; empty for a finding about the cluster.
     pub name: String,
     /// The file that it is in, where it was read from one. Several files may hold one object.
+    #[serde(skip)]
     pub file: Option<Arc<str>>,
 }
 

@@ -45,14 +45,8 @@ impl OutageForecast {
     }
 
     fn to_json(&self) -> Value {
-        let ObjectName {
-            kind,
-            namespace,
-            name,
-            ..
-        } = &self.object;
         json!({
-            "object": { "kind": kind, "namespace": namespace, "name": name },
+            "object": self.object,
             "replicas": self.replicas,
             "why": self.why,
         })
@@ -74,15 +68,9 @@ impl SettingsNote {
     }
 
     fn to_json(&self) -> Value {
-        let ObjectName {
-            kind,
-            namespace,
-            name,
-            file,
-        } = &self.object;
         json!({
-            "object": { "kind": kind, "namespace": namespace, "name": name },
-            "file": file.as_deref(),
+            "object": self.object,
+            "file": self.object.file.as_deref(),
             "text": self.text,
         })
     }
