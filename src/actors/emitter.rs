@@ -120,11 +120,7 @@ pub struct Emitter {
     shared: Readers,
     writers: Arc<EmitterWriters>,
     epoch: Epoch,
-    plans: Slot<PlanProposal>,
-    changed: DirtySet<VariantKey>,
-    statuses: RetryQueue<VariantKey>,
-    events: Events,
-    settled: DirtySet<StatusWriteResult>,
+    connections: EmitterConnections,
     plan: Option<PlanProposal>,
     /// Raises that are not shown before they are stored, and until when at most: a successor begins
     /// with what is stored, and must not lower what was shown.
@@ -156,23 +152,12 @@ impl Emitter {
         epoch: &Epoch,
         connections: EmitterConnections,
     ) -> Self {
-        let EmitterConnections {
-            plans,
-            changed,
-            statuses,
-            events,
-            settled,
-        } = connections;
         let plan = shared.plan.load().as_ref().clone();
         Self {
             shared,
             writers,
             epoch: epoch.clone(),
-            plans,
-            changed,
-            statuses,
-            events,
-            settled,
+            connections,
             plan,
             unstored: BTreeMap::new(),
             wrong: BTreeMap::new(),
@@ -182,7 +167,7 @@ impl Emitter {
     /// Everything: after a restart, and when the right to write comes or goes. Records of an earlier
     /// term go first, since another instance may have led since. A life that is killed on the way begins again.
     fn full_pass(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) {
-        drop(self.changed.drain());
+        drop(self.connections.changed.drain());
         let may_write = self.shared.claim.may_write(now);
         let term = self.shared.claim.term();
         let is_of_this_term = self.is_of_this_term();
@@ -211,7 +196,7 @@ impl Emitter {
     }
 
     fn take_plan(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) -> Option<Succession> {
-        let new = self.plans.take()?;
+        let new = self.connections.plans.take()?;
         let counts = self.shared.claim.may_write(now) && new.term == self.shared.claim.term();
         let is_overtaken = |last: &PlanProposal| last.plan.cycle >= new.plan.cycle;
         if !counts || self.plan.as_ref().is_some_and(is_overtaken) {
@@ -245,7 +230,7 @@ impl Emitter {
             return self.full_pass(now, effects);
         }
         let may_write = self.shared.claim.may_write(now);
-        for key in self.changed.drain() {
+        for key in self.connections.changed.drain() {
             match self.shared.board.get(&key) {
                 Some(view) if may_write => self.publish(&view, now, effects),
                 Some(_) => {}
@@ -261,7 +246,7 @@ impl Emitter {
     /// The raises that may be shown now.
     fn settle(&mut self, effects: &mut Vec<EmitterEffect>) {
         let mut revealed = BTreeSet::new();
-        for StatusWriteResult { key, stored } in self.settled.drain() {
+        for StatusWriteResult { key, stored } in self.connections.settled.drain() {
             let wanted = self.shared.records.desired(&key);
             let is_stored = stored.is_none() || stored >= wanted;
             if is_stored && self.unstored.contains_key(&key) {
@@ -384,7 +369,7 @@ impl Emitter {
             &news::troubles(record),
             &before.unwrap_or_default(),
         );
-        self.statuses.add(record.key.clone());
+        self.connections.statuses.add(record.key.clone());
         if self.awaits_storage(record, previous.map(|previous| &**previous)) {
             let mut until = cx.now();
             until.monotonic += STORAGE_PATIENCE;
