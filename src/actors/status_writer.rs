@@ -55,22 +55,15 @@ pub enum StatusWriterMessage {
     },
 }
 
-/// Receivers of the status writer.
-#[derive(Debug, Clone)]
-pub struct StatusWriterConnections {
-    /// The emitter, of what is stored.
-    pub settled: DirtySet<StatusWriteResult>,
-    /// People, of a right that is missing.
-    pub permissions: PermissionReporter,
-}
-
 /// The pump behind the role.
 #[derive(Debug, Clone)]
 pub struct StatusWriter {
     shared: Readers,
     requests: Arc<RequestReporter>,
     intents: RetryQueue<VariantKey>,
-    connections: StatusWriterConnections,
+    /// The emitter, of what is stored.
+    settled: DirtySet<StatusWriteResult>,
+    permissions: PermissionReporter,
     api: WriteApi,
     generator: Generator,
     /// When each object was written last.
@@ -99,7 +92,8 @@ impl StatusWriter {
         shared: Readers,
         requests: Arc<RequestReporter>,
         intents: RetryQueue<VariantKey>,
-        connections: StatusWriterConnections,
+        settled: DirtySet<StatusWriteResult>,
+        permissions: PermissionReporter,
         api: WriteApi,
         generator: Generator,
     ) -> Self {
@@ -107,7 +101,8 @@ impl StatusWriter {
             shared,
             requests,
             intents,
-            connections,
+            settled,
+            permissions,
             api,
             generator,
             written: BTreeMap::new(),
@@ -351,9 +346,7 @@ impl StatusWriter {
 
     /// Sends the emitter the count that is stored now, if that is known.
     fn settled(&self, key: VariantKey, stored: Option<Replicas>) {
-        self.connections
-            .settled
-            .insert(StatusWriteResult { key, stored });
+        self.settled.insert(StatusWriteResult { key, stored });
     }
 
     fn count(&self, result: &str) {
@@ -376,7 +369,7 @@ impl StatusWriter {
             self.requests.failed(&grievance);
         }
         if matches!(error, StatusError::Forbidden { .. }) {
-            self.connections.permissions.report("Write", error);
+            self.permissions.report("Write", error);
         }
     }
 }

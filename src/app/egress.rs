@@ -45,15 +45,12 @@ impl Wiring {
     }
 
     fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
-        let connections = status_writer::StatusWriterConnections {
-            settled: self.settled.clone(),
-            permissions: self.permissions(env),
-        };
         let writer = status_writer::StatusWriter::new(
             self.readers.clone(),
             Arc::clone(&self.writers.status_writer),
             self.statuses.clone(),
-            connections,
+            self.settled.clone(),
+            self.permissions(env),
             self.write_api(env),
             env.kit.seed.child("status-writer"),
         );

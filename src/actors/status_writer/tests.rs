@@ -7,7 +7,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::{StatusWriter, StatusWriterConnections, StatusWriterMessage, WriteOutcome};
+use super::{StatusWriter, StatusWriterMessage, WriteOutcome};
 use crate::actors::emitter::tests::{claim, key, leading, plan, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
@@ -47,15 +47,15 @@ fn with(
     server: &FakeServer,
     intents: RetryQueue<VariantKey>,
 ) -> StatusWriter {
-    let connections = StatusWriterConnections {
-        settled: DirtySet::new(|| {}),
-        permissions: PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
-    };
-    let api = server.writes("wva-me", 1);
-    let generator = SeedTree::new(1).child("status-writer");
-    let requests = Arc::clone(&shared.writers.status_writer);
-    let shared = shared.readers.clone();
-    StatusWriter::new(shared, requests, intents, connections, api, generator)
+    StatusWriter::new(
+        shared.readers.clone(),
+        Arc::clone(&shared.writers.status_writer),
+        intents,
+        DirtySet::new(|| {}),
+        PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
+        server.writes("wva-me", 1),
+        SeedTree::new(1).child("status-writer"),
+    )
 }
 
 fn enter(shared: &SharedState, term: u64) {
