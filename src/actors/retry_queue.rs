@@ -114,17 +114,9 @@ impl<K: Ord + Clone> RetryQueue<K> {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use super::{RetryEntry, RetryQueue};
-    use wva_base::moment::{Moment, WallTime};
-
-    fn at(seconds: u64) -> Moment {
-        Moment {
-            monotonic: Duration::from_secs(seconds),
-            wall: WallTime(0),
-        }
-    }
+    use crate::state::mirrors::tests::at;
 
     #[test]
     fn a_storm_of_one_key_is_one_intent_and_one_wake() {

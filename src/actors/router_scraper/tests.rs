@@ -12,7 +12,7 @@ use crate::actors::variants::tests::run;
 use crate::roles::Role;
 use crate::signals::RouterAnswer;
 use crate::signals::router_page::PageReader;
-use wva_base::moment::WallTime;
+use crate::state::mirrors::tests::at;
 use wva_supervise::Epoch;
 
 const NOW: u64 = 100;
@@ -32,13 +32,6 @@ struct Pool {
     ages: Vec<u64>,
     expect: Option<f64>,
     age: Option<u64>,
-}
-
-fn at(seconds: u64) -> Moment {
-    Moment {
-        monotonic: Duration::from_secs(seconds),
-        wall: WallTime(0),
-    }
 }
 
 fn held(page: Option<&str>, age: u64) -> Held {

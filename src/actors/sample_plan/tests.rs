@@ -15,7 +15,7 @@ use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::board::AutoscalerBoardWriter;
 use crate::state::claim::ClaimDuration;
-use wva_base::moment::{Moment, WallTime};
+use crate::state::mirrors::tests::at;
 use wva_supervise::Epoch;
 
 /// Puts these records up, and no others.
@@ -83,13 +83,6 @@ pub(in crate::actors) fn record(
         ),
         state: AutoscalerState::default(),
         verdict: AutoscalerVerdict::Unseen { why: "".into() },
-    }
-}
-
-fn at(seconds: u64) -> Moment {
-    Moment {
-        monotonic: Duration::from_secs(seconds),
-        wall: WallTime(0),
     }
 }
 

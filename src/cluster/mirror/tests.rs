@@ -1,13 +1,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::{MirrorError, MirrorWriter, ObjectKey, ObjectUpdate, SyncState};
 use crate::cluster::kinds::WatchedKind;
 use crate::roles::Role;
-use wva_base::moment::{Moment, WallTime};
+use crate::state::mirrors::tests::at;
 use wva_supervise::Epoch;
 
 fn epoch(number: u64) -> Epoch {
@@ -130,7 +129,7 @@ fn an_older_incarnation_writes_nothing_any_more() {
     assert!(mirror.delete(&old, &key("a/x")).is_err());
     assert!(mirror.replace(&old, mirror.relist()).is_err());
     assert!(mirror.kind_absent(&old).is_err());
-    assert!(mirror.touch(&old, moment(1)).is_err());
+    assert!(mirror.touch(&old, at(1)).is_err());
     assert_eq!(mirror.get(&key("a/x")).as_deref(), Some(&2));
     assert_eq!(mirror.last_contact(), None);
 }
@@ -188,16 +187,9 @@ fn contact_is_noted_without_a_change() {
     let mirror = filled(&[("a/x", 1)]);
     let before = mirror.revision();
     assert_eq!(mirror.last_contact(), None);
-    mirror.touch(&epoch(1), moment(7)).unwrap();
-    assert_eq!(mirror.last_contact(), Some(moment(7)));
+    mirror.touch(&epoch(1), at(7)).unwrap();
+    assert_eq!(mirror.last_contact(), Some(at(7)));
     assert_eq!(mirror.revision(), before);
-}
-
-fn moment(seconds: u64) -> Moment {
-    Moment {
-        monotonic: Duration::from_secs(seconds),
-        wall: WallTime(0),
-    }
 }
 
 fn content() -> impl Strategy<Value = Vec<(u8, u8)>> {

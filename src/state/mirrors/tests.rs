@@ -2,6 +2,7 @@
 //! belongs to.
 
 use std::ops::Deref;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ use crate::vectors::{Tally, run};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
+use wva_base::moment::{Moment, WallTime};
 use wva_supervise::{Epoch, Writer};
 
 #[derive(Deserialize)]
@@ -38,6 +40,14 @@ struct Given {
 struct Expected {
     variant: Option<String>,
     contested: Option<Vec<String>>,
+}
+
+/// So many seconds after the start, whatever the time of day.
+pub(crate) fn at(seconds: u64) -> Moment {
+    Moment {
+        monotonic: Duration::from_secs(seconds),
+        wall: WallTime(0),
+    }
 }
 
 /// Mirrors with the halves that fill them.

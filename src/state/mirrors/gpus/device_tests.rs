@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::tests::{at, why};
+use super::tests::why;
 use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::api::pod::SlimPod;
 use crate::api::resource_claim::ResourceClaim;
@@ -18,7 +18,7 @@ use crate::policy::units::Gpus;
 use crate::roles::Role;
 use crate::settings::pool_group::PoolGroup;
 use crate::state::mirrors::Mirrors;
-use crate::state::mirrors::tests::{TestMirrors, list, mirrors};
+use crate::state::mirrors::tests::{TestMirrors, at, list, mirrors};
 use wva_supervise::Epoch;
 
 const CLASS: &str = "deviceclass.resource.kubernetes.io/gpu.nvidia.com";

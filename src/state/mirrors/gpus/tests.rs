@@ -1,7 +1,6 @@
 //! An inventory is known once nodes and pods are, and for a while after the last answer.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -19,16 +18,9 @@ use crate::roles::Role;
 use crate::settings::bundle::read_bundle;
 use crate::settings::pool_group::PoolGroup;
 use crate::state::mirrors::Mirrors;
-use crate::state::mirrors::tests::{TestMirrors, list, mirrors};
-use wva_base::moment::{Moment, WallTime};
+use crate::state::mirrors::tests::{TestMirrors, at, list, mirrors};
+use wva_base::moment::Moment;
 use wva_supervise::Epoch;
-
-pub(super) fn at(seconds: u64) -> Moment {
-    Moment {
-        monotonic: Duration::from_secs(seconds),
-        wall: WallTime(0),
-    }
-}
 
 fn node(cordoned: bool) -> Value {
     json!({
