@@ -31,6 +31,7 @@ use wva::api::variant_autoscaling::VariantAutoscaling;
 use wva::cluster::kinds::WatchedKind;
 use wva::cluster::mirror::MirrorWriter;
 use wva::cluster::project::{Interner, Projected};
+use wva::cluster::watch::key_of;
 use wva::metrics::Metrics;
 use wva::policy::filter::WatchScope;
 use wva::roles::Role;
@@ -128,8 +129,8 @@ where
     let mut list = mirror.relist();
     for object in objects {
         let object: K = serde_json::from_value(object).unwrap();
-        let view = object.project(&mut texts);
-        list.add(K::key(&view), view).unwrap();
+        let key = key_of(object.meta());
+        list.add(key, object.project(&mut texts)).unwrap();
     }
     let epoch = Epoch::for_test(Role::Watcher(kind), 1);
     mirror.replace(&epoch, list).unwrap();

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::{Interner, Projected, name, namespace_of, shared_key, uid};
-use crate::cluster::mirror::ObjectKey;
+use super::{Interner, Projected, name, namespace_of, uid};
 use crate::policy::object::Lifecycle;
 use wva_base::yaml::MAX_TEXT;
 
@@ -50,9 +49,5 @@ impl Projected for ConfigMap {
             lifecycle: super::lifecycle(&self.metadata),
             data,
         }
-    }
-
-    fn key(view: &ConfigMapObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.name)
     }
 }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
 
 use super::resource_claim_template::class_resource;
-use super::{Interner, Projected, controller, name, namespace_of, shared_key};
+use super::{Interner, Projected, controller, name, namespace_of};
 use crate::api::resource_claim::ResourceClaim;
 use crate::api::resource_slice::{
     DeviceFields, DeviceTaint, ResourceSlice, SliceDevice, SlicePlace,
 };
-use crate::cluster::mirror::ObjectKey;
 use crate::policy::limit::is_gpu_device;
 use crate::policy::params::{LabelRequirement, LabelSelector, Requirement};
 
@@ -183,10 +182,6 @@ impl Projected for ResourceSlice {
             place: DevicePlace::of(&spec.place, texts),
         }
     }
-
-    fn key(view: &SliceObject) -> ObjectKey {
-        ObjectKey::new("", Arc::clone(&view.name))
-    }
 }
 
 fn device(one: &SliceDevice, texts: &mut Interner) -> Device {
@@ -288,9 +283,5 @@ impl Projected for ResourceClaim {
             namespace: namespace_of(&self.metadata, texts),
             name: name(&self.metadata),
         }
-    }
-
-    fn key(view: &ClaimObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.name)
     }
 }

@@ -8,9 +8,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::quantity::whole;
 use super::resource_claim_template::device_class;
-use super::{Interner, Projected, name, namespace_of, shared_key};
+use super::{Interner, Projected, name, namespace_of};
 use crate::api::gpu::{HoldingContainer, HoldingPod, OfferingNode};
-use crate::cluster::mirror::ObjectKey;
 use crate::policy::limit::{GpuPod, NodeView, PodPhase, Scheduling};
 use crate::policy::pod_template::is_gpu;
 
@@ -82,10 +81,6 @@ impl Projected for OfferingNode {
             },
         }
     }
-
-    fn key(view: &NodeObject) -> ObjectKey {
-        ObjectKey::new("", Arc::clone(&view.name))
-    }
 }
 
 fn closes(taint: &Taint) -> bool {
@@ -125,10 +120,6 @@ impl Projected for HoldingPod {
             namespace,
             name,
         }
-    }
-
-    fn key(view: &HoldingPodObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.name)
     }
 }
 

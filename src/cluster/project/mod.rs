@@ -8,7 +8,6 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 
 pub use self::intern::Interner;
-use crate::cluster::mirror::ObjectKey;
 use crate::policy::object::{ControllerRef, Lifecycle};
 use wva_base::moment::WallTime;
 
@@ -41,13 +40,6 @@ pub trait Projected:
 
     /// Takes out what is kept. Texts that many objects share are stored once.
     fn project(self, texts: &mut Interner) -> Self::View;
-
-    /// Names the object in its mirror, with the texts of the view.
-    fn key(view: &Self::View) -> ObjectKey;
-}
-
-fn shared_key(namespace: &Arc<str>, name: &Arc<str>) -> ObjectKey {
-    ObjectKey::new(Arc::clone(namespace), Arc::clone(name))
 }
 
 fn name(metadata: &ObjectMeta) -> Arc<str> {

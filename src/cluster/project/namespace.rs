@@ -1,13 +1,10 @@
 //! `Namespace`: whether its owner lets us in.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 
 use super::{Interner, Projected, annotation, label, name};
 use crate::api::{CONFIG_ENABLED_LABEL, EXCLUDE_ANNOTATION};
-use crate::cluster::mirror::ObjectKey;
 use crate::policy::filter::{Management, NamespaceObject, OptIn};
 
 impl Projected for PartialObjectMeta<Namespace> {
@@ -25,9 +22,5 @@ impl Projected for PartialObjectMeta<Namespace> {
                 Some(_) | None => OptIn::Absent,
             },
         }
-    }
-
-    fn key(view: &NamespaceObject) -> ObjectKey {
-        ObjectKey::new("", Arc::clone(&view.name))
     }
 }

@@ -7,12 +7,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::gpu::requests;
 use super::pod_template::{claims, device_sums};
 use super::{
-    Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key, uid,
-    wall_time,
+    Interner, Projected, annotation, controller, lifecycle, name, namespace_of, uid, wall_time,
 };
 use crate::api::pod::{SlimPod, SlimPodSpec};
 use crate::api::{CHOSEN_BY_ANNOTATION, DELETION_COST_ANNOTATION};
-use crate::cluster::mirror::ObjectKey;
 use crate::policy::deletion::CHOSEN_COST;
 use crate::policy::object::{DeletionCost, Drain, Lifecycle, PodObject};
 use crate::policy::pod_template::{PodTemplate, TemplateContainer};
@@ -91,9 +89,5 @@ impl Projected for SlimPod {
             deletion_cost: deletion_cost(&self.metadata, texts),
             devices: devices_of(&self.spec, texts),
         }
-    }
-
-    fn key(view: &PodObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.name)
     }
 }

@@ -6,9 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    Interner, Projected, label, lifecycle, name, namespace_of, shared_key, uid, wall_time,
-};
+use super::{Interner, Projected, label, lifecycle, name, namespace_of, uid, wall_time};
 use crate::api::INSTANCE_LABEL;
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::text::bounded;
@@ -109,10 +107,6 @@ impl Projected for PodAutoscaler {
             Arc::from(&*bounded(&fields.join("; "), TEXT_LIMIT))
         });
         stored(&self.metadata, spec, self.status, texts)
-    }
-
-    fn key(view: &StoredAutoscaler) -> ObjectKey {
-        shared_key(&view.key.namespace, &view.key.name)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Interner, Projected, lifecycle, name, namespace_of, shared_key};
+use super::{Interner, Projected, lifecycle, name, namespace_of};
 use crate::api::inference_pool::InferencePool;
 use crate::cluster::mirror::{Mirror, ObjectKey};
 use crate::policy::object::Lifecycle;
@@ -52,10 +52,6 @@ impl Projected for InferencePool {
                 .map(|picker| picker.name.into()),
             lifecycle: lifecycle(&self.metadata),
         }
-    }
-
-    fn key(view: &PoolObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.name)
     }
 }
 

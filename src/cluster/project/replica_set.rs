@@ -3,8 +3,7 @@
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube::core::PartialObjectMeta;
 
-use super::{Interner, Projected, controller, name, namespace_of, shared_key, uid};
-use crate::cluster::mirror::ObjectKey;
+use super::{Interner, Projected, controller, name, namespace_of, uid};
 use crate::policy::object::ReplicaSetObject;
 
 impl Projected for PartialObjectMeta<ReplicaSet> {
@@ -17,9 +16,5 @@ impl Projected for PartialObjectMeta<ReplicaSet> {
             uid: uid(&self.metadata),
             controller: controller(&self.metadata, texts),
         }
-    }
-
-    fn key(view: &ReplicaSetObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.name)
     }
 }

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Interner, Projected, name, namespace_of, shared_key};
+use super::{Interner, Projected, name, namespace_of};
 use crate::api::resource_claim_template::{ClaimRequest, DeviceRequest, ResourceClaimTemplate};
-use crate::cluster::mirror::ObjectKey;
 use crate::policy::limit::is_gpu_device;
 use crate::policy::units::Gpus;
 
@@ -67,10 +66,6 @@ impl Projected for ResourceClaimTemplate {
             name: name(&self.metadata),
             gpus: claimed(&self.spec.spec.devices.requests, texts),
         }
-    }
-
-    fn key(view: &ClaimTemplateObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.name)
     }
 }
 

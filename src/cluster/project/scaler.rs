@@ -13,13 +13,11 @@ use super::declared::{Declaration, LeftoverCount, MODEL, declared};
 pub use super::declared::{STATED, StatedField, nearly_stated};
 use super::variant::VariantRecord;
 use super::{
-    Interner, Projected, annotation, controller, lifecycle, name, namespace_of, shared_key,
-    wall_time,
+    Interner, Projected, annotation, controller, lifecycle, name, namespace_of, wall_time,
 };
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, ScaledObjectStatus, Trigger};
 use crate::api::text::{both_ends, bounded};
-use crate::cluster::mirror::ObjectKey;
 use crate::policy::actuation::{
     Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
 };
@@ -144,10 +142,6 @@ impl Projected for HorizontalPodAutoscaler {
             ..object(namespace, target, scaler, &self.metadata)
         }
     }
-
-    fn key(view: &ScalerObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.scaler.name)
-    }
 }
 
 impl Projected for ScaledObject {
@@ -206,10 +200,6 @@ impl Projected for ScaledObject {
             leftover,
             ..object(namespace, target, scaler, &self.metadata)
         }
-    }
-
-    fn key(view: &ScalerObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.scaler.name)
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Interner, Projected, lifecycle, name, namespace_of, shared_key};
-use crate::cluster::mirror::ObjectKey;
+use super::{Interner, Projected, lifecycle, name, namespace_of};
 use crate::policy::object::{Lifecycle, ObjectLabels};
 
 const METRICS: &str = "metric";
@@ -60,10 +59,6 @@ impl Projected for Service {
             metrics_port: metrics.and_then(pod_port),
             lifecycle: lifecycle(&self.metadata),
         }
-    }
-
-    fn key(view: &ServiceObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.name)
     }
 }
 

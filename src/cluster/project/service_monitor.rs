@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use kube::core::PartialObjectMeta;
 
-use super::{Interner, Projected, lifecycle, name, namespace_of, shared_key, uid};
+use super::{Interner, Projected, lifecycle, name, namespace_of, uid};
 use crate::api::service_monitor::ServiceMonitor;
-use crate::cluster::mirror::ObjectKey;
 use crate::policy::object::Lifecycle;
 
 /// What is kept of a `ServiceMonitor`.
@@ -32,9 +31,5 @@ impl Projected for PartialObjectMeta<ServiceMonitor> {
             uid: uid(&self.metadata),
             lifecycle: lifecycle(&self.metadata),
         }
-    }
-
-    fn key(view: &ServiceMonitorObject) -> ObjectKey {
-        shared_key(&view.namespace, &view.name)
     }
 }

@@ -11,7 +11,6 @@ use super::{Interner, Projected};
 use crate::api::pod::SlimPod;
 use crate::api::service_monitor::ServiceMonitor;
 use crate::api::variant_autoscaling::VariantAutoscaling;
-use crate::cluster::mirror::ObjectKey;
 use crate::cluster::watch::Guarded;
 use crate::policy::accelerator;
 use crate::policy::filter::{Management, OptIn};
@@ -108,20 +107,6 @@ fn a_pod_behind_a_scheduling_gate_is_not_on_its_way() {
         }));
         assert_eq!(pod.readiness, expected);
     }
-}
-
-#[test]
-fn a_key_shares_the_texts_of_its_view() {
-    let object = json!({"metadata": {"namespace": "a", "name": "p"}});
-    let pod = project::<SlimPod>(&object);
-    let key = SlimPod::key(&pod);
-    assert_eq!(key, ObjectKey::new("a", "p"));
-    assert!(Arc::ptr_eq(&key.name, &pod.name));
-    let namespace = project::<PartialObjectMeta<Namespace>>(&json!({"metadata": {"name": "n"}}));
-    assert_eq!(
-        PartialObjectMeta::<Namespace>::key(&namespace),
-        ObjectKey::new("", "n")
-    );
 }
 
 #[test]

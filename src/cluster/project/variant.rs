@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{
-    Interner, Projected, label, lifecycle, name, namespace_of, shared_key, uid, wall_time,
-};
+use super::{Interner, Projected, label, lifecycle, name, namespace_of, uid, wall_time};
 pub use crate::api::MANAGED_ANNOTATION;
 use crate::api::variant_autoscaling::{
     OptimizedAlloc, VariantAutoscaling, VariantAutoscalingSpec, VariantAutoscalingStatus,
 };
 use crate::api::{ACCELERATOR_LABEL, INSTANCE_LABEL};
 use crate::cluster::event::Regarding;
-use crate::cluster::mirror::ObjectKey;
 use crate::cluster::status::controllers;
 use crate::cluster::watch::Malformed;
 use crate::policy::actuation::ScalerKind;
@@ -86,10 +83,6 @@ impl Projected for VariantAutoscaling {
         let status = self.status.unwrap_or_default();
         let spec = SpecReading::Read(spec(&self.spec, texts));
         record(&self.metadata, spec, status, texts)
-    }
-
-    fn key(view: &VariantRecord) -> ObjectKey {
-        shared_key(&view.object.key.namespace, &view.object.key.name)
     }
 }
 

@@ -6,11 +6,8 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{
-    Interner, Projected, controller, lifecycle, name, namespace_of, pod_template, shared_key, uid,
-};
+use super::{Interner, Projected, controller, lifecycle, name, namespace_of, pod_template, uid};
 use crate::api::leader_worker_set::LeaderWorkerSet;
-use crate::cluster::mirror::ObjectKey;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::TargetObject;
 use crate::policy::pod_template::ReplicaPods;
@@ -47,10 +44,6 @@ impl StatedReplicas {
     }
 }
 
-fn key(view: &TargetObject) -> ObjectKey {
-    shared_key(&view.key.namespace, &view.key.name)
-}
-
 impl Projected for Deployment {
     type View = TargetObject;
 
@@ -66,10 +59,6 @@ impl Projected for Deployment {
             shape: ReplicaPods::pod(pod_template::project(&spec.template, texts)),
         };
         stated.target(TargetKind::Deployment, &self.metadata, texts)
-    }
-
-    fn key(view: &TargetObject) -> ObjectKey {
-        key(view)
     }
 }
 
@@ -89,10 +78,6 @@ impl Projected for StatefulSet {
             shape: ReplicaPods::pod(pod_template::project(&spec.template, texts)),
         };
         stated.target(TargetKind::StatefulSet, &self.metadata, texts)
-    }
-
-    fn key(view: &TargetObject) -> ObjectKey {
-        key(view)
     }
 }
 
@@ -117,9 +102,5 @@ impl Projected for LeaderWorkerSet {
             },
         };
         stated.target(TargetKind::LeaderWorkerSet, &self.metadata, texts)
-    }
-
-    fn key(view: &TargetObject) -> ObjectKey {
-        key(view)
     }
 }

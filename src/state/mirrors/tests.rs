@@ -16,6 +16,7 @@ use crate::cluster::project::pool::PoolObject;
 use crate::cluster::project::{Interner, Projected};
 use crate::cluster::scale::Scales;
 use crate::cluster::status::manager_name;
+use crate::cluster::watch::key_of;
 use crate::policy::filter::WatchScope;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::settings::FeatureSwitch;
@@ -104,10 +105,9 @@ pub(crate) fn list<K: Projected>(
     let mut texts = Interner::default();
     let mut relist = mirror.relist();
     for object in objects {
-        let view = serde_json::from_value::<K>(object)
-            .unwrap()
-            .project(&mut texts);
-        relist.add(K::key(&view), view).unwrap();
+        let object = serde_json::from_value::<K>(object).unwrap();
+        let key = key_of(object.meta());
+        relist.add(key, object.project(&mut texts)).unwrap();
     }
     let epoch = Epoch::for_test("watcher", 1);
     mirror.replace(&epoch, relist).unwrap();

@@ -146,13 +146,13 @@ impl<K: Projected> StoredKind for Views<K> {
         let mut held: BTreeMap<ObjectKey, Arc<K::View>> = held.collect();
         let named = |key: ObjectKey| format!("{} {key}", self.plural);
         for (object, view) in &self.seen {
+            let object = Object(Arc::clone(object));
+            let key = ObjectKey::new(object.namespace(), object.name());
             let Some(stored) = view else {
                 // What cannot be read is kept by its name.
-                let object = Object(Arc::clone(object));
-                held.remove(&ObjectKey::new(object.namespace(), object.name()));
+                held.remove(&key);
                 continue;
             };
-            let key = K::key(stored);
             if (self.is_kept)(stored) && held.remove(&key).as_deref() != Some(stored) {
                 unlike.odd.push(named(key));
             }
