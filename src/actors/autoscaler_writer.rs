@@ -40,9 +40,8 @@ const RETRY: Backoff = Backoff {
 /// Delay after an object was found changed: the watch brings the new version.
 const OUTDATED: Duration = Duration::from_millis(100);
 
-/// Messages of the writer.
 #[derive(Debug)]
-pub enum AutoscalerWriterMessage {
+pub(crate) enum AutoscalerWriterMessage {
     /// Something is in the queue.
     Work,
     /// To itself: a delayed entry is due.
@@ -52,20 +51,16 @@ pub enum AutoscalerWriterMessage {
     },
 }
 
-/// Ways to others.
 #[derive(Debug, Clone)]
-pub struct AutoscalerWriterConnections {
-    /// Kubernetes events.
-    pub events: Events,
-    /// People, of a right that is missing.
-    pub permissions: PermissionReporter,
+pub(crate) struct AutoscalerWriterConnections {
+    pub(crate) events: Events,
+    pub(crate) permissions: PermissionReporter,
     /// The reader of targets whose kinds have no watcher.
-    pub named: DirtySet<TargetKey>,
+    pub(crate) named: DirtySet<TargetKey>,
 }
 
-/// The pump behind the role.
 #[derive(Debug, Clone)]
-pub struct AutoscalerWriter {
+pub(crate) struct AutoscalerWriter {
     carrier: Arc<DecisionCarrier>,
     queue: RetryQueue<ObjectKey>,
     generator: Generator,
@@ -77,8 +72,7 @@ pub struct AutoscalerWriter {
 }
 
 impl AutoscalerWriter {
-    /// What every life of the role begins as.
-    pub fn new(
+    pub(crate) fn new(
         shared: Readers,
         requests: Arc<RequestReporter>,
         queue: RetryQueue<ObjectKey>,

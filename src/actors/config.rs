@@ -25,17 +25,15 @@ use wva_supervise::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 #[cfg(test)]
 mod tests;
 
-/// Messages of config.
 #[derive(Debug)]
-pub enum ConfigMessage {
+pub(crate) enum ConfigMessage {
     /// A ConfigMap or a namespace changed, or variants came or went.
     SourceChanged,
 }
 
 /// What may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ConfigSource {
-    /// ConfigMaps.
+pub(crate) enum ConfigSource {
     ConfigMaps,
     /// Labels and annotations of namespaces.
     Namespaces,
@@ -43,20 +41,17 @@ pub enum ConfigSource {
     Variants,
 }
 
-/// What config asks its shell to do.
 #[derive(Debug)]
-pub enum ConfigEffect {
+pub(crate) enum ConfigEffect {
     /// Put a generation in force, and log what changed.
     Publish(Generation, Vec<SettingChange>),
-    /// Refuse edits of immutable keys.
     Refuse(Vec<Rejected>),
     /// Say what was found on the way.
     Report(Diagnostics),
 }
 
-/// The machine behind the role.
 #[derive(Debug)]
-pub struct Config {
+pub(crate) struct Config {
     shared: Readers,
     writers: Arc<ConfigWriters>,
     epoch: Epoch,
@@ -66,24 +61,20 @@ pub struct Config {
     connections: ConfigConnections,
 }
 
-/// What config is connected to.
 #[derive(Debug, Clone)]
-pub struct ConfigConnections {
+pub(crate) struct ConfigConnections {
     /// Rung by watchers.
-    pub sources: DirtySet<ConfigSource>,
-    /// Kubernetes events.
-    pub events: Events,
+    pub(crate) sources: DirtySet<ConfigSource>,
+    pub(crate) events: Events,
     /// Re-arms its timer.
-    pub collector: Address<collector::CollectorMessage>,
+    pub(crate) collector: Address<collector::CollectorMessage>,
     /// Re-arms its timer.
-    pub optimizer: Address<optimizer::OptimizerMessage>,
-    /// The level of the log.
-    pub levels: Option<LevelHandle>,
+    pub(crate) optimizer: Address<optimizer::OptimizerMessage>,
+    pub(crate) levels: Option<LevelHandle>,
 }
 
 impl Config {
-    /// A new life of the role.
-    pub fn new(
+    pub(crate) fn new(
         shared: Readers,
         writers: Arc<ConfigWriters>,
         epoch: &Epoch,
@@ -332,7 +323,7 @@ fn effectless(key: &str) -> Option<SettingState> {
 }
 
 /// Writes the line of a notice.
-pub fn log_notice(remark: &Warning) {
+pub(crate) fn log_notice(remark: &Warning) {
     match remark.severity() {
         Severity::Mistake | Severity::Warning => tracing::warn!(%remark, "about settings"),
         Severity::Remark => tracing::info!(%remark, "about settings"),

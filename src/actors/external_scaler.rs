@@ -20,11 +20,11 @@ const NAME: &str = "external-scaler";
 
 /// Messages of the external scaler: none, it serves until it is stopped.
 #[derive(Debug)]
-pub enum ExternalScalerMessage {}
+pub(crate) enum ExternalScalerMessage {}
 
 /// Where to serve, and how. What is known about clients and certificates outlives the role.
 #[derive(Debug, Clone)]
-pub struct ExternalScalerPort {
+pub(crate) struct ExternalScalerPort {
     addresses: Vec<SocketAddr>,
     tls: Option<Arc<Tls>>,
     authorizer: Option<Arc<Authorizer>>,
@@ -33,7 +33,7 @@ pub struct ExternalScalerPort {
 
 impl ExternalScalerPort {
     /// What the settings open; `None` if nothing.
-    pub fn new(
+    pub(crate) fn new(
         settings: &ExternalScalerSettings,
         shared: &Readers,
         client: &Client,
@@ -77,16 +77,15 @@ impl ExternalScalerPort {
     }
 
     /// Certificate and clients, for the readiness probe; `None` in plain text.
-    pub fn protection(&self) -> Option<ProtectedServer> {
+    pub(crate) fn protection(&self) -> Option<ProtectedServer> {
         let tls = self.tls.clone()?;
         let authorizer = self.authorizer.clone();
         Some(ProtectedServer { tls, authorizer })
     }
 }
 
-/// The pump behind the role.
 #[derive(Debug, Clone)]
-pub struct ExternalScalerActor(pub ExternalScalerPort);
+pub(crate) struct ExternalScalerActor(pub(crate) ExternalScalerPort);
 
 impl Actor for ExternalScalerActor {
     type Msg = ExternalScalerMessage;

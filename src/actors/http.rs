@@ -23,25 +23,24 @@ use wva_supervise::{Actor, ActorRegistry, ActorResult, Context, Event};
 
 /// Messages of the HTTP role: none, it serves until it is stopped.
 #[derive(Debug)]
-pub enum HttpMessage {}
+pub(crate) enum HttpMessage {}
 
-/// Where to serve what, and how.
 #[derive(Debug, Clone)]
-pub struct HttpServers {
+pub(crate) struct HttpServers {
     /// `METRICS_BIND_ADDRESS`: the first that can be had; none where it is `0`.
-    pub metrics: (Vec<SocketAddr>, ConnectionConfig<MetricsRoutes>),
+    pub(crate) metrics: (Vec<SocketAddr>, ConnectionConfig<MetricsRoutes>),
     /// `EXTERNAL_METRICS_BIND_ADDRESS`, likewise.
-    pub external_metrics: (Vec<SocketAddr>, ConnectionConfig<ExternalMetricsRoutes>),
+    pub(crate) external_metrics: (Vec<SocketAddr>, ConnectionConfig<ExternalMetricsRoutes>),
     /// `WEBHOOK_BIND_ADDRESS`, likewise.
-    pub webhooks: (Vec<SocketAddr>, ConnectionConfig<AdmissionRoutes>),
+    pub(crate) webhooks: (Vec<SocketAddr>, ConnectionConfig<AdmissionRoutes>),
     /// `HEALTH_PROBE_BIND_ADDRESS`, likewise.
-    pub probes: (Vec<SocketAddr>, ConnectionConfig<ProbeRoutes>),
+    pub(crate) probes: (Vec<SocketAddr>, ConnectionConfig<ProbeRoutes>),
 }
 
 impl HttpServers {
     /// What the settings open. What is known about readers and certificates outlives the role. The readiness probe
     /// includes a server of another role, `elsewhere`.
-    pub fn new(
+    pub(crate) fn new(
         settings: &ServingSettings,
         shared: &Readers,
         actors: &ActorRegistry<Role>,
@@ -136,9 +135,8 @@ fn http2(settings: &ServingSettings) -> Http2 {
     }
 }
 
-/// The pump behind the role.
 #[derive(Debug, Clone)]
-pub struct Http(pub HttpServers);
+pub(crate) struct Http(pub(crate) HttpServers);
 
 impl Actor for Http {
     type Msg = HttpMessage;

@@ -21,9 +21,8 @@ const SPREAD: f64 = 0.2;
 /// Without a lease, until it is seen whether the variants are listed.
 const LISTING: Duration = Duration::from_millis(250);
 
-/// Messages of leadership.
 #[derive(Debug)]
-pub enum LeadershipMessage {
+pub(crate) enum LeadershipMessage {
     /// To itself: time to look at the lease.
     Renew,
 }
@@ -31,25 +30,23 @@ pub enum LeadershipMessage {
 /// Those who must know at once when the claim changes hands. All of them also ask the claim itself
 /// before they write.
 #[derive(Debug, Clone)]
-pub struct Listeners {
+pub(crate) struct Listeners {
     /// Plans at once on gaining the claim.
-    pub optimizer: Address<optimizer::OptimizerMessage>,
+    pub(crate) optimizer: Address<optimizer::OptimizerMessage>,
     /// Shows and removes series.
-    pub emitter: Address<emitter::EmitterMessage>,
+    pub(crate) emitter: Address<emitter::EmitterMessage>,
     /// Drops what was intended under another term.
-    pub status_writer: Address<status_writer::StatusWriterMessage>,
+    pub(crate) status_writer: Address<status_writer::StatusWriterMessage>,
 }
 
 /// How the right to write is come by.
 #[derive(Debug, Clone)]
-pub enum Election {
+pub(crate) enum Election {
     /// `LEADER_ELECT=false`: a claim without end, once it is known which objects are variants.
     Off,
-    /// By a lease.
     On {
         /// How to take part.
         rules: LeaseRules,
-        /// The lease.
         api: Box<LeaseApi>,
     },
 }
@@ -64,9 +61,8 @@ struct Look {
     trouble: Option<LeaseError>,
 }
 
-/// The pump behind the role.
 #[derive(Debug, Clone)]
-pub struct Leadership {
+pub(crate) struct Leadership {
     claim: ClaimReader,
     mirrors: Mirrors,
     writers: Arc<LeadershipWriters>,
@@ -81,8 +77,7 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// What every life of the role begins as.
-    pub fn new(
+    pub(crate) fn new(
         writers: Arc<LeadershipWriters>,
         mirrors: Mirrors,
         permissions: PermissionReporter,

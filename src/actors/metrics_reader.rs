@@ -24,9 +24,8 @@ const WIDTH: usize = 16;
 /// Longest time for one message, after which values are published.
 const SLICE: Duration = Duration::from_millis(250);
 
-/// Messages of the metrics reader.
 #[derive(Debug)]
-pub enum MetricsReaderMessage {
+pub(crate) enum MetricsReaderMessage {
     /// To itself: time for the next round.
     Round,
     /// To itself: go on with the requests that are waiting or in flight.
@@ -53,9 +52,8 @@ enum Discovered {
     Served(ServedMetricsApis),
 }
 
-/// The pump behind the role.
 #[derive(Debug)]
-pub struct MetricsReader {
+pub(crate) struct MetricsReader {
     shared: Readers,
     writers: Arc<MetricsReaderWriters>,
     api: MetricsApiClient,
@@ -77,8 +75,7 @@ pub struct MetricsReader {
 }
 
 impl MetricsReader {
-    /// A new life of the role.
-    pub fn new(
+    pub(crate) fn new(
         shared: Readers,
         writers: Arc<MetricsReaderWriters>,
         api: MetricsApiClient,

@@ -1,34 +1,34 @@
 //! One file per role, and what roles share: the wiring of watchers, actors by object, the status patch, the retry queue,
 //! writes in rounds, the reporter of missing rights.
 
-pub mod autoscaler_writer;
+pub(crate) mod autoscaler_writer;
 pub mod collector;
-pub mod config;
+pub(crate) mod config;
 pub mod emitter;
 pub mod event_recorder;
-pub mod external_scaler;
-pub mod http;
-pub mod leadership;
-pub mod metrics_reader;
+pub(crate) mod external_scaler;
+pub(crate) mod http;
+pub(crate) mod leadership;
+pub(crate) mod metrics_reader;
 pub mod optimizer;
 mod ordered_actors;
 pub mod permission_reporter;
-pub mod pod_autoscaler;
-pub mod pod_autoscalers;
-pub mod pod_marker;
-pub mod pod_scraper;
+pub(crate) mod pod_autoscaler;
+pub(crate) mod pod_autoscalers;
+pub(crate) mod pod_marker;
+pub(crate) mod pod_scraper;
 pub mod retry_queue;
-pub mod rounds;
-pub mod router_scraper;
-pub mod sample_plan;
-pub mod scale_reader;
-pub mod status_patch;
-pub mod status_writer;
-pub mod target_scaler;
-pub mod variant;
-pub mod variants;
-pub mod watcher;
-pub mod watches;
+pub(crate) mod rounds;
+pub(crate) mod router_scraper;
+pub(crate) mod sample_plan;
+pub(crate) mod scale_reader;
+pub(crate) mod status_patch;
+pub(crate) mod status_writer;
+pub(crate) mod target_scaler;
+pub(crate) mod variant;
+pub(crate) mod variants;
+pub(crate) mod watcher;
+pub(crate) mod watches;
 
 use crate::roles::Role;
 use wva_supervise::{Actor, Address, ChildSpec};

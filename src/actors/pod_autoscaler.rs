@@ -17,9 +17,8 @@ use wva_supervise::{Context, Epoch, Event, StateMachine};
 /// From one tick to the next. Source: the resync period of AIBrix.
 const TICK: Duration = Duration::from_secs(10);
 
-/// Messages of a `PodAutoscaler`.
 #[derive(Debug)]
-pub enum PodAutoscalerMessage {
+pub(crate) enum PodAutoscalerMessage {
     /// Its object changed.
     Refresh,
     /// To itself: time for a tick.
@@ -29,18 +28,14 @@ pub enum PodAutoscalerMessage {
     },
 }
 
-/// What it leaves to its shell.
 #[derive(Debug)]
-pub enum PodAutoscalerEffect {
-    /// Put a record on the board.
+pub(crate) enum PodAutoscalerEffect {
     Show(Arc<AutoscalerRecord>),
-    /// Come back.
     Arm(Duration, PodAutoscalerMessage),
 }
 
-/// The machine behind the role.
 #[derive(Debug)]
-pub struct PodAutoscalerActor {
+pub(crate) struct PodAutoscalerActor {
     key: ObjectKey,
     shared: Readers,
     board: Arc<AutoscalerBoardWriter>,
@@ -51,7 +46,7 @@ pub struct PodAutoscalerActor {
 
 impl PodAutoscalerActor {
     /// A new life of the role; it goes on with the record that its predecessor left on the board.
-    pub fn new(
+    pub(crate) fn new(
         key: ObjectKey,
         shared: Readers,
         board: Arc<AutoscalerBoardWriter>,

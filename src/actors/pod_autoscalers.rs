@@ -19,27 +19,23 @@ use wva_supervise::{ChildSpec, Context, DirtySet, Event, Order, Registry};
 /// Most PodAutoscalers that one controller runs.
 const MAX_AUTOSCALERS: usize = 50_000;
 
-/// Messages of the registry.
 #[derive(Debug)]
-pub enum PodAutoscalersMessage {
+pub(crate) enum PodAutoscalersMessage {
     /// Keys are in the dirty set.
     KeysDirty,
 }
 
 /// What changed that PodAutoscalers depend on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AutoscalerInvalidation {
-    /// One of them.
+pub(crate) enum AutoscalerInvalidation {
     Object(ObjectKey),
-    /// Their namespace.
     Namespace(Arc<str>),
     /// A whole mirror became synced.
     Everything,
 }
 
-/// The domain part of the supervisor by key.
 #[derive(Debug)]
-pub struct PodAutoscalers {
+pub(crate) struct PodAutoscalers {
     shared: Readers,
     board: Arc<AutoscalerBoardWriter>,
     dirty: DirtySet<AutoscalerInvalidation>,
@@ -49,8 +45,7 @@ pub struct PodAutoscalers {
 }
 
 impl PodAutoscalers {
-    /// A new life of the role.
-    pub fn new(
+    pub(crate) fn new(
         shared: Readers,
         board: Arc<AutoscalerBoardWriter>,
         dirty: DirtySet<AutoscalerInvalidation>,

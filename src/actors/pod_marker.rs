@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::rounds::{RoundWork, Rounds};
+use crate::actors::rounds::RoundWork;
 use crate::cluster::autoscaler::{AutoscalerWriteError, PodMark};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::permit::WriteApi;
@@ -19,19 +19,15 @@ use crate::policy::snapshot::VariantView;
 use crate::state::Readers;
 use wva_base::moment::Moment;
 
-/// The role.
-pub type PodMarker = Rounds<PodMarks>;
-
 /// What its rounds write.
 #[derive(Debug, Clone)]
-pub struct PodMarks {
+pub(crate) struct PodMarks {
     shared: Readers,
     api: WriteApi,
 }
 
 impl PodMarks {
-    /// Of the pods of all variants.
-    pub fn new(shared: Readers, api: WriteApi) -> Self {
+    pub(crate) fn new(shared: Readers, api: WriteApi) -> Self {
         Self { shared, api }
     }
 

@@ -32,9 +32,8 @@ const RUNNING: &str = "num_requests_running";
 /// Longest time for one message, after which values are published.
 const SLICE: Duration = Duration::from_millis(250);
 
-/// Messages of the pod scraper.
 #[derive(Debug)]
-pub enum PodScraperMessage {
+pub(crate) enum PodScraperMessage {
     /// To itself: time for the next round.
     Round,
     /// To itself: go on with the pages that are waiting or in flight.
@@ -129,9 +128,8 @@ struct ScrapedPage {
     at: Moment,
 }
 
-/// The pump behind the role.
 #[derive(Debug)]
-pub struct PodScraper {
+pub(crate) struct PodScraper {
     shared: Readers,
     writer: Arc<Writer<SampleTable>>,
     pages: Arc<dyn PodPages>,
@@ -146,8 +144,7 @@ pub struct PodScraper {
 }
 
 impl PodScraper {
-    /// A new life of the role.
-    pub fn new(
+    pub(crate) fn new(
         shared: Readers,
         writer: Arc<Writer<SampleTable>>,
         pages: Arc<dyn PodPages>,

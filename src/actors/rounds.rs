@@ -21,9 +21,8 @@ const AT_A_TIME: usize = 64;
 /// How long an object is not written after a write that is not allowed; where none is allowed, no object.
 pub(super) const DENIED_PAUSE: Duration = Duration::from_mins(1);
 
-/// Messages of a pump of rounds.
 #[derive(Debug)]
-pub enum RoundMessage {
+pub(crate) enum RoundMessage {
     /// Something was published.
     Published,
     /// To itself: time for the next round.
@@ -34,7 +33,7 @@ pub enum RoundMessage {
 }
 
 /// What the rounds of one role write.
-pub trait RoundWork: Debug + Send + Sync + 'static {
+pub(crate) trait RoundWork: Debug + Send + Sync + 'static {
     /// What is written to.
     type Object: Ord + Clone + Debug + Display + Send + Sync;
     /// What is written to it.
@@ -64,9 +63,8 @@ pub trait RoundWork: Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), AutoscalerWriteError>> + Send;
 }
 
-/// The pump of this role.
 #[derive(Debug, Clone)]
-pub struct Rounds<W: RoundWork> {
+pub(crate) struct Rounds<W: RoundWork> {
     work: W,
     shared: Readers,
     requests: Arc<RequestReporter>,
@@ -82,8 +80,7 @@ pub struct Rounds<W: RoundWork> {
 }
 
 impl<W: RoundWork> Rounds<W> {
-    /// What every life of the role begins as.
-    pub fn new(
+    pub(crate) fn new(
         work: W,
         shared: Readers,
         requests: Arc<RequestReporter>,

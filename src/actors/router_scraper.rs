@@ -29,18 +29,16 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const DEPTH: usize = 6;
 const ROUTERS: usize = 4;
 
-/// Messages of the router scraper.
 #[derive(Debug)]
-pub enum RouterScraperMessage {
+pub(crate) enum RouterScraperMessage {
     /// To itself: time for the next round.
     Round,
     /// To itself: go on with the pools that are waiting.
     Scrape,
 }
 
-/// The pump behind the role.
 #[derive(Debug, Clone)]
-pub struct RouterScraper {
+pub(crate) struct RouterScraper {
     shared: Readers,
     writer: Arc<Writer<DirectQueues>>,
     routers: Arc<dyn RouterApi>,
@@ -85,8 +83,7 @@ struct LastAnswer {
 }
 
 impl RouterScraper {
-    /// What every life of the role begins as.
-    pub fn new(
+    pub(crate) fn new(
         shared: Readers,
         writer: Arc<Writer<DirectQueues>>,
         routers: Arc<dyn RouterApi>,

@@ -32,9 +32,8 @@ const WIDTH: usize = 8;
 /// Reads of one handled message. With what one may take that is well below the limit on silence.
 const BATCH: usize = 32;
 
-/// Messages of the scale reader.
 #[derive(Debug)]
-pub enum ScaleReaderMessage {
+pub(crate) enum ScaleReaderMessage {
     /// The bell of newly named targets rang.
     TargetNamed,
     /// To itself: time for the next round.
@@ -46,25 +45,20 @@ pub enum ScaleReaderMessage {
     Read,
 }
 
-/// Ways to others.
 #[derive(Debug, Clone)]
-pub struct ScaleReaderConnections {
+pub(crate) struct ScaleReaderConnections {
     /// Targets that variants and PodAutoscalers have come to name.
-    pub named: DirtySet<TargetKey>,
-    /// The registry of variants.
-    pub dirty: DirtySet<Invalidation>,
-    /// The registry of PodAutoscalers.
-    pub autoscalers: DirtySet<AutoscalerInvalidation>,
-    /// People, of a right that is missing.
-    pub permissions: PermissionReporter,
+    pub(crate) named: DirtySet<TargetKey>,
+    pub(crate) dirty: DirtySet<Invalidation>,
+    pub(crate) autoscalers: DirtySet<AutoscalerInvalidation>,
+    pub(crate) permissions: PermissionReporter,
 }
 
 /// The outcome of reading one target; `None` where it was not read.
 type Reading = Option<Result<ScaleReading, ReadError>>;
 
-/// The pump behind the role.
 #[derive(Debug, Clone)]
-pub struct ScaleReader {
+pub(crate) struct ScaleReader {
     shared: Readers,
     writers: Arc<ScaleReaderWriters>,
     api: ScaleApi,
@@ -78,8 +72,7 @@ pub struct ScaleReader {
 }
 
 impl ScaleReader {
-    /// What every life of the role begins as.
-    pub fn new(
+    pub(crate) fn new(
         shared: Readers,
         writers: Arc<ScaleReaderWriters>,
         api: ScaleApi,
@@ -303,7 +296,7 @@ fn is_known(reading: Option<&ScaleReading>) -> bool {
 }
 
 /// The target of a variant, if its kind has no watcher, and how it is read.
-pub fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleSource)> {
+pub(crate) fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleSource)> {
     let target = target_of(record)?;
     let kind = Arc::clone(kind_without_watcher(&target)?);
     let SpecReading::Read(spec) = &record.object.spec else {

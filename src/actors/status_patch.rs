@@ -16,7 +16,7 @@ use wva_base::moment::WallTime;
 
 /// What a status that is stored differs in from the one that should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StatusDifference {
+pub(crate) enum StatusDifference {
     /// In replicas, accelerator, a condition's status or reason, or the generation of the object.
     Essence,
     /// In the words of a condition alone: who else claims the target, what is waited for.
@@ -25,7 +25,7 @@ pub enum StatusDifference {
 
 /// The patch that makes an object show a record, and what it changes; `None` if the object shows it
 /// already, or the record was made from another one of this name.
-pub fn patch(
+pub(crate) fn patch(
     record: &PublishedRecord,
     object: &VariantRecord,
     manager: &str,
@@ -91,7 +91,7 @@ pub fn patch(
 
 /// The count that a scaler is to hold that declares its variant, where it holds another one. What cannot be read, and
 /// what is not decided yet or was for another object of this name, changes nothing.
-pub fn count(record: &PublishedRecord, object: &VariantRecord) -> Option<CountPatch> {
+pub(crate) fn count(record: &PublishedRecord, object: &VariantRecord) -> Option<CountPatch> {
     let kind = object.declared_by?;
     if record.uid != object.object.uid {
         return None;
@@ -117,7 +117,7 @@ pub fn count(record: &PublishedRecord, object: &VariantRecord) -> Option<CountPa
 const REPORT_AGE: Duration = Duration::from_mins(10);
 
 /// Controllers that hold nothing but an old report that another one publishes.
-pub fn stale_reports<'a>(
+pub(crate) fn stale_reports<'a>(
     object: &'a VariantRecord,
     manager: &'a str,
     now: WallTime,

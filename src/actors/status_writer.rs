@@ -43,9 +43,8 @@ const WORDS: Duration = Duration::from_secs(30);
 const RENEWAL: Duration = Duration::from_secs(1);
 const REQUESTS: u32 = 5;
 
-/// Messages of the status writer.
 #[derive(Debug)]
-pub enum StatusWriterMessage {
+pub(crate) enum StatusWriterMessage {
     /// Something is in the set of intents.
     Work,
     /// To itself: a delayed intent is due.
@@ -55,13 +54,11 @@ pub enum StatusWriterMessage {
     },
 }
 
-/// The pump behind the role.
 #[derive(Debug, Clone)]
-pub struct StatusWriter {
+pub(crate) struct StatusWriter {
     shared: Readers,
     requests: Arc<RequestReporter>,
     intents: RetryQueue<VariantKey>,
-    /// The emitter, of what is stored.
     settled: DirtySet<StatusWriteResult>,
     permissions: PermissionReporter,
     api: WriteApi,
@@ -87,8 +84,7 @@ enum WriteOutcome {
 }
 
 impl StatusWriter {
-    /// What every life of the role begins as.
-    pub fn new(
+    pub(crate) fn new(
         shared: Readers,
         requests: Arc<RequestReporter>,
         intents: RetryQueue<VariantKey>,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::actors::rounds::{RoundWork, Rounds};
+use crate::actors::rounds::RoundWork;
 use crate::cluster::autoscaler::{AutoscalerWriteError, ScaleWrite};
 use crate::cluster::permit::WriteApi;
 use crate::cluster::scale::kind_without_watcher;
@@ -25,12 +25,9 @@ const AGAIN: Duration = Duration::from_secs(5);
 const ROUND: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_mins(1);
 
-/// The role.
-pub type TargetScaler = Rounds<DirectScales>;
-
 /// What its rounds write.
 #[derive(Debug, Clone)]
-pub struct DirectScales {
+pub(crate) struct DirectScales {
     shared: Readers,
     api: WriteApi,
     /// The reader of targets whose kinds have no watcher.
@@ -40,16 +37,14 @@ pub struct DirectScales {
     is_idle: bool,
 }
 
-/// One write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirectScale {
+pub(crate) struct DirectScale {
     target: TargetKey,
     step: DirectStep,
 }
 
 impl DirectScales {
-    /// Of all variants.
-    pub fn new(shared: Readers, api: WriteApi, named: DirtySet<TargetKey>) -> Self {
+    pub(crate) fn new(shared: Readers, api: WriteApi, named: DirtySet<TargetKey>) -> Self {
         Self {
             shared,
             api,

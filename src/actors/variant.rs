@@ -11,9 +11,8 @@ use crate::state::{Readers, VariantsWriters};
 use wva_base::moment::Moment;
 use wva_supervise::{Address, Context, DirtySet, Epoch, Event, StateMachine};
 
-/// Messages of a variant.
 #[derive(Debug)]
-pub enum VariantMessage {
+pub(crate) enum VariantMessage {
     /// Something it depends on changed.
     Refresh,
     /// To itself: look again, although nothing changed.
@@ -23,18 +22,14 @@ pub enum VariantMessage {
     },
 }
 
-/// What a variant asks its shell to do.
 #[derive(Debug)]
-pub enum VariantEffect {
-    /// Put a view on the board.
+pub(crate) enum VariantEffect {
     Show(Arc<VariantView>),
-    /// Come back.
     Arm(Duration, VariantMessage),
 }
 
-/// The machine behind the role.
 #[derive(Debug)]
-pub struct VariantActor {
+pub(crate) struct VariantActor {
     key: VariantKey,
     shared: Readers,
     writers: Arc<VariantsWriters>,
@@ -47,7 +42,7 @@ pub struct VariantActor {
 
 impl VariantActor {
     /// A new life of the role; it takes up the clocks that its predecessor left on the board.
-    pub fn new(
+    pub(crate) fn new(
         key: VariantKey,
         shared: Readers,
         writers: Arc<VariantsWriters>,

@@ -21,31 +21,27 @@ pub(crate) mod tests;
 /// controller that quietly became slow would harm all the others.
 const MAX_VARIANTS: usize = 50_000;
 
-/// Messages of the registry.
 #[derive(Debug)]
-pub enum VariantsMessage {
+pub(crate) enum VariantsMessage {
     /// The bell of changed objects rang.
     KeysDirty,
 }
 
 /// Something changed that variants depend on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Invalidation {
-    /// A VariantAutoscaling.
+pub(crate) enum Invalidation {
     Variant(VariantKey),
     /// A scale target, or the claim of a variant on it.
     Target(TargetKey),
     /// Something in a namespace that this controls.
     Controlled(Arc<str>, ControllerRef),
-    /// Everything in a namespace.
     Namespace(Arc<str>),
     /// A whole mirror became synced.
     Everything,
 }
 
-/// The keyed supervisor's domain part.
 #[derive(Debug)]
-pub struct Variants {
+pub(crate) struct Variants {
     shared: Readers,
     writers: Arc<VariantsWriters>,
     epoch: Epoch,
@@ -59,8 +55,7 @@ pub struct Variants {
 }
 
 impl Variants {
-    /// A new life of the role.
-    pub fn new(
+    pub(crate) fn new(
         shared: Readers,
         writers: Arc<VariantsWriters>,
         epoch: &Epoch,

@@ -25,44 +25,42 @@ use wva_supervise::{Actor, ActorError, ActorResult, Context, Event};
 /// stands still differs from one without events. Longer than a request may take.
 const PULL: Duration = Duration::from_mins(1);
 
-/// Messages of a watcher.
 #[derive(Debug)]
-pub enum WatcherMessage {
+pub(crate) enum WatcherMessage {
     /// To itself: take the next event. There is never more than one in the mailbox, so back pressure
     /// reaches the connection.
     Pull,
 }
 
 /// Whether a role reads an object.
-pub type ObjectFilter<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
+pub(crate) type ObjectFilter<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
 /// Notifies the roles that depend on a kind.
-pub type UpdateHandler<V> = Arc<dyn Fn(WatchUpdate<'_, V>) + Send + Sync>;
+pub(crate) type UpdateHandler<V> = Arc<dyn Fn(WatchUpdate<'_, V>) + Send + Sync>;
 
 /// Makes a view of an object that cannot be read.
-pub type MalformedReader<V> = fn(&Malformed, Option<&V>, &mut Interner) -> Option<V>;
+pub(crate) type MalformedReader<V> = fn(&Malformed, Option<&V>, &mut Interner) -> Option<V>;
 
 /// What one kind needs to be watched.
-pub struct WatchSpec<K: Projected> {
-    /// The kind.
-    pub kind: WatchedKind,
+pub(crate) struct WatchSpec<K: Projected> {
+    pub(crate) kind: WatchedKind,
     /// Where its objects are listed and watched.
-    pub api: Arc<Api<Guarded<K>>>,
+    pub(crate) api: Arc<Api<Guarded<K>>>,
     /// The same in older versions of its group.
-    pub older: Arc<[Api<Guarded<K>>]>,
+    pub(crate) older: Arc<[Api<Guarded<K>>]>,
     /// Shows other versions; `None` where all that there are are known.
-    pub discovery: Option<Discovery<K>>,
+    pub(crate) discovery: Option<Discovery<K>>,
     /// What is watched, and how patiently.
-    pub options: WatchOptions,
+    pub(crate) options: WatchOptions,
     /// Whether a role reads the object.
-    pub wanted: ObjectFilter<K::View>,
+    pub(crate) wanted: ObjectFilter<K::View>,
     /// What is kept of an object that cannot be read, of which this is known from before; `None` treats it as absent.
-    pub malformed: MalformedReader<K::View>,
+    pub(crate) malformed: MalformedReader<K::View>,
     /// Where it is kept.
-    pub mirror: Arc<MirrorWriter<K::View>>,
+    pub(crate) mirror: Arc<MirrorWriter<K::View>>,
     /// Notifies the dependent roles.
-    pub notify: UpdateHandler<K::View>,
+    pub(crate) notify: UpdateHandler<K::View>,
     /// Requests of fresh lists; `None` where there are none.
-    pub relists: Option<Arc<RelistResponder>>,
+    pub(crate) relists: Option<Arc<RelistResponder>>,
 }
 
 impl<K: Projected> Clone for WatchSpec<K> {
@@ -86,7 +84,7 @@ wva_base::debug_of!([K: Projected] WatchSpec<K>: kind);
 
 /// What there is to publish.
 #[derive(Debug)]
-pub enum WatchUpdate<'a, V> {
+pub(crate) enum WatchUpdate<'a, V> {
     /// One object came, changed or went.
     Changed(&'a ObjectUpdate<V>),
     /// The mirror holds a complete list for the first time: what is missing does not exist. Or the right to list the kind
@@ -94,8 +92,7 @@ pub enum WatchUpdate<'a, V> {
     Synced,
 }
 
-/// The pump behind the role.
-pub struct Watcher<K: Projected> {
+pub(crate) struct Watcher<K: Projected> {
     spec: WatchSpec<K>,
     shared: Readers,
     permissions: PermissionReporter,
@@ -111,8 +108,11 @@ pub struct Watcher<K: Projected> {
 wva_base::debug_of!([K: Projected] Watcher<K>: spec);
 
 impl<K: Projected> Watcher<K> {
-    /// A new life of the role.
-    pub fn new(spec: WatchSpec<K>, shared: Readers, permissions: PermissionReporter) -> Self {
+    pub(crate) fn new(
+        spec: WatchSpec<K>,
+        shared: Readers,
+        permissions: PermissionReporter,
+    ) -> Self {
         Self {
             spec,
             shared,

@@ -54,37 +54,27 @@ const OWN_SERVICE_MONITOR: &str = "-metrics-monitor";
 
 /// What every watcher is built from.
 #[derive(Clone)]
-pub struct WatcherWiring<'a> {
-    /// The API server.
-    pub client: Client,
-    /// What can be read.
-    pub shared: Readers,
+pub(crate) struct WatcherWiring<'a> {
+    pub(crate) client: Client,
+    pub(crate) shared: Readers,
     /// The mirrors, of which each watcher writes one.
-    pub mirrors: &'a MirrorWriters,
+    pub(crate) mirrors: &'a MirrorWriters,
     /// Requests for objects that are variants to be listed again.
-    pub relists: &'a RelistResponders,
-    /// The registry of variants.
-    pub dirty: DirtySet<Invalidation>,
-    /// The registry of PodAutoscalers.
-    pub autoscalers: DirtySet<AutoscalerInvalidation>,
-    /// Config.
-    pub config: DirtySet<config::ConfigSource>,
-    /// The reader of scale subresources.
-    pub named: DirtySet<TargetKey>,
-    /// The status writer.
-    pub statuses: RetryQueue<VariantKey>,
-    /// Kubernetes events.
-    pub events: Events,
-    /// People, of a right that is missing.
-    pub permissions: PermissionReporter,
-    /// Fixed settings.
-    pub statics: Arc<StaticSettings>,
+    pub(crate) relists: &'a RelistResponders,
+    pub(crate) dirty: DirtySet<Invalidation>,
+    pub(crate) autoscalers: DirtySet<AutoscalerInvalidation>,
+    pub(crate) config: DirtySet<config::ConfigSource>,
+    pub(crate) named: DirtySet<TargetKey>,
+    pub(crate) statuses: RetryQueue<VariantKey>,
+    pub(crate) events: Events,
+    pub(crate) permissions: PermissionReporter,
+    pub(crate) statics: Arc<StaticSettings>,
 }
 
 wva_base::debug_of!(WatcherWiring<'_>: shared);
 
 /// The watchers, in the order in which they start.
-pub fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {
+pub(crate) fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {
     let (mirrors, watched) = (wiring.mirrors, &wiring.shared.mirrors);
     let system = &watched.scope().system_namespace;
     let mut children = vec![

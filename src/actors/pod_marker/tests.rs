@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use super::{PodMarker, PodMarks};
+use super::PodMarks;
 use crate::actors::emitter::tests::{claim, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
@@ -84,7 +84,7 @@ fn decide(shared: &SharedState, view: &VariantView, count: u32) {
     });
 }
 
-fn marker(shared: &SharedState, server: &FakeServer) -> PodMarker {
+fn marker(shared: &SharedState, server: &FakeServer) -> Rounds<PodMarks> {
     let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
     let api = server.writes("wva-me", 1);
     let requests = Arc::clone(&shared.writers.pod_marker);

@@ -10,6 +10,7 @@ use super::*;
 use crate::actors::emitter::tests::{key, leading, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::rounds::Rounds;
 use crate::actors::rounds::tests::decided;
 use crate::cluster::fake::{self, FakeResponse, FakeServer, refusal, served};
 use crate::policy::actuation::Scalers;
@@ -45,7 +46,7 @@ fn published(count: u32) -> SharedState {
     shared
 }
 
-fn scaler(shared: &SharedState, server: &FakeServer) -> TargetScaler {
+fn scaler(shared: &SharedState, server: &FakeServer) -> Rounds<DirectScales> {
     let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
     let api = server.writes("wva-me", 1);
     let scales = DirectScales::new(shared.readers.clone(), api, DirtySet::new(|| {}));
