@@ -3,7 +3,7 @@
 use wva::policy::document::{Situation, SnapshotDocument};
 use wva::policy::learned::Learned;
 use wva::policy::params::DynamicSettings;
-use wva::policy::plan::{Decision, Plan, PlanStage};
+use wva::policy::plan::{Decision, Plan};
 use wva::policy::units::Replicas;
 use wva::policy::{learn, plan};
 
@@ -66,7 +66,7 @@ fn path(decision: &Decision) -> String {
     }
     let mut counts = Vec::new();
     for step in &decision.steps {
-        if step.stage == PlanStage::Base || counts.is_empty() || step.from != step.to {
+        if counts.is_empty() || step.from != step.to {
             counts.push(step.to);
         }
     }

@@ -193,6 +193,11 @@ pub enum Reason {
         /// How slow it is.
         straggler: Straggler,
     },
+    /// Replicas of it wait behind scheduling gates. That moves no count.
+    Gated {
+        /// How many, and for how long.
+        cause: TransitionReason,
+    },
     /// Others of the role meet the claims, since its own starts are stalled.
     StartsStalled,
     /// Its role needs more, and counts on replicas that it has on order.

@@ -211,6 +211,13 @@ impl Transitions {
         found
     }
 
+    /// The replicas behind scheduling gates, limit or not.
+    pub(super) fn gated(&self) -> Option<TransitionReason> {
+        let mut causes = self.holding.iter().chain(&self.expired);
+        let is_gated = |cause: &&TransitionReason| matches!(cause, TransitionReason::Gated { .. });
+        causes.find(is_gated).copied()
+    }
+
     /// Whether the variant keeps its own target and is not grown.
     pub(super) fn holds(&self) -> bool {
         !self.holding.is_empty()

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
 use super::key::VariantKey;
 use super::reason::ViewGap;
-use super::units::Cost;
+use super::units::{Cost, Replicas};
 
 pub use balance::{Balance, Band};
 pub use capacity_source::CapacitySource;
@@ -105,6 +105,20 @@ impl Consensus {
         for role_target in self.roles.values_mut() {
             if let RoleTarget::Hold(BlockReason::Awaited { analyzer, gap }) = role_target {
                 *gap = gap_of(*analyzer);
+            }
+        }
+    }
+
+    /// Says of every role with replicas behind scheduling gates that they are among those on their way.
+    pub(crate) fn name_gated(&mut self, roles: &BTreeMap<ServingRole, Replicas>) {
+        for (role, role_target) in &mut self.roles {
+            if let RoleTarget::Hold(BlockReason::Vetoed {
+                anticipated: Some(_),
+                gated,
+                ..
+            }) = role_target
+            {
+                *gated = roles.contains_key(role);
             }
         }
     }

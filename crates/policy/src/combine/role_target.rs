@@ -53,6 +53,9 @@ pub enum BlockReason {
         /// The same once the replicas on their way serve, where ready ones alone lack capacity.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         anticipated: Option<f64>,
+        /// Whether scheduling gates hold some of these replicas.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        gated: bool,
     },
     /// A voter wants something and waits: nothing is done on one look.
     Waiting {
@@ -130,12 +133,11 @@ impl fmt::Display for BlockReason {
                 analyzer,
                 utilization: Some(utilization),
                 anticipated,
+                gated,
             } => {
                 write!(f, "{} sees nothing to spare at ", analyzer.as_str())?;
                 write!(f, "a utilization of {utilization:.3}")?;
-                anticipated.map_or(Ok(()), |anticipated| {
-                    write!(f, ", which replicas on their way lower to {anticipated:.3}")
-                })
+                anticipated.map_or(Ok(()), |lowered| lowers(f, lowered, *gated))
             }
             Self::Vetoed {
                 analyzer,
@@ -195,6 +197,14 @@ impl fmt::Display for BlockReason {
             },
         }
     }
+}
+
+fn lowers(f: &mut fmt::Formatter<'_>, anticipated: f64, gated: bool) -> fmt::Result {
+    let gated = if gated { " or gated" } else { "" };
+    write!(
+        f,
+        ", which replicas on their way{gated} lower to {anticipated:.3}"
+    )
 }
 
 impl BlockReason {
@@ -279,6 +289,7 @@ fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<BlockReason> {
                     analyzer: view.result.analyzer,
                     utilization: (balance.supply > 0.0).then(|| balance.demand / balance.supply),
                     anticipated: is_covered.then(|| balance.demand / balance.anticipated),
+                    gated: false,
                 });
             }
         }

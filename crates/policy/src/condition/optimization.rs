@@ -212,7 +212,7 @@ fn of_optimizer(why: &Reason) -> Option<&'static str> {
         Reason::ScaledDown { .. } => "its analyzers have capacity to spare",
         Reason::NotChosen { .. } | Reason::NotReleased { .. } => BALANCE,
         Reason::Straggles { .. } => "it is too slow to serve with the other variants",
-        Reason::StartsStalled => "its last replicas are late: other variants grow first",
+        Reason::StartsStalled => "its last replicas are late or gated: other variants grow first",
         Reason::Ordered { .. } | Reason::CountedOn { .. } => {
             "replicas that are on order are enough"
         }

@@ -1,5 +1,6 @@
 //! A model whose analyzers vote: assess, combine, optimize.
 
+mod gates;
 mod guard;
 mod stand_in;
 mod stragglers;
@@ -117,6 +118,7 @@ fn open(
     work: &mut Work<'_>,
     configs: &[AnalyzerConfig],
 ) -> Result<AnalyzerDecision, MetricsState> {
+    gates::name(&mut work.drafts);
     if let Some(state) = has_no_metrics(cycle, work) {
         let queue = held_queue(cycle, work, state);
         safety_net::hold(&mut work.drafts, state, queue);
@@ -215,7 +217,7 @@ fn ask_for(
     may_move: impl Fn(&PendingDecision<'_>) -> bool,
 ) -> AnalyzerDecision {
     let inputs = work.inputs(cycle);
-    let opinions = opinions(work.key, configs, inputs, cycle.learned, cycle.now);
+    let mut opinions = opinions(work.key, configs, inputs, cycle.learned, cycle.now);
     let mut candidates = candidates(cycle, work, may_move);
     let costs: BTreeMap<VariantKey, Cost> = candidates
         .iter()
@@ -225,6 +227,7 @@ fn ask_for(
     let configs = &opinions.seated(configs);
     let mut consensus = opinions.combine(work.key, configs, &costs, &live);
     consensus.name_gaps(|analyzer| opinions.gap_of(analyzer, work.key, inputs));
+    gates::set_apart(cycle, work, &mut opinions, &mut consensus);
     if let Some(role) = unjudged_role(cycle, work, configs, &opinions) {
         consensus.hold_partners_of(role);
     }

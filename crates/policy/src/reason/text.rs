@@ -156,8 +156,9 @@ impl Reason {
                     "those grow first"
                 }
             ),
+            Self::Gated { cause } => write!(f, "{cause}"),
             Self::StartsStalled => {
-                f.write_str("other variants grow first: its last replicas are late")
+                f.write_str("other variants grow first: its last replicas are late or gated")
             }
             Self::Ordered { standing } => write!(
                 f,

@@ -271,6 +271,7 @@ impl Part<'_> {
             cut,
             start,
             starting: self.on_their_way(),
+            gated: None,
             horizon,
             landing_backlog,
             drain,

@@ -84,7 +84,7 @@ impl SloReport {
             format!(
                 "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated; {:.0} a request), {:.0} remembered \
                  for {} s and {:.0} % more held for growth, {:.0} for bursts{}, {:.0} more expected at landing, {:.0} \
-                 tokens wait at landing, drained in {} s; a start takes {} s, {} replicas are on their way; the \
+                 tokens wait at landing, drained in {} s; a start takes {} s, {} replicas are on their way{}; the \
                  busiest variant has {:.2} of the mean load; demand {:.0}{}",
                 figures.arriving,
                 figures.generated,
@@ -98,7 +98,8 @@ impl SloReport {
                 figures.landing_backlog,
                 figures.drain.as_secs(),
                 figures.start.as_secs(),
-                figures.starting,
+                (figures.starting).saturating_sub(figures.gated.unwrap_or_default()),
+                figures.gated_text(),
                 figures.imbalance,
                 figures.stated,
                 figures.hold.map_or("", ReleaseHold::text),
@@ -166,6 +167,9 @@ pub struct SloRoleFigures {
     /// Replicas on their way.
     #[serde(default)]
     pub starting: Replicas,
+    /// Those of them that scheduling gates hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gated: Option<Replicas>,
     /// Load of the busiest variant to that of all, by which the demand is raised.
     #[serde(default = "even")]
     pub imbalance: f64,
@@ -180,6 +184,11 @@ impl SloRoleFigures {
         self.cut.map_or_else(String::new, |cut| {
             format!(" (cut to {cut:.0}: load has fallen, and none starts for it)")
         })
+    }
+
+    fn gated_text(&self) -> String {
+        let text = |gated| format!(", {gated} gated");
+        self.gated.map_or_else(String::new, text)
     }
 }
 

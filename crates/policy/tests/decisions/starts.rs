@@ -8,6 +8,7 @@ use wva_policy::document::{Situation, SnapshotDocument};
 use wva_policy::key::{ModelKey, VariantKey};
 use wva_policy::learned::Learned;
 use wva_policy::plan::{Plan, Reason};
+use wva_policy::slo::SloReport;
 use wva_policy::startup::StartSource;
 use wva_policy::{learn, plan};
 use wva_settings::bundle::read_bundle;
@@ -117,6 +118,48 @@ fn gated_replicas_hold_their_variant_for_five_minutes_in_a_word_of_their_own() {
         assert!(!why.iter().any(|why| why.contains("pending")), "{why:?}");
         let counts = ["v", "w"].map(|name| decision(name).target.map(|count| count.0));
         assert_eq!(counts, expected.map(Some), "{age}");
+    }
+}
+
+/// Modes that vote name gated replicas, too, and set them apart from those on their way.
+#[test]
+fn gated_replicas_have_a_word_of_their_own_where_analyzers_vote() {
+    let busy = "kvUsage: 0.9, queueLength: 4, kvCapacity: 100000, running: 20, inputTokens: 1000, outputTokens: 200, \
+                arrivalRate: 2, completionRate: 2, generationRate: 400, interTokenLatency: 0.05, timeToFirstToken: 0.8";
+    let of = |analyzer: &str, second: &str| {
+        let text = format!(
+            "version: 1\nvariants:\n- {{namespace: ns, name: v, model: m, accelerator: L4, bounds: {{max: 8}}, \
+             desired: 2, target: {{current: 2, ready: 1}}, \
+             pods: [{{name: a, age: 2h, readyFor: 1h, signals: {{{busy}}}}}, {{name: b, ready: false, {second}}}]}}\n\
+             models: [{{namespace: ns, model: m, router: {{queueRequests: 0, arrivalRate: 2, queueBytes: 0}}}}]\n"
+        );
+        let settings = format!("saturation: {{default: {{analyzerName: {analyzer}}}}}");
+        let (_, plan) = decided(&[text], &settings);
+        let decision = &plan.decisions[&VariantKey::new("ns", "v")];
+        assert_eq!(decision.target.map(|count| count.0), Some(2), "{second}");
+        let steps = decision.steps.iter().map(|step| step.why.to_string());
+        let slo = plan.models[&ModelKey::new("ns", "m")].slo.as_ref();
+        let lines = slo.map_or_else(Vec::new, SloReport::lines);
+        steps.chain(lines).collect::<Vec<_>>().join("\n")
+    };
+    for (analyzer, starting, waiting) in wva_base::cases! {
+        ("saturation", "on their way lower to 0.", "on their way or gated lower to 0."),
+        ("slo", "1 replicas are on their way; ", "0 replicas are on their way, 1 gated; "),
+    } {
+        let said = of(analyzer, "age: 120s");
+        assert!(said.contains(starting) && !said.contains("gated"), "{said}");
+        let said = of(analyzer, "gated: true, age: 120s");
+        let word = "gated for 120s (scheduling gates hold 1 of 2 replicas)";
+        assert!(said.lines().any(|line| line == word), "{said}");
+        assert!(said.contains(waiting), "{said}");
+        // Beyond its limit it counts neither as on its way nor as gated, and is named all the same.
+        let said = of(analyzer, "gated: true, age: 400s");
+        let word = "gated for 400s (scheduling gates hold 1 of 2 replicas)";
+        assert!(said.lines().any(|line| line == word), "{said}");
+        assert!(
+            !said.contains(", 1 gated") && !said.contains("or gated"),
+            "{said}"
+        );
     }
 }
 
