@@ -142,6 +142,31 @@ fn pods_are_found_below_their_target_and_of_a_group_its_leader() {
     );
 }
 
+/// A pod of the same model that waits without a GPU, as one of a pool of warm pods.
+#[test]
+fn a_parked_pod_is_a_replica_of_its_own_target_alone() {
+    let set = |name| Some(("apps/v1", "ReplicaSet", name));
+    for (owner, expected) in [
+        (set("a"), &["d-1", "parked"][..]),
+        (set("pool"), &["d-1"]),
+        (None, &["d-1"]),
+    ] {
+        let mirrors = world();
+        let labelled = |name, owner| {
+            let mut pod = object("Pod", name, owner);
+            pod["metadata"]["labels"] = json!({ "llm-d.ai/model": "m" });
+            pod
+        };
+        let mut serving = labelled("d-1", set("a"));
+        serving["spec"]["containers"] =
+            json!([{ "name": "vllm", "resources": { "limits": { "nvidia.com/gpu": "1" } } }]);
+        let fleet = [serving, labelled("parked", owner)];
+        list::<SlimPod>(&mirrors.writers.pods, fleet);
+        let found = pods(&mirrors, &key(TargetKind::Deployment, "a"));
+        assert_eq!(found, expected, "{owner:?}");
+    }
+}
+
 #[test]
 fn a_leader_is_ready_when_its_workers_are() {
     let mirrors = world();
