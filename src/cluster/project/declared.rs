@@ -55,6 +55,8 @@ impl StatedField {
 }
 
 const GROUP: &str = "llm-d.ai/";
+/// How many unknown keys are named.
+const LISTED: usize = 5;
 const BLANK_MODEL: &str = "is blank; set it to the model name that the engine reports";
 
 pub(super) const MODEL: StatedField = StatedField {
@@ -147,6 +149,47 @@ impl Declaration<'_> {
             (first, _) => Ok(first.map(|(_, text)| text)),
         }
     }
+
+    /// The keys of its triggers that the scaler refuses, so that the object is never scaled.
+    fn unknown_keys(&self) -> Option<String> {
+        let is_known = |key: &str| is_of_keda(key) || STATED.iter().any(|field| field.key == key);
+        let metadata = self.triggers.iter().copied().flatten();
+        let unknown = metadata.filter(|(key, _)| !is_known(key)).take(LISTED);
+        let unknown =
+            unknown.map(|(key, value)| format!("{:?}={:?}", shortened(key), shortened(value)));
+        let unknown: Vec<String> = unknown.collect();
+        (!unknown.is_empty()).then(|| {
+            format!(
+                "trigger metadata has {}, which this scaler does not know; remove it, the keys are {}",
+                unknown.join(", "),
+                STATED.map(|field| field.key).join(", ")
+            )
+        })
+    }
+
+    /// What is wrong with its target and its bounds.
+    fn wrong_fields(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if self.target.name.is_empty() {
+            let empty =
+                "spec.scaleTargetRef.name is empty; name the workload that serves the model";
+            wrong.push(empty.to_owned());
+        }
+        let ((least, min), (most, max)) = (self.min, self.max);
+        match min {
+            Some(min) if min < 0 => {
+                wrong.push(format!("spec.{least} is {min}; it must be at least 0"));
+            }
+            Some(min) if min > max && max > 0 => wrong.push(format!(
+                "spec.{least} is {min}, and spec.{most} {max}; the minimum must not be above the maximum"
+            )),
+            _ => {}
+        }
+        if max < 1 {
+            wrong.push(format!("spec.{most} is {max}; it must be at least 1"));
+        }
+        wrong
+    }
 }
 
 /// The variant that an object declares, if it does, else the count that stayed from one. One whose annotations are
@@ -223,59 +266,47 @@ fn leftover(
     (!owners.is_empty()).then(|| Arc::new(LeftoverCount { removal, owners }))
 }
 
+/// What a scaler says of its variant, or everything that is wrong with that.
 fn spec(
     metadata: &ObjectMeta,
     declaration: Declaration<'_>,
     texts: &mut Interner,
 ) -> Result<VariantSpec, String> {
-    // The scaler refuses them, so that the object is never scaled.
-    let is_known = |key: &str| is_of_keda(key) || STATED.iter().any(|field| field.key == key);
-    let mut keys = (declaration.triggers.iter()).flat_map(|trigger| trigger.keys());
-    if let Some(key) = keys.find(|key| !is_known(key)) {
-        return Err(format!(
-            "trigger metadata {:?} is no key of this scaler; remove it, the keys are {}",
-            shortened(key),
-            STATED.map(|field| field.key).join(", ")
-        ));
-    }
+    let mut faults: Vec<String> = declaration.unknown_keys().into_iter().collect();
     let stated = |field| declaration.stated(metadata, field);
-    let Some(model) = stated(MODEL)? else {
-        return Err(format!(
-            "annotation {MODEL_ANNOTATION} is missing; set it to the model name that the engine reports"
-        ));
+    let mut sound = |found: Result<Option<_>, String>| {
+        found.unwrap_or_else(|fault| {
+            faults.push(fault);
+            None
+        })
     };
-    let cost = stated(COST)?.and_then(cost);
+    let model = sound(stated(MODEL).and_then(|model| {
+        let missing = || {
+            format!(
+                "annotation {MODEL_ANNOTATION} is missing; set it to the model name that the engine reports"
+            )
+        };
+        model.map(Some).ok_or_else(missing)
+    }));
+    let model = model.map(|model| texts.intern(model));
+    let cost = sound(stated(COST)).and_then(cost);
     let policy = VariantPolicy {
-        scaling_policy: stated(TIER)?.map(|tier| texts.intern(tier)),
-        default_output_tokens: stated(OUTPUT)?
+        scaling_policy: sound(stated(TIER)).map(|tier| texts.intern(tier)),
+        default_output_tokens: sound(stated(OUTPUT))
             .and_then(|text| whole(text, VariantPolicy::MOST_OUTPUT_TOKENS)),
-        replica_start_seconds: stated(START)?
+        replica_start_seconds: sound(stated(START))
             .and_then(|text| whole(text, VariantPolicy::MOST_START_SECONDS)),
     };
-    let model = texts.intern(model);
-    let Declaration {
-        target, min, max, ..
-    } = declaration;
-    if target.name.is_empty() {
-        return Err(
-            "spec.scaleTargetRef.name is empty; name the workload that serves the model".to_owned(),
-        );
-    }
-    if let (field, Some(count)) = min
-        && count < 0
-    {
-        return Err(format!("spec.{field} is {count}; it must be at least 0"));
-    }
-    let (field, most) = max;
-    if most < 1 {
-        return Err(format!("spec.{field} is {most}; it must be at least 1"));
-    }
+    faults.extend(declaration.wrong_fields());
+    let Some(model_id) = model.filter(|_| faults.is_empty()) else {
+        return Err(faults.join(". "));
+    };
     Ok(VariantSpec {
-        model_id: model,
-        target,
+        model_id,
+        target: declaration.target,
         cost: cost.map(|text| texts.intern(&text)),
-        min: min.1,
-        max: Some(most),
+        min: declaration.min.1,
+        max: Some(declaration.max.1),
         policy,
     })
 }

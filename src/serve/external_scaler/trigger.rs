@@ -28,10 +28,15 @@ pub(super) enum TriggerError {
     #[error("the reference names no ScaledObject: its {0} is empty")]
     Unnamed(&'static str),
     #[error(
-        "trigger metadata of ScaledObject {object}: {key:?} is no key of this scaler; remove it, the keys are {keys}",
+        "trigger metadata of ScaledObject {object}: {key:?}={value:?} is no key of this scaler; remove it, the keys \
+         are {keys}",
         keys = own_keys().collect::<Vec<_>>().join(", ")
     )]
-    UnknownKey { object: ObjectKey, key: String },
+    UnknownKey {
+        object: ObjectKey,
+        key: String,
+        value: String,
+    },
     #[error(
         "trigger metadata of ScaledObject {object}: {VARIANT_NAME}={value:?} is no name of an object; write the name \
          of a VariantAutoscaling in namespace {}, or remove the key to take that of the target", object.namespace
@@ -88,9 +93,9 @@ impl ScalerTrigger {
 
     fn of(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Result<Self, TriggerError> {
         let is_known = |key: &str| is_of_keda(key) || own_keys().any(|own| own == key);
-        if let Some(key) = metadata.keys().find(|key| !is_known(key)) {
-            let key = shortened(key);
-            return Err(TriggerError::UnknownKey { object, key });
+        if let Some((key, value)) = metadata.iter().find(|(key, _)| !is_known(key)) {
+            let (key, value) = (shortened(key), shortened(value));
+            return Err(TriggerError::UnknownKey { object, key, value });
         }
         let variant = match metadata.get(VARIANT_NAME) {
             Some(value) if !is_dns_subdomain(value) => {
@@ -204,7 +209,11 @@ mod tests {
                 "ns",
                 "a",
                 vec![("variantname", "b")],
-                vec!["ScaledObject ns/a", "\"variantname\"", "variantName"],
+                vec![
+                    "ScaledObject ns/a",
+                    "\"variantname\"=\"b\" is no key",
+                    "variantName",
+                ],
             ),
             (
                 "ns",

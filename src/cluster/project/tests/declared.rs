@@ -88,6 +88,7 @@ fn bounds_are_those_that_the_scaler_keeps() {
         (json!({ "minReplicaCount": 0 }), (Some(0), Some(100))),
         (json!({ "idleReplicaCount": 0, "minReplicaCount": 2 }), (Some(2), Some(100))),
         (json!({ "minReplicaCount": 1, "maxReplicaCount": 9 }), (Some(1), Some(9))),
+        (json!({ "minReplicaCount": 5, "maxReplicaCount": 5 }), (Some(5), Some(5))),
     } {
         let mut spec = fields;
         spec["scaleTargetRef"] = target.clone();
@@ -118,6 +119,8 @@ fn a_wrong_value_is_named_with_object_annotation_value_and_remedy() {
         (with(&[("model-id", "a\nb")]), vec![r#"llm-d.ai/model-id="a\nb""#]),
         (with(&[("model-id", "llama"), ("variant-cost", "-1")]),
          vec!["HorizontalPodAutoscaler ns/v", "llm-d.ai/variant-cost=\"-1\"", "at least 0"]),
+        (with(&[("variant-cost", "-1"), ("replica-start-seconds", "x")]),
+         vec!["llm-d.ai/model-id is missing", "variant-cost=\"-1\"", "replica-start-seconds=\"x\""]),
         (with(&[("model-id", "llama"), ("variant-cost", "abc")]), vec!["variant-cost=\"abc\""]),
         (with(&[("model-id", "llama"), ("variant-cost", "NaN")]), vec!["variant-cost=\"NaN\""]),
         (with(&[("model-id", "llama"), ("variant-cost", "inf")]), vec!["variant-cost=\"inf\""]),
@@ -140,7 +143,13 @@ fn a_wrong_value_is_named_with_object_annotation_value_and_remedy() {
     let negative = json!({ "scaleTargetRef": { "name": "d" }, "minReplicaCount": -1 });
     let none = json!({ "scaleTargetRef": { "name": "d" }, "maxReplicaCount": 0 });
     let nameless = json!({ "scaleTargetRef": { "name": "" } });
+    let crossed =
+        json!({ "scaleTargetRef": { "name": "d" }, "minReplicaCount": 7, "maxReplicaCount": 5 });
     for (spec, part) in [
+        (
+            crossed,
+            "spec.minReplicaCount is 7, and spec.maxReplicaCount 5;",
+        ),
         (negative, "spec.minReplicaCount is -1"),
         (none, "spec.maxReplicaCount is 0"),
         (nameless, "spec.scaleTargetRef.name is empty"),
@@ -293,7 +302,13 @@ fn what_a_trigger_says_wrong_is_named_with_its_key() {
         (json!({ "modelID": "llama" }), &[("model-id", "qwen")],
          ["annotation llm-d.ai/model-id=\"qwen\"", "trigger metadata modelID=\"llama\" differ"]),
         (json!({ "modelID": "llama", "scalerAddress": "wva:9090", "warmPool": "2" }), &[],
-         ["trigger metadata \"warmPool\" is no key", "the keys are modelID, variantCost"]),
+         ["trigger metadata has \"warmPool\"=\"2\", which", "the keys are modelID, variantCost"]),
+        (json!({ "modelID": "llama", "variantCost": "-1", "replicaStartSeconds": "x" }), &[],
+         ["variantCost=\"-1\" is no cost", "replicaStartSeconds=\"x\" is no number of seconds"]),
+        (json!({ "modelID": "llama", "variantCost": "-1", "foo": "bar", "foe": "" }), &[("model-id", "qwen")],
+         ["trigger metadata has \"foe\"=\"\", \"foo\"=\"bar\", which", "variantCost=\"-1\""]),
+        (json!({ "modelID": "llama", "variantCost": "-1", "foo": "bar" }), &[("model-id", "qwen")],
+         ["differ; remove one of them. trigger metadata variantCost=\"-1\"", "\"foo\"=\"bar\""]),
     } {
         let declared = triggered("external", &metadata, annotations).unwrap();
         let SpecReading::Malformed { why } = &declared.object.spec else {
