@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::policy::key::ObjectKey;
 
+/// A field that does not have the shape of its type, by its path.
+pub type MisshapenField = serde_path_to_error::Error<serde_json::Error>;
+
 /// Names an object for people and for commands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ObjectName {
@@ -141,8 +144,8 @@ impl LiveObject {
     ///
     /// # Errors
     /// The field that does not have the type's shape.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        T::deserialize(&self.0)
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, MisshapenField> {
+        serde_path_to_error::deserialize(&self.0)
     }
 }
 

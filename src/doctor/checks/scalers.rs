@@ -12,14 +12,14 @@ use super::disputes::{claims, declaring, disputed};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_target, target_key};
-use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
+use crate::api::{MANAGED_ANNOTATION, MODEL_ANNOTATION};
 use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_external, nearly_stated};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::{LiveObject, ObjectName, text};
+use crate::doctor::object::{LiveObject, MisshapenField, ObjectName, text};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
 use crate::policy::condition::ConditionReason;
 use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
@@ -104,7 +104,7 @@ impl ReadScaler<'_> {
     }
 }
 
-fn read(object: &LiveObject) -> Result<ScalerObject, serde_json::Error> {
+fn read(object: &LiveObject) -> Result<ScalerObject, MisshapenField> {
     let texts = &mut Interner::default();
     if object.kind() == ScalerKind::ScaledObject.to_string() {
         Ok(object.read::<ScaledObject>()?.project(texts))
@@ -141,7 +141,8 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
                 let malformed = declared.and_then(|record| variant::read(&record.object).err());
                 let malformed = malformed.map(|why| why.to_string());
                 let malformed = malformed.or_else(|| unclear_switch(object, is_switch));
-                let malformed = malformed.or_else(|| misspelt(object, declared.is_some()));
+                let malformed =
+                    malformed.or_else(|| misspelt(object, declared.is_some(), is_switch));
                 malformed.or_else(|| refused_trigger(object, &kept, &claimed))?
             }
         };
@@ -177,11 +178,16 @@ fn unclear_switch(object: &LiveObject, is_switch: bool) -> Option<String> {
     })
 }
 
-/// An annotation of a variant that is no key of ours, and nearly one. Others may be keys of llm-d.
-fn misspelt(object: &LiveObject, is_variant: bool) -> Option<String> {
+/// An annotation of a variant that is no key of ours, and nearly one. Others may be keys of llm-d. Where a model is
+/// stated and no switch, that is the key that makes a variant.
+fn misspelt(object: &LiveObject, is_variant: bool, is_switch: bool) -> Option<String> {
+    let states = |key| object.annotation(key).is_some();
+    let lacks_switch = is_switch && states(MODEL_ANNOTATION) && !states(MANAGED_ANNOTATION);
     let annotations = object.0.pointer("/metadata/annotations")?.as_object()?;
-    let mut keys = annotations.keys().filter(|_| is_variant);
-    let (key, known) = keys.find_map(|key| Some((key, nearly_stated(key)?)))?;
+    let near = annotations.keys();
+    let mut near = near.filter_map(|key| Some((key, nearly_stated(key)?)));
+    let (key, known) =
+        near.find(|(_, known)| is_variant || (lacks_switch && *known == MANAGED_ANNOTATION))?;
     let key = shortened(key);
     Some(format!(
         "annotation {key:?} has no effect; write {known}, or remove it"

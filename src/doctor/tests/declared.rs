@@ -147,6 +147,73 @@ fn annotations_of_others_are_no_misspelt_ones() {
     }
 }
 
+/// An object that states a model and no switch was meant to have one; others may mean another key.
+#[test]
+fn a_misspelt_switch_is_found_where_a_model_is_stated() {
+    for (annotations, count) in [
+        (json!({ "llm-d.ai/manged": "true" }), 0),
+        (
+            json!({ "llm-d.ai/manged": "true", "llm-d.ai/model-id": "m" }),
+            1,
+        ),
+        (
+            json!({ "llm-d.ai/managed": "false", "llm-d.ai/manged": "true", "llm-d.ai/model-id": "m" }),
+            0,
+        ),
+        (
+            json!({ "llm-d.ai/variantcost": "4", "llm-d.ai/model-id": "m" }),
+            0,
+        ),
+    ] {
+        let mut facts = fleet();
+        edit(
+            &mut facts,
+            HPA,
+            "a",
+            "/metadata/annotations",
+            annotations.clone(),
+        );
+        let diagnosis = examine(&facts);
+        let found = diagnosis.findings();
+        let causes = found.filter(|one| one.code == Code::VariantMalformed);
+        let causes: Vec<String> = causes.map(|one| one.cause.clone()).collect();
+        assert_eq!(causes.len(), count, "{annotations}: {causes:?}");
+        let word = "annotation \"llm-d.ai/manged\" has no effect; write llm-d.ai/managed";
+        assert!(
+            causes.iter().all(|cause| cause.starts_with(word)),
+            "{causes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_value_without_quotes_is_named_with_its_key() {
+    let found = |annotations: &Value, metadata: &Value| {
+        let object = json!({
+            "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+            "metadata": { "name": "s", "annotations": annotations },
+            "spec": { "scaleTargetRef": { "name": "d" }, "triggers": [{ "type": "external", "metadata": metadata }] },
+        });
+        let text = object.to_string();
+        let diagnosis = examine(&written("unquoted", &[("s.yaml", text.as_str())]));
+        let found = diagnosis.findings();
+        let causes = found.filter(|one| one.code == Code::VariantMalformed);
+        causes.map(|one| one.cause.clone()).collect::<Vec<_>>()
+    };
+    let quoted = json!({ "modelID": "m", "variantCost": "40" });
+    assert_eq!(found(&json!({}), &quoted), Vec::<String>::new());
+    for (annotations, metadata, cause) in wva_base::cases! {
+        (json!({ "llm-d.ai/managed": true }), quoted.clone(),
+         "metadata.annotations.llm-d.ai/managed: invalid type: boolean `true`, expected a string"),
+        (json!({ "llm-d.ai/variant-cost": 40 }), quoted.clone(),
+         "metadata.annotations.llm-d.ai/variant-cost: invalid type: integer `40`, expected a string"),
+        (json!({}), json!({ "modelID": "m", "variantCost": 40 }),
+         "spec.triggers[0].metadata.variantCost: invalid type: integer `40`, expected a string"),
+    } {
+        assert_eq!(found(&annotations, &metadata), [cause]);
+    }
+}
+
 #[test]
 fn a_declared_variant_needs_no_name_in_its_trigger() {
     let mut facts = fleet();
