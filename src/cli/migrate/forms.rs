@@ -61,6 +61,35 @@ pub(super) fn as_object((kind, object): StoredScaler<'_>) -> Option<Result<Value
     }))
 }
 
+/// The `VariantAutoscaling` of each annotated scaler, or why it has none. Of two variants with one target or name,
+/// neither is scaled.
+pub(super) fn as_objects(scalers: &[StoredScaler<'_>]) -> Vec<Result<Value, String>> {
+    let declaring = scalers.iter().filter_map(|scaler| {
+        let object = projected(*scaler)?;
+        Some((*scaler, object.target, object.declared?))
+    });
+    let declaring: Vec<_> = declaring.collect();
+    let title = |record: &VariantRecord| format!("{} {}", record.kind(), record.object.key);
+    let forms = declaring.iter().enumerate();
+    let forms = forms.filter_map(|(at, (scaler, target, record))| {
+        let others = declaring.iter().enumerate();
+        let mut others = others.filter(|(other, _)| *other != at);
+        let rival = others.find(|(_, (_, theirs, other))| {
+            let has_target = target.is_some() && theirs == target;
+            has_target || other.object.key == record.object.key
+        });
+        let Some((_, (_, _, rival))) = rival else {
+            return as_object(*scaler).map(|form| form.map_err(|why| why.to_string()));
+        };
+        Some(Err(format!(
+            "{}: {} declares a variant with its target or name, too; remove one of the two declarations",
+            title(record),
+            title(rival)
+        )))
+    });
+    forms.collect()
+}
+
 /// The scaler that follows a `VariantAutoscaling`, with annotations that stand for it.
 ///
 /// # Errors
@@ -218,30 +247,20 @@ fn without_idle(spec: &mut Value) {
     }
 }
 
-/// Why a server does not take a printed object, as far as its bounds say.
+/// Why a server may not take a printed object.
 pub(super) fn refusal(object: &Value) -> Option<String> {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str);
-    let bound = |fields: [&str; 2]| {
-        let spec = object.get("spec")?;
-        fields.iter().find_map(|field| spec.get(field)?.as_i64())
-    };
     let kind = text("/kind").unwrap_or_default();
-    let min = bound(["minReplicas", "minReplicaCount"]);
-    let max = bound(["maxReplicas", "maxReplicaCount"]);
-    let why = match (min, max) {
-        (Some(min), Some(max)) if min > max => {
-            format!("its minimum {min} is above its maximum {max}; correct one of them")
-        }
-        (Some(0), _) if kind == ScalerKind::HorizontalPodAutoscaler.as_str() => {
-            "its minimum is 0, which before Kubernetes 1.37 needs the feature gate HPAScaleToZero; without it use a \
-             ScaledObject"
-                .to_owned()
-        }
-        _ => return None,
-    };
+    let is_hpa = kind == ScalerKind::HorizontalPodAutoscaler.as_str();
+    let min = object.pointer("/spec/minReplicas").filter(|_| is_hpa)?;
     let namespace = text("/metadata/namespace").unwrap_or_default();
     let name = text("/metadata/name").unwrap_or_default();
-    Some(format!("{kind} {namespace}/{name} may be refused: {why}"))
+    (min.as_i64() == Some(0)).then(|| {
+        format!(
+            "{kind} {namespace}/{name} may be refused: its minimum is 0, which before Kubernetes 1.37 needs the \
+             feature gate HPAScaleToZero; without it use a ScaledObject"
+        )
+    })
 }
 
 /// Puts a value at a place, with the objects on the way to it.

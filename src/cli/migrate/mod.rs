@@ -66,14 +66,7 @@ fn migrated(objects: &FleetObjects, to: VariantForm) -> (String, Vec<String>) {
             let forms = variants.map(|object| forms::as_annotations(object, &scalers));
             forms.collect()
         }
-        VariantForm::Objects => {
-            let forms = scalers
-                .iter()
-                .filter_map(|scaler| forms::as_object(*scaler));
-            forms
-                .map(|form| form.map_err(|why| why.to_string()))
-                .collect()
-        }
+        VariantForm::Objects => forms::as_objects(&scalers),
     };
     let mut said = objects.notes.clone();
     if to == VariantForm::Objects {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::forms::{as_annotations, as_object, declared, declares_still, refusal};
+use super::forms::{as_annotations, as_object, as_objects, declared, declares_still, refusal};
 use crate::policy::actuation::ScalerKind;
 
 const HPA: ScalerKind = ScalerKind::HorizontalPodAutoscaler;
@@ -246,16 +246,66 @@ fn bounds_that_a_server_may_refuse_are_said() {
         ("HorizontalPodAutoscaler", json!({ "maxReplicas": 2 }), None),
         ("HorizontalPodAutoscaler", json!({ "minReplicas": 2, "maxReplicas": 2 }), None),
         ("HorizontalPodAutoscaler", json!({ "minReplicas": 0, "maxReplicas": 2 }), Some("before Kubernetes 1.37")),
-        ("HorizontalPodAutoscaler", json!({ "minReplicas": 3, "maxReplicas": 2 }), Some("minimum 3")),
         ("ScaledObject", json!({ "minReplicaCount": 0, "maxReplicaCount": 2 }), None),
-        ("ScaledObject", json!({ "minReplicaCount": 8, "maxReplicaCount": 5 }), Some("minimum 8")),
         ("VariantAutoscaling", json!({ "minReplicas": 0 }), None),
-        ("VariantAutoscaling", json!({ "minReplicas": 8, "maxReplicas": 5 }), Some("VariantAutoscaling ns/a")),
     } {
         let said = refusal(&object(kind, spec.clone()));
         assert_eq!(said.is_some(), part.is_some(), "{kind} {spec}");
         let said = said.unwrap_or_default();
         assert!(said.contains(part.unwrap_or_default()), "{said}");
+    }
+}
+
+#[test]
+fn a_variant_with_crossed_bounds_is_left_out() {
+    for (min, is_printed) in [(6, true), (7, false)] {
+        let mut variant = variant();
+        variant["spec"]["minReplicas"] = json!(min);
+        let printed = as_annotations(&variant, &[(SCALED_OBJECT, &scaled_object())]);
+        assert_eq!(printed.is_ok(), is_printed, "{printed:?}");
+        let why = printed.err().unwrap_or_default();
+        let part = "spec.minReplicaCount is 7, and spec.maxReplicaCount 6";
+        assert!(is_printed || why.contains(part), "{why}");
+    }
+}
+
+#[test]
+fn of_two_scalers_with_one_target_or_name_neither_is_printed() {
+    let one = as_annotations(&variant(), &[(HPA, &hpa("llama"))]).unwrap();
+    let other = |name: &str, target: &str| {
+        let mut other = scaled_object();
+        other["metadata"]["name"] = json!(name);
+        other["spec"]["scaleTargetRef"]["name"] = json!(target);
+        other["spec"]["triggers"] = json!([{ "type": "external", "metadata": { "modelID": "m" } }]);
+        other
+    };
+    for (other, is_printed) in [
+        (other("other", "e"), true),
+        (other("other", "d"), false),
+        (other("scaler", "e"), false),
+    ] {
+        let plain = hpa("llama");
+        let printed = as_objects(&[(HPA, &one), (SCALED_OBJECT, &other), (HPA, &plain)]);
+        let whys: Vec<&String> = printed
+            .iter()
+            .filter_map(|one| one.as_ref().err())
+            .collect();
+        assert_eq!(
+            (printed.len(), whys.is_empty()),
+            (2, is_printed),
+            "{whys:?}"
+        );
+        let name = other["metadata"]["name"].as_str().unwrap();
+        let both = [
+            "HorizontalPodAutoscaler ns/scaler".to_owned(),
+            format!("ScaledObject ns/{name}"),
+        ];
+        for (why, own) in whys.iter().zip(&both) {
+            assert!(
+                why.starts_with(own) && both.iter().all(|one| why.contains(one)),
+                "{why}"
+            );
+        }
     }
 }
 
