@@ -3,6 +3,7 @@
 pub mod backoff;
 mod cases;
 mod debug_of;
+mod display_of;
 pub mod duration;
 pub mod moment;
 mod named;

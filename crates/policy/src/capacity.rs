@@ -29,6 +29,7 @@ wva_base::named! {
 }
 
 wva_base::named! {
+    shown
     /// The analyzers, under the names that the policy ConfigMap enables them by.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]

@@ -253,15 +253,17 @@ fn target_resolved(view: &VariantView) -> Condition {
         ),
         TargetView::Contested {
             target, claimants, ..
-        } => {
-            let mut message = format!(
-                "Scale target {} {} is named by several VariantAutoscalings, and none of them scales it; keep one of: ",
-                target.kind, target.name
-            );
-            // Writing to a string does not fail.
-            listed(&mut message, claimants).unwrap_or_default();
-            (False, Reason::TargetContested, message)
-        }
+        } => (
+            False,
+            Reason::TargetContested,
+            format!(
+                "Scale target {} {} is named by several VariantAutoscalings, and none of them scales it; keep one \
+                 of: {}",
+                target.kind,
+                target.name,
+                listed(claimants)
+            ),
+        ),
         TargetView::UnsupportedKind { kind, name, why } => (
             False,
             Reason::UnsupportedTargetKind,

@@ -1,7 +1,6 @@
 //! Names of the things a decision is about. All are cheap to clone and have a total order, so that
 //! every collection of them is walked in one and the same order.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -15,14 +14,9 @@ pub struct ObjectKey {
     pub name: Arc<str>,
 }
 
-impl fmt::Display for ObjectKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() {
-            formatter.write_str(&self.name)
-        } else {
-            write!(formatter, "{}/{}", self.namespace, self.name)
-        }
-    }
+wva_base::display_of! { ObjectKey:
+    Self { namespace, name } if namespace.is_empty() => "{name}";
+    Self { namespace, name } => "{namespace}/{name}";
 }
 
 /// One `VariantAutoscaling` object, which is one variant.
@@ -37,11 +31,7 @@ pub struct VariantKey {
     pub name: Arc<str>,
 }
 
-impl fmt::Display for VariantKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.namespace, self.name)
-    }
-}
+wva_base::display_of! { VariantKey: Self { namespace, name } => "{namespace}/{name}"; }
 
 /// One model in one namespace: the unit that every analyzer decides on.
 ///
@@ -55,11 +45,7 @@ pub struct ModelKey {
     pub model: Arc<str>,
 }
 
-impl fmt::Display for ModelKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}|{}", self.model, self.namespace)
-    }
-}
+wva_base::display_of! { ModelKey: Self { namespace, model } => "{model}|{namespace}"; }
 
 /// Implements a name within a namespace: its constructor, and with `text` its form as text.
 macro_rules! within_namespace {
@@ -134,11 +120,7 @@ impl TargetKey {
     }
 }
 
-impl fmt::Display for TargetKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {}/{}", self.kind, self.namespace, self.name)
-    }
-}
+wva_base::display_of! { TargetKey: Self { namespace, kind, name } => "{kind} {namespace}/{name}"; }
 
 /// Kinds of scale target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -181,13 +163,9 @@ pub struct GroupKind {
     pub kind: Arc<str>,
 }
 
-impl fmt::Display for TargetKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Deployment => formatter.write_str("Deployment"),
-            Self::StatefulSet => formatter.write_str("StatefulSet"),
-            Self::LeaderWorkerSet => formatter.write_str("LeaderWorkerSet"),
-            Self::Other(other) => formatter.write_str(&other.kind),
-        }
-    }
+wva_base::display_of! { TargetKind:
+    Self::Deployment => "Deployment";
+    Self::StatefulSet => "StatefulSet";
+    Self::LeaderWorkerSet => "LeaderWorkerSet";
+    Self::Other(other) => "{}", other.kind;
 }

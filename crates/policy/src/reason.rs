@@ -4,7 +4,7 @@ mod gap;
 mod stay;
 mod text;
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -474,14 +474,16 @@ impl Reason {
     }
 }
 
-/// Writes the first names of a list and counts the others.
-pub(super) fn listed<T: fmt::Display>(formatter: &mut impl fmt::Write, items: &[T]) -> fmt::Result {
-    for (position, item) in items.iter().take(LISTED).enumerate() {
-        let separator = if position == 0 { "" } else { ", " };
-        write!(formatter, "{separator}{item}")?;
-    }
-    match items.len().saturating_sub(LISTED) {
-        0 => Ok(()),
-        more => write!(formatter, " and {more} more"),
-    }
+/// The first names of a list, and how many others there are.
+pub(super) fn listed<T: Display>(items: &[T]) -> impl Display {
+    fmt::from_fn(move |f| {
+        for (position, item) in items.iter().take(LISTED).enumerate() {
+            let separator = if position == 0 { "" } else { ", " };
+            write!(f, "{separator}{item}")?;
+        }
+        match items.len().saturating_sub(LISTED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    })
 }

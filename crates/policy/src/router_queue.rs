@@ -1,7 +1,6 @@
 //! What routers themselves say of the requests that they hold, apart from Prometheus.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,14 +53,10 @@ pub struct HeldQueue {
     pub needs: Option<Replicas>,
 }
 
-impl fmt::Display for HeldQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "requests in its router: {}", self.requests)?;
-        match self.needs {
-            Some(needs) => write!(f, ", which need {needs} replicas"),
-            None => Ok(()),
-        }
-    }
+wva_base::display_of! { HeldQueue:
+    Self { requests, needs: Some(needs) } =>
+        "requests in its router: {requests}, which need {needs} replicas";
+    Self { requests, needs: None } => "requests in its router: {requests}";
 }
 
 /// Requests that are known to wait in a router.

@@ -1,6 +1,5 @@
 //! What is known about one measured quantity: four states that stay four up to the decision record.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -72,17 +71,11 @@ impl Signal {
     }
 }
 
-impl fmt::Display for Signal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Known { value, age } => write!(formatter, "{value} ({}s old)", age.as_secs()),
-            Self::KnownZero { age } => write!(formatter, "zero ({}s old)", age.as_secs()),
-            Self::Stale { value, age, .. } => {
-                write!(formatter, "{value} (stale, {}s old)", age.as_secs())
-            }
-            Self::Failed { why } => write!(formatter, "unknown ({why})"),
-        }
-    }
+wva_base::display_of! { Signal:
+    Self::Known { value, age } => "{value} ({}s old)", age.as_secs();
+    Self::KnownZero { age } => "zero ({}s old)", age.as_secs();
+    Self::Stale { value, age, .. } => "{value} (stale, {}s old)", age.as_secs();
+    Self::Failed { why } => "unknown ({why})";
 }
 
 /// How old a sample may be for what. Source: `PROMETHEUS_METRICS_CACHE_{FRESH,STALE,UNAVAILABLE}_THRESHOLD`.

@@ -1,8 +1,6 @@
 //! Spare capacity of a model, and the comparison with its triggers: the one place where measured
 //! shares meet thresholds of growth.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// Mean spare capacity per non-saturated replica, and the triggers that it is compared with.
@@ -48,37 +46,16 @@ impl Spare {
     }
 }
 
-impl fmt::Display for Spare {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "KV spare {:.3} (trigger {:.3}), queue spare {:.1} (trigger {:.1})",
-            self.kv, self.kv_trigger, self.queue, self.queue_trigger
-        )
-    }
+wva_base::display_of! { Spare:
+    Self { kv, kv_trigger, queue, queue_trigger } =>
+        "KV spare {kv:.3} (trigger {kv_trigger:.3}), queue spare {queue:.1} (trigger {queue_trigger:.1})";
 }
 
-impl fmt::Display for SpareTrigger {
-    /// The reason texts of the original's analysis.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.kv, self.queue) {
-            (Some((kv, kv_trigger)), Some((queue, queue_trigger))) => write!(
-                formatter,
-                "both KV spare ({kv:.3} < {kv_trigger:.3}) and queue spare ({queue:.1} < {queue_trigger:.1})"
-            ),
-            (Some((kv, trigger)), None) => {
-                write!(
-                    formatter,
-                    "KV spare Saturation low ({kv:.3} < {trigger:.3})"
-                )
-            }
-            (None, Some((queue, trigger))) => {
-                write!(
-                    formatter,
-                    "queue spare Saturation low ({queue:.1} < {trigger:.1})"
-                )
-            }
-            (None, None) => formatter.write_str("spare capacity is sufficient"),
-        }
-    }
+// The reason texts of the original's analysis.
+wva_base::display_of! { SpareTrigger:
+    Self { kv: Some((kv, kv_trigger)), queue: Some((queue, queue_trigger)) } =>
+        "both KV spare ({kv:.3} < {kv_trigger:.3}) and queue spare ({queue:.1} < {queue_trigger:.1})";
+    Self { kv: Some((kv, trigger)), queue: None } => "KV spare Saturation low ({kv:.3} < {trigger:.3})";
+    Self { kv: None, queue: Some((queue, trigger)) } => "queue spare Saturation low ({queue:.1} < {trigger:.1})";
+    Self { kv: None, queue: None } => "spare capacity is sufficient";
 }

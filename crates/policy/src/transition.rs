@@ -2,7 +2,6 @@
 //! is not applied, replicas that do not report. Each may hold it back for a limited time only.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -74,56 +73,17 @@ impl TransitionReason {
     }
 }
 
-impl fmt::Display for TransitionReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pending {
-                since,
-                current,
-                ready,
-            } if ready >= current => write!(
-                formatter,
-                "the status of the target has been older than its specification for {}s",
-                since.as_secs()
-            ),
-            Self::Pending {
-                since,
-                current,
-                ready,
-            } => write!(
-                formatter,
-                "pending for {}s ({ready} of {current} replicas ready)",
-                since.as_secs()
-            ),
-            Self::Gated {
-                since,
-                gated,
-                current,
-            } => write!(
-                formatter,
-                "gated for {}s (scheduling gates hold {gated} of {current} replicas)",
-                since.as_secs()
-            ),
-            Self::Unapplied {
-                since,
-                desired,
-                current,
-            } => write!(
-                formatter,
-                "not applied for {}s (desired({desired})!=current({current}))",
-                since.as_secs()
-            ),
-            Self::Silent {
-                since,
-                reporting,
-                current,
-            } => write!(
-                formatter,
-                "silent for {}s (metrics({reporting})!=current({current}))",
-                since.as_secs()
-            ),
-        }
-    }
+wva_base::display_of! { TransitionReason:
+    Self::Pending { since, current, ready } if ready >= current =>
+        "the status of the target has been older than its specification for {}s", since.as_secs();
+    Self::Pending { since, current, ready } =>
+        "pending for {}s ({ready} of {current} replicas ready)", since.as_secs();
+    Self::Gated { since, gated, current } =>
+        "gated for {}s (scheduling gates hold {gated} of {current} replicas)", since.as_secs();
+    Self::Unapplied { since, desired, current } =>
+        "not applied for {}s (desired({desired})!=current({current}))", since.as_secs();
+    Self::Silent { since, reporting, current } =>
+        "silent for {}s (metrics({reporting})!=current({current}))", since.as_secs();
 }
 
 /// The causes of transition of one variant at one moment.

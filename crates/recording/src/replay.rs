@@ -54,53 +54,27 @@ pub enum DecisionDifference {
     Figures,
 }
 
-impl fmt::Display for DecisionDifference {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Figures => {
-                formatter.write_str("the decisions are the same, their figures differ")
-            }
-            Self::Autoscaler {
-                key,
-                recorded,
-                replayed,
-            } => {
-                write!(formatter, "{key}\n    recorded  {recorded}\n    replayed  ")?;
-                match replayed {
-                    Ok(decision) => write!(formatter, "{decision}"),
-                    Err(why) => write!(formatter, "none: {why}"),
-                }
-            }
-            Self::Variant {
-                key,
-                recorded,
-                replayed,
-            } => {
-                write!(formatter, "{key}")?;
-                for (name, decision) in [("recorded", recorded), ("replayed", replayed)] {
-                    match decision {
-                        None => write!(formatter, "\n    {name}  none")?,
-                        Some(decision) => write!(formatter, "\n    {name}  {decision}")?,
-                    }
-                }
-                let differs = recorded.as_ref().zip(replayed.as_ref());
-                let step = differs.and_then(|(recorded, replayed)| first_step(recorded, replayed));
-                step.map_or(Ok(()), |step| write!(formatter, "\n    {step}"))
-            }
-        }
-    }
+wva_base::display_of! { DecisionDifference:
+    Self::Figures => "the decisions are the same, their figures differ";
+    Self::Autoscaler { key, recorded, replayed: Ok(replayed) } =>
+        "{key}\n    recorded  {recorded}\n    replayed  {replayed}";
+    Self::Autoscaler { key, recorded, replayed: Err(why) } =>
+        "{key}\n    recorded  {recorded}\n    replayed  none: {why}";
+    Self::Variant { key, recorded, replayed } =>
+        "{key}\n    recorded  {}\n    replayed  {}{}",
+        shown(recorded.as_deref()),
+        shown(replayed.as_deref()),
+        (recorded.as_deref().zip(replayed.as_deref()))
+            .and_then(|(recorded, replayed)| first_step(recorded, replayed))
+            .unwrap_or_default();
 }
 
-impl fmt::Display for RecordedAutoscalerDecision {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            current,
-            desired,
-            reason,
-            ..
-        } = self;
-        write!(formatter, "{current} -> {desired}: {reason}")
-    }
+wva_base::display_of! { RecordedAutoscalerDecision:
+    Self { current, desired, reason, .. } => "{current} -> {desired}: {reason}";
+}
+
+fn shown(decision: Option<&RecordedDecision>) -> String {
+    decision.map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 
 /// The first step that differs where count and reason do not show it.
@@ -111,7 +85,7 @@ fn first_step(recorded: &RecordedDecision, replayed: &RecordedDecision) -> Optio
     let mut pairs = recorded.steps.iter().zip(&replayed.steps);
     let (before, after) = pairs.find(|(before, after)| before != after)?;
     Some(format!(
-        "step {}: {} -> {} {}, now {} -> {} {}",
+        "\n    step {}: {} -> {} {}, now {} -> {} {}",
         before.stage.as_str(),
         before.from,
         before.to,

@@ -2,7 +2,6 @@
 
 // Types only: `core::net` has no sockets.
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::fmt;
 
 /// Where a server listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,17 +65,10 @@ fn parse_host(host: &str) -> Option<IpAddr> {
     }
 }
 
-impl fmt::Display for BindAddress {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => formatter.write_str("0"),
-            Self::On { host: None, port } => write!(formatter, ":{port}"),
-            Self::On {
-                host: Some(host),
-                port,
-            } => SocketAddr::new(*host, *port).fmt(formatter),
-        }
-    }
+wva_base::display_of! { BindAddress:
+    Self::Off => "0";
+    Self::On { host: None, port } => ":{port}";
+    Self::On { host: Some(host), port } => "{}", SocketAddr::new(*host, *port);
 }
 
 #[cfg(test)]

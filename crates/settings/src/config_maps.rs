@@ -1,7 +1,6 @@
 //! Which ConfigMap is for what, by name, and which of them count.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use super::problem::Warning;
@@ -47,11 +46,7 @@ impl Purpose {
     }
 }
 
-impl fmt::Display for Purpose {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} ConfigMap", self.as_str())
-    }
-}
+wva_base::display_of! { Purpose: purpose => "{} ConfigMap", purpose.as_str(); }
 
 /// Names of the ConfigMaps that are read.
 #[derive(Debug, Clone, PartialEq, Eq)]

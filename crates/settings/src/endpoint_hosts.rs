@@ -1,6 +1,5 @@
 //! Hosts that metric sources of PodAutoscalers may name as `endpoint`.
 
-use std::fmt;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -72,11 +71,7 @@ fn is_pattern(pattern: &str) -> bool {
     pattern == "*" || (!host.is_empty() && host.chars().all(is_part))
 }
 
-impl fmt::Display for EndpointHosts {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0.join(","))
-    }
-}
+wva_base::display_of! { EndpointHosts: Self(hosts) => "{}", hosts.join(","); }
 
 #[cfg(test)]
 mod tests {

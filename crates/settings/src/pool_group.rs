@@ -1,7 +1,5 @@
 //! Which InferencePools are watched.
 
-use std::fmt;
-
 /// The API groups of the InferencePools that are watched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PoolGroup {
@@ -44,11 +42,7 @@ impl PoolGroup {
     }
 }
 
-impl fmt::Display for PoolGroup {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Discovered => "",
-            Self::Only(group) => group,
-        })
-    }
+wva_base::display_of! { PoolGroup:
+    Self::Discovered => "";
+    Self::Only(group) => "{group}";
 }

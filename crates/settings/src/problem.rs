@@ -2,7 +2,6 @@
 //! are in force all the same. All of it is ordered, so that new findings differ from old ones.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use super::config_maps::Purpose;
@@ -45,13 +44,9 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.layer == Layer::Default {
-            return self.layer.fmt(formatter);
-        }
-        write!(formatter, "{} {}", self.layer, self.name)
-    }
+wva_base::display_of! { Origin:
+    Self { layer: Layer::Default, .. } => "{}", Layer::Default;
+    Self { layer, name } => "{layer} {name}";
 }
 
 /// A value that is not accepted.
@@ -105,14 +100,10 @@ impl EntryPlace {
 /// Most letters of a text about one entry: it quotes the entry, which may be as long as a ConfigMap.
 const LONGEST_TEXT: usize = 4_000;
 
-impl fmt::Display for EntryPlace {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(formatter, "{} of namespace {namespace}", self.purpose)?,
-            None => write!(formatter, "global {}", self.purpose)?,
-        }
-        write!(formatter, ", entry {:?}", bounded(&self.entry, LONGEST_KEY))
-    }
+wva_base::display_of! { EntryPlace:
+    Self { purpose, namespace: Some(namespace), entry } =>
+        "{purpose} of namespace {namespace}, entry {:?}", bounded(entry, LONGEST_KEY);
+    Self { purpose, namespace: None, entry } => "global {purpose}, entry {:?}", bounded(entry, LONGEST_KEY);
 }
 
 /// An entry of a policy ConfigMap, or a part of it, that is not accepted; the others are.
@@ -260,71 +251,30 @@ pub enum Warning {
     },
 }
 
-impl fmt::Display for Warning {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AliasUsed { origin, key } => {
-                write!(formatter, "{origin} is an older name; write {key}")
-            }
-            Self::SecondSpelling { origin, counts } => write!(
-                formatter,
-                "{origin} does not count next to {counts}, which names the same setting; remove one"
-            ),
-            Self::UnknownKey { origin, nearest } => write!(
-                formatter,
-                "{}: no setting is named {}{}",
-                origin.layer,
-                with_suggestion(&origin.name, *nearest),
-                match nearest {
-                    Some(_) => "",
-                    None => "; remove it, or write a name that wva controller --print-config shows",
-                }
-            ),
-            Self::OutOfReach { origin } => write!(
-                formatter,
-                "{origin} has no effect there; set it in the environment"
-            ),
-            Self::WithoutEffect { key, state } => write!(formatter, "{key} is {state}"),
-            Self::UnknownField {
-                place,
-                field,
-                remedy,
-            } => {
-                let field = bounded(field, LONGEST_TEXT);
-                write!(formatter, "{place}: unknown field {field:?}; {remedy}")
-            }
-            Self::OlderConfigMap {
-                purpose,
-                namespace,
-                name,
-                current,
-                read: true,
-            } => write!(
-                formatter,
-                "{purpose} {namespace}/{name} has an older name; rename it to {current}"
-            ),
-            Self::OlderConfigMap {
-                purpose,
-                namespace,
-                name,
-                current,
-                read: false,
-            } => write!(
-                formatter,
-                "{purpose} {namespace}/{name} is not read, since {namespace}/{current} exists"
-            ),
-            Self::FileInPlaceOfConfigMap => formatter.write_str(
-                "--config-file takes the place of the main ConfigMap, which is not read; \
-                 drop the flag to change settings while running",
-            ),
-            Self::Advice { subject, text } => {
-                write!(formatter, "{subject}: {}", bounded(text, LONGEST_TEXT))
-            }
-            Self::EntryAdvice { place, text } | Self::WithoutMeaning { place, text } => {
-                write!(formatter, "{place}: {}", bounded(text, LONGEST_TEXT))
-            }
-        }
-    }
+wva_base::display_of! { Warning:
+    Self::AliasUsed { origin, key } => "{origin} is an older name; write {key}";
+    Self::SecondSpelling { origin, counts } =>
+        "{origin} does not count next to {counts}, which names the same setting; remove one";
+    Self::UnknownKey { origin, nearest: Some(nearest) } =>
+        "{}: no setting is named {}", origin.layer, with_suggestion(&origin.name, Some(*nearest));
+    Self::UnknownKey { origin, nearest: None } =>
+        "{}: no setting is named {}; remove it, or write a name that wva controller --print-config shows",
+        origin.layer,
+        with_suggestion(&origin.name, None);
+    Self::OutOfReach { origin } => "{origin} has no effect there; set it in the environment";
+    Self::WithoutEffect { key, state } => "{key} is {state}";
+    Self::UnknownField { place, field, remedy } =>
+        "{place}: unknown field {:?}; {remedy}", bounded(field, LONGEST_TEXT);
+    Self::OlderConfigMap { purpose, namespace, name, current, read: true } =>
+        "{purpose} {namespace}/{name} has an older name; rename it to {current}";
+    Self::OlderConfigMap { purpose, namespace, name, current, read: false } =>
+        "{purpose} {namespace}/{name} is not read, since {namespace}/{current} exists";
+    Self::FileInPlaceOfConfigMap =>
+        "--config-file takes the place of the main ConfigMap, which is not read; drop the flag to change settings \
+         while running";
+    Self::Advice { subject, text } => "{subject}: {}", bounded(text, LONGEST_TEXT);
+    Self::EntryAdvice { place, text } | Self::WithoutMeaning { place, text } =>
+        "{place}: {}", bounded(text, LONGEST_TEXT);
 }
 
 /// How much a notice matters.

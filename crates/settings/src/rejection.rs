@@ -1,7 +1,5 @@
 //! Edits of static settings, and the documented words about them.
 
-use std::fmt;
-
 /// What is logged with every rejection.
 pub const REJECTION_LOG: &str = "Attempted to change immutable parameters";
 
@@ -21,15 +19,7 @@ pub struct Rejected {
     pub new: String,
 }
 
-impl fmt::Display for Rejected {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{} (old: \"{}\", new: \"{}\")",
-            self.display, self.old, self.new
-        )
-    }
-}
+wva_base::display_of! { Rejected: Self { display, old, new, .. } => "{display} (old: \"{old}\", new: \"{new}\")"; }
 
 /// The documented error text; empty without a rejection.
 pub fn rejection_error(rejected: &[Rejected]) -> String {

@@ -1,7 +1,6 @@
 //! What a role must gain, may lose, or why it stays.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,7 @@ use super::liveness::Liveness;
 use super::votes::{Vote, VoteDirection};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::VariantKey;
-use crate::reason::{MissingInput, ViewGap};
+use crate::reason::{MissingInput, ViewGap, listed};
 use crate::units::Cost;
 
 /// What an optimizer is asked to do with one role of one model.
@@ -126,85 +125,30 @@ wva_base::named! {
     }
 }
 
-impl fmt::Display for BlockReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Vetoed {
-                analyzer,
-                utilization: Some(utilization),
-                anticipated,
-                gated,
-            } => {
-                write!(f, "{} sees nothing to spare at ", analyzer.as_str())?;
-                write!(f, "a utilization of {utilization:.3}")?;
-                anticipated.map_or(Ok(()), |lowered| lowers(f, lowered, *gated))
-            }
-            Self::Vetoed {
-                analyzer,
-                utilization: None,
-                ..
-            } => write!(f, "{} sees no capacity to spare", analyzer.as_str()),
-            Self::Unlearned { analyzer, signal } => write!(
-                f,
-                "{} sizes nothing, since replicas that work do not report {signal}: nothing is released by others",
-                analyzer.as_str()
-            ),
-            Self::Waiting {
-                analyzer,
-                awaits,
-                utilization,
-            } => {
-                write!(f, "{} {awaits}", analyzer.as_str())?;
-                match utilization {
-                    Some(utilization) => write!(f, " at a utilization of {utilization:.3}"),
-                    None => Ok(()),
-                }
-            }
-            Self::NoLiveVoter => f.write_str("no analyzer was informative recently"),
-            Self::Awaited { analyzer, gap } => {
-                write!(f, "{} said nothing this cycle{gap}", analyzer.as_str())
-            }
-            Self::Undetermined {
-                analyzer,
-                asked_for,
-                limit,
-            } => write!(
-                f,
-                "{} has had no result since it was first asked {}s ago; nothing is lowered while that is {}s or less",
-                analyzer.as_str(),
-                asked_for.as_secs(),
-                limit.as_secs()
-            ),
-            Self::Unjudged { role } => {
-                write!(
-                    f,
-                    "role {role} serves and no analyzer could judge it this cycle"
-                )
-            }
-            Self::NoView => f.write_str("no analyzer has a view on the role"),
-            Self::Unsized { anchor } => match anchor {
-                CapacitySource::Ambiguous { candidates } => {
-                    let names: Vec<&str> = candidates.iter().map(|name| name.as_str()).collect();
-                    write!(
-                        f,
-                        "several analyzers could size the model ({}) and none comes first",
-                        names.join(", ")
-                    )
-                }
-                CapacitySource::NoVoter | CapacitySource::Sized { .. } => {
-                    f.write_str("no analyzer can size the model")
-                }
-            },
-        }
-    }
-}
-
-fn lowers(f: &mut fmt::Formatter<'_>, anticipated: f64, gated: bool) -> fmt::Result {
-    let gated = if gated { " or gated" } else { "" };
-    write!(
-        f,
-        ", which replicas on their way{gated} lower to {anticipated:.3}"
-    )
+wva_base::display_of! { BlockReason:
+    Self::Vetoed { analyzer, utilization: Some(utilization), anticipated: Some(anticipated), gated } =>
+        "{analyzer} sees nothing to spare at a utilization of {utilization:.3}, which replicas on their way{} lower to \
+         {anticipated:.3}",
+        if *gated { " or gated" } else { "" };
+    Self::Vetoed { analyzer, utilization: Some(utilization), anticipated: None, .. } =>
+        "{analyzer} sees nothing to spare at a utilization of {utilization:.3}";
+    Self::Vetoed { analyzer, utilization: None, .. } => "{analyzer} sees no capacity to spare";
+    Self::Unlearned { analyzer, signal } =>
+        "{analyzer} sizes nothing, since replicas that work do not report {signal}: nothing is released by others";
+    Self::Waiting { analyzer, awaits, utilization: Some(utilization) } =>
+        "{analyzer} {awaits} at a utilization of {utilization:.3}";
+    Self::Waiting { analyzer, awaits, utilization: None } => "{analyzer} {awaits}";
+    Self::NoLiveVoter => "no analyzer was informative recently";
+    Self::Awaited { analyzer, gap } => "{analyzer} said nothing this cycle{gap}";
+    Self::Undetermined { analyzer, asked_for, limit } =>
+        "{analyzer} has had no result since it was first asked {}s ago; nothing is lowered while that is {}s or less",
+        asked_for.as_secs(),
+        limit.as_secs();
+    Self::Unjudged { role } => "role {role} serves and no analyzer could judge it this cycle";
+    Self::NoView => "no analyzer has a view on the role";
+    Self::Unsized { anchor: CapacitySource::Ambiguous { candidates } } =>
+        "several analyzers could size the model ({}) and none comes first", listed(candidates);
+    Self::Unsized { .. } => "no analyzer can size the model";
 }
 
 impl BlockReason {

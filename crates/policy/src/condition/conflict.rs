@@ -12,12 +12,14 @@ pub fn conflict(standing: &Ownership) -> Option<Condition> {
             ConditionReason::SecondSeries,
             "Prometheus has a second series wva_desired_replicas for this variant; find the other controller by its pod label, and give each its own CONTROLLER_INSTANCE, or uninstall one".to_owned(),
         ),
-        Ownership::Behind { managers } => {
-            let mut message = "Another controller holds this object, so this one publishes nothing for it; give each its own CONTROLLER_INSTANCE, or uninstall one. It writes as ".to_owned();
-            // Writing to a string does not fail.
-            listed(&mut message, managers).unwrap_or_default();
-            (ConditionReason::OtherController, message)
-        }
+        Ownership::Behind { managers } => (
+            ConditionReason::OtherController,
+            format!(
+                "Another controller holds this object, so this one publishes nothing for it; give each its own \
+                 CONTROLLER_INSTANCE, or uninstall one. It writes as {}",
+                listed(managers)
+            ),
+        ),
     };
     let kind = ConditionType::ControllerConflict;
     Some(Condition::new(kind, ConditionStatus::True, reason, message))

@@ -1,7 +1,6 @@
 //! From a document to what a plan is made from. Every fault is named with its path and its remedy.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,12 +51,8 @@ pub struct DocumentFault {
     pub why: String,
 }
 
-impl fmt::Display for DocumentFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A name or a key that it quotes may be of any length.
-        formatter.write_str(&plain_words(&format!("{}: {}", self.path, self.why)))
-    }
-}
+// A name or a key that it quotes may be of any length.
+wva_base::display_of! { DocumentFault: Self { path, why } => "{}", plain_words(&format!("{path}: {why}")); }
 
 /// Why a document was not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -16,7 +16,6 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -228,8 +227,4 @@ impl EngineArgs {
 #[serde(transparent)]
 pub struct EngineFingerprint(Arc<str>);
 
-impl fmt::Display for EngineFingerprint {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
+wva_base::display_of! { EngineFingerprint: Self(text) => "{text}"; }

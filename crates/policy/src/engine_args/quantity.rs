@@ -2,7 +2,6 @@
 //! and those that one step computes.
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::iter::Sum;
 
 use serde::{Deserialize, Serialize};
@@ -82,11 +81,7 @@ impl Sum for KvTokens {
     }
 }
 
-impl fmt::Display for KvTokens {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} KV tokens", self.0)
-    }
-}
+wva_base::display_of! { KvTokens: Self(count) => "{count} KV tokens"; }
 
 /// Tokens that an engine computes in one step at most.
 #[derive(
@@ -95,8 +90,4 @@ impl fmt::Display for KvTokens {
 #[serde(transparent)]
 pub struct StepTokens(pub u32);
 
-impl fmt::Display for StepTokens {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} tokens a step", self.0)
-    }
-}
+wva_base::display_of! { StepTokens: Self(count) => "{count} tokens a step"; }

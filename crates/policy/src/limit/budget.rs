@@ -1,7 +1,5 @@
 //! How many more GPUs may be taken.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::units::Gpus;
@@ -48,12 +46,8 @@ impl Budget {
     }
 }
 
-impl fmt::Display for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown => f.write_str("unknown"),
-            Self::Finite(gpus) => write!(f, "{gpus} GPUs"),
-            Self::Unlimited => f.write_str("unlimited"),
-        }
-    }
+wva_base::display_of! { Budget:
+    Self::Unknown => "unknown";
+    Self::Finite(gpus) => "{gpus} GPUs";
+    Self::Unlimited => "unlimited";
 }

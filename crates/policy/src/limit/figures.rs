@@ -1,6 +1,5 @@
 //! One pool of GPUs in an explanation.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -102,22 +101,8 @@ impl PoolFigures {
     }
 }
 
-impl fmt::Display for PoolFigures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            limiter,
-            limit,
-            used,
-            left,
-            ..
-        } = self;
-        let pool = self.pool();
-        if self.known.is_some() {
-            return write!(f, "{pool}");
-        }
-        write!(
-            f,
-            "{pool} (limiter {limiter}: limit {limit}, used {used}, left {left})"
-        )
-    }
+wva_base::display_of! { PoolFigures:
+    figures if figures.known.is_some() => "{}", figures.pool();
+    figures @ Self { limiter, limit, used, left, .. } =>
+        "{} (limiter {limiter}: limit {limit}, used {used}, left {left})", figures.pool();
 }

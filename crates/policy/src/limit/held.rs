@@ -1,7 +1,5 @@
 //! GPUs that are kept for a start from zero.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::pool::GpuPool;
@@ -19,10 +17,6 @@ pub struct HeldGpus {
     pub gpus: Gpus,
 }
 
-impl fmt::Display for HeldGpus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { model, pool, gpus } = self;
-        let ModelKey { namespace, model } = model;
-        write!(f, "{gpus} in {pool} for {namespace}/{model}")
-    }
+wva_base::display_of! { HeldGpus:
+    Self { model: ModelKey { namespace, model }, pool, gpus } => "{gpus} in {pool} for {namespace}/{model}";
 }

@@ -1,7 +1,7 @@
 //! GPUs of replicas that no limit can count.
 
 use std::collections::BTreeSet;
-use std::fmt;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -108,25 +108,25 @@ pub struct NotCounted {
     pub pools: Vec<GpuPool>,
 }
 
-impl fmt::Display for NotCounted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { added, wanted, .. } = self;
-        write!(f, "GpusNotCounted: +{added} of +{wanted} replicas; ")?;
-        claims_not_counted(f, &self.claims)
-    }
+wva_base::display_of! { NotCounted:
+    Self { added, wanted, claims, .. } =>
+        "GpusNotCounted: +{added} of +{wanted} replicas; {}", claims_not_counted(claims);
 }
 
 /// Names claims, and what to do about them. Without claims nothing shows what a replica holds.
-pub(crate) fn claims_not_counted(f: &mut fmt::Formatter<'_>, claims: &[Arc<str>]) -> fmt::Result {
-    if claims.is_empty() {
-        return f.write_str(
-            "GPUs of its replicas are not known: the kind of its target has no pod template that is read, and no pod \
-             of it was seen; raise minReplicas",
-        );
-    }
-    f.write_str("GPUs of its resource claims ")?;
-    listed(f, claims)?;
-    f.write_str(
-        " are not counted: request GPUs as a resource like nvidia.com/gpu, or raise minReplicas",
-    )
+pub(crate) fn claims_not_counted(claims: &[Arc<str>]) -> impl Display {
+    fmt::from_fn(move |f| {
+        if claims.is_empty() {
+            return f.write_str(
+                "GPUs of its replicas are not known: the kind of its target has no pod template that is read, and no \
+                 pod of it was seen; raise minReplicas",
+            );
+        }
+        write!(
+            f,
+            "GPUs of its resource claims {} are not counted: request GPUs as a resource like nvidia.com/gpu, or raise \
+             minReplicas",
+            listed(claims)
+        )
+    })
 }

@@ -1,6 +1,5 @@
 //! A supply of GPUs that several variants draw from.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -53,33 +52,15 @@ impl GpuPool {
     }
 }
 
-impl fmt::Display for GpuPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Inventory { accelerator } => write!(f, "inventory[type={accelerator}]"),
-            Self::NoNode { accelerator, known } => {
-                write!(
-                    f,
-                    "inventory[type={accelerator}]: no node offers GPUs of type {accelerator}; known: "
-                )?;
-                if known.is_empty() {
-                    return f.write_str("none");
-                }
-                listed(f, known)
-            }
-            Self::ClusterQuota { accelerator, .. } => {
-                write!(f, "quota[scope=cluster, type={accelerator}]")
-            }
-            Self::NamespaceQuota {
-                namespace,
-                accelerator,
-                ..
-            } => write!(
-                f,
-                "quota[scope=namespace, namespace={namespace}, type={accelerator}]"
-            ),
-        }
-    }
+wva_base::display_of! { GpuPool:
+    Self::Inventory { accelerator } => "inventory[type={accelerator}]";
+    Self::NoNode { accelerator, known } if known.is_empty() =>
+        "inventory[type={accelerator}]: no node offers GPUs of type {accelerator}; known: none";
+    Self::NoNode { accelerator, known } =>
+        "inventory[type={accelerator}]: no node offers GPUs of type {accelerator}; known: {}", listed(known);
+    Self::ClusterQuota { accelerator, .. } => "quota[scope=cluster, type={accelerator}]";
+    Self::NamespaceQuota { namespace, accelerator, .. } =>
+        "quota[scope=namespace, namespace={namespace}, type={accelerator}]";
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

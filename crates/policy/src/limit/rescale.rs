@@ -3,7 +3,6 @@
 //! the pods are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -58,23 +57,9 @@ pub struct BudgetClaim {
     pub share: Gpus,
 }
 
-impl fmt::Display for BudgetClaim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            budget,
-            held,
-            wanted,
-            floor,
-            cap,
-            weight,
-            share,
-        } = self;
-        write!(
-            f,
-            "share {share} of {budget} GPUs: held {held}, wanted {wanted}, floor {floor}, cap {cap}, \
-             weight {weight:.3}"
-        )
-    }
+wva_base::display_of! { BudgetClaim:
+    Self { budget, held, wanted, floor, cap, weight, share } =>
+        "share {share} of {budget} GPUs: held {held}, wanted {wanted}, floor {floor}, cap {cap}, weight {weight:.3}";
 }
 
 /// Models that draw from the same pools, in the order in which groups are served: by accelerator,

@@ -1,6 +1,5 @@
 //! Why a budget that is to be shared by priority is not.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -57,38 +56,18 @@ pub enum DemandGap {
     },
 }
 
-impl fmt::Display for Withheld {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ModelKey { namespace, model } = &self.model;
-        write!(
-            f,
-            "rescale withheld, the demand of {namespace}/{model} is not known: {}",
-            self.because
-        )
-    }
+wva_base::display_of! { Withheld:
+    Self { model: ModelKey { namespace, model }, because } =>
+        "rescale withheld, the demand of {namespace}/{model} is not known: {because}";
 }
 
-impl fmt::Display for DemandGap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoUsableMetrics { state } => write!(f, "{state}"),
-            Self::Unseen { variants } => {
-                f.write_str("there may be unseen replicas of ")?;
-                listed(f, variants)
-            }
-            Self::Stale { replicas } => write!(f, "replicas with old samples: {replicas}"),
-            Self::StaleRouter => f.write_str("the samples of its router are old"),
-            Self::Silent { variant } => {
-                write!(f, "not every ready replica of {variant} reports")
-            }
-            Self::Held { hold } => write!(f, "{hold}"),
-            Self::Partial { missing } if missing.is_empty() => {
-                f.write_str("a part of it is hidden")
-            }
-            Self::Partial { missing } => {
-                f.write_str("missing: ")?;
-                listed(f, missing)
-            }
-        }
-    }
+wva_base::display_of! { DemandGap:
+    Self::NoUsableMetrics { state } => "{state}";
+    Self::Unseen { variants } => "there may be unseen replicas of {}", listed(variants);
+    Self::Stale { replicas } => "replicas with old samples: {replicas}";
+    Self::StaleRouter => "the samples of its router are old";
+    Self::Silent { variant } => "not every ready replica of {variant} reports";
+    Self::Held { hold } => "{hold}";
+    Self::Partial { missing } if missing.is_empty() => "a part of it is hidden";
+    Self::Partial { missing } => "missing: {}", listed(missing);
 }

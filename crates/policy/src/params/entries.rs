@@ -1,7 +1,6 @@
 //! Entries in force, and which of them apply to a model.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -120,13 +119,9 @@ pub enum LayerScope {
     Global,
 }
 
-impl fmt::Display for EntryLayer<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.scope {
-            LayerScope::Namespace => write!(formatter, "entry {:?} of the namespace", self.key),
-            LayerScope::Global => write!(formatter, "global entry {:?}", self.key),
-        }
-    }
+wva_base::display_of! { EntryLayer<'_>:
+    Self { scope: LayerScope::Namespace, key } => "entry {key:?} of the namespace";
+    Self { scope: LayerScope::Global, key } => "global entry {key:?}";
 }
 
 /// Global entries and those of namespaces.

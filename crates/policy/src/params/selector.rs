@@ -180,25 +180,16 @@ impl fmt::Display for LabelSelector {
     }
 }
 
-impl fmt::Display for Requirement {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let joined = |values: &BTreeSet<String>| {
-            values
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(",")
-        };
-        let label = &self.label;
-        match &self.holds {
-            LabelRequirement::Exists => formatter.write_str(label),
-            LabelRequirement::Absent => write!(formatter, "!{label}"),
-            LabelRequirement::OneOf(values) => write!(formatter, "{label} in ({})", joined(values)),
-            LabelRequirement::NoneOf(values) => {
-                write!(formatter, "{label} notin ({})", joined(values))
-            }
-        }
-    }
+wva_base::display_of! { Requirement:
+    Self { label, holds: LabelRequirement::Exists } => "{label}";
+    Self { label, holds: LabelRequirement::Absent } => "!{label}";
+    Self { label, holds: LabelRequirement::OneOf(values) } => "{label} in ({})", joined(values);
+    Self { label, holds: LabelRequirement::NoneOf(values) } => "{label} notin ({})", joined(values);
+}
+
+fn joined(values: &BTreeSet<String>) -> String {
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    values.join(",")
 }
 
 #[cfg(test)]

@@ -62,11 +62,7 @@ pub struct SpecViolation {
     pub why: String,
 }
 
-impl fmt::Display for SpecViolation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.path, self.why)
-    }
-}
+wva_base::display_of! { SpecViolation: Self { path, why, .. } => "{path}: {why}"; }
 
 /// All that is wrong with one object.
 #[derive(Debug, Clone, PartialEq, Eq)]

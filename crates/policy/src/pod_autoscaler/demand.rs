@@ -134,20 +134,13 @@ pub enum SourceGap {
     NoTotal(Failure),
 }
 
-impl fmt::Display for SourceGap {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoServingPod => formatter.write_str("no pod serves"),
-            Self::NoSample(pods) => {
-                write!(formatter, "no serving pod has a usable sample ({pods})")
-            }
-            Self::NoPodsPerReplica => formatter.write_str(
-                "the pods of one replica are not known; write replicas of each role of the StormService, or \
-                 podsPerReplica of a snapshot",
-            ),
-            Self::NoTotal(why) => write!(formatter, "its total is unusable: {why}"),
-        }
-    }
+wva_base::display_of! { SourceGap:
+    Self::NoServingPod => "no pod serves";
+    Self::NoSample(pods) => "no serving pod has a usable sample ({pods})";
+    Self::NoPodsPerReplica =>
+        "the pods of one replica are not known; write replicas of each role of the StormService, or podsPerReplica of \
+         a snapshot";
+    Self::NoTotal(why) => "its total is unusable: {why}";
 }
 
 /// The demand that one source reports.

@@ -5,7 +5,6 @@
 //! statistic is `p50`, `p90`, `p95`, `p99` or `mean`, and only histograms and summaries have one. Without one
 //! their mean is taken.
 
-use std::fmt;
 use std::iter;
 use std::sync::Arc;
 
@@ -155,13 +154,9 @@ fn remedy(engines: &[&str]) -> String {
     format!("{raw}, or measure pods of {}", engines.join(" or "))
 }
 
-impl fmt::Display for HistogramStatistic {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mean => formatter.write_str("mean"),
-            Self::Percentile(hundredths) => write!(formatter, "p{hundredths}"),
-        }
-    }
+wva_base::display_of! { HistogramStatistic:
+    Self::Mean => "mean";
+    Self::Percentile(hundredths) => "p{hundredths}";
 }
 
 impl HistogramStatistic {

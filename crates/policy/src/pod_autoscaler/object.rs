@@ -1,7 +1,6 @@
 //! A `PodAutoscaler` of `autoscaling.aibrix.ai/v1alpha1` as it is written: nothing is judged yet.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -99,11 +98,9 @@ impl UnreadableField {
     }
 }
 
-impl fmt::Display for UnreadableField {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let colon = if self.path.is_empty() { "" } else { ": " };
-        write!(formatter, "{}{colon}{}", self.path, self.why)
-    }
+wva_base::display_of! { UnreadableField:
+    Self { path, why } if path.is_empty() => "{why}";
+    Self { path, why } => "{path}: {why}";
 }
 
 /// Whether a path is another one or lies below it. Everything lies below the empty path.

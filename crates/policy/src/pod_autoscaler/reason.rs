@@ -1,6 +1,5 @@
 //! Why an autoscaler decided what it did, with the numbers that it compared.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -247,151 +246,56 @@ fn range(range: DemandRange) -> String {
     }
 }
 
-impl fmt::Display for SourceFigures {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{}: {} now, {} in the short window, {} in the long one, at {} a replica",
-            self.source,
-            range(self.now),
-            range(self.panic),
-            range(self.stable),
-            self.target
-        )?;
-        if let Some(pods) = self.pods {
-            write!(formatter, " ({pods})")?;
-        }
-        if self.tolerated {
-            formatter.write_str(": within tolerance")?;
-        }
-        Ok(())
-    }
+wva_base::display_of! { SourceFigures:
+    Self { source, target, now, stable, panic, pods, tolerated, .. } =>
+        "{source}: {} now, {} in the short window, {} in the long one, at {target} a replica{}{}",
+        range(*now),
+        range(*panic),
+        range(*stable),
+        pods.map(|pods| format!(" ({pods})")).unwrap_or_default(),
+        if *tolerated { ": within tolerance" } else { "" };
 }
 
-impl AutoscalerReason {
-    fn fmt_pace(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |length: &Duration| format_duration(*length);
-        match self {
-            Self::ReleaseNeedsSource { source } => {
-                write!(
-                    formatter,
-                    "a release needs every source: {source} has no demand"
-                )
-            }
-            Self::ReleaseNeedsCoverage { source } => write!(
-                formatter,
-                "a release needs fresh samples of half of the serving pods: {source} has fewer"
-            ),
-            Self::ReleaseNeedsFreshTotal { source } => {
-                write!(formatter, "a release needs a fresh total: {source} is old")
-            }
-            Self::ReleaseNeedsHistory {
-                source,
-                seen,
-                needed,
-            } => write!(
-                formatter,
-                "not enough history for a release: {source} was seen for {} of {}",
-                time(seen),
-                time(needed)
-            ),
-            Self::GrowthStabilised { window } => {
-                write!(formatter, "the smallest recommendation of {}", time(window))
-            }
-            Self::ReleaseStabilised { window } => {
-                write!(formatter, "the largest recommendation of {}", time(window))
-            }
-            Self::RateLimited { rate } => write!(formatter, "one step changes by at most {rate}"),
-            Self::ZeroNotEnabled => {
-                formatter.write_str("scale-to-zero is not true: one replica stays")
-            }
-            Self::ZeroNeedsTotal => formatter
-                .write_str("nothing could wake it: add an external source, or an InferencePool and the label model.aibrix.ai/name; one replica stays"),
-            Self::ZeroNeedsRouter => formatter.write_str(
-                "its routers hold requests, or are not read: one replica stays",
-            ),
-            Self::RequestsHeld { requests } => write!(
-                formatter,
-                "requests in its routers: {}",
-                amount(*requests)
-            ),
-            Self::ZeroNeedsIdle { idle, needed } => write!(
-                formatter,
-                "idle for {} of {}: one replica stays",
-                time(idle),
-                time(needed)
-            ),
-            Self::CutToMaximum { max } => write!(formatter, "cut to the maximum of {max}"),
-            Self::RaisedToMinimum { min } => write!(formatter, "raised to the minimum of {min}"),
-            Self::WithinBounds { bounds } => {
-                write!(formatter, "within bounds: {} to {}", bounds.min, bounds.max)
-            }
-            Self::Delegated { hpa } => write!(formatter, "HorizontalPodAutoscaler {hpa} decides"),
-            // The others hold nothing back.
-            _ => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for AutoscalerReason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |length: &Duration| format_duration(*length);
-        match self {
-            Self::BaseBounds { bounds } => {
-                write!(
-                    formatter,
-                    "no schedule is active: {} to {}",
-                    bounds.min, bounds.max
-                )
-            }
-            Self::ScheduleActive { name, bounds } => {
-                write!(
-                    formatter,
-                    "schedule {name}: {} to {}",
-                    bounds.min, bounds.max
-                )
-            }
-            Self::DisabledAtZero => formatter.write_str("scaling disabled: current replicas is 0"),
-            Self::AboveMaximum { max } => {
-                write!(formatter, "current replicas exceed maximum {max}")
-            }
-            Self::BelowMinimum { min } => {
-                write!(formatter, "current replicas below minimum {min}")
-            }
-            Self::Measured { figures } => figures.fmt(formatter),
-            Self::Unmeasured { source, why } => write!(formatter, "{source}: {why}"),
-            Self::Forecast {
-                source,
-                demand,
-                horizon,
-                acts,
-                ..
-            } => write!(
-                formatter,
-                "{source}: {} expected in {}{}",
-                amount(*demand),
-                time(horizon),
-                if *acts { "" } else { ", mode Preview" }
-            ),
-            Self::ForecastWithoutEffect => {
-                formatter.write_str("spec.predictive has no effect with strategy HPA; remove it")
-            }
-            Self::Panic {
-                peak,
-                lasting,
-                left,
-            } => write!(
-                formatter,
-                "in panic for {}: at least {peak} for {} more",
-                time(lasting),
-                time(left)
-            ),
-            Self::PanicEnded => formatter.write_str("panic ended: one long window below threshold"),
-            Self::LargestNeed { source } => write!(formatter, "{source} needs most"),
-            Self::NothingMeasured => {
-                formatter.write_str("no source has a demand: the current count is held")
-            }
-            other => other.fmt_pace(formatter),
-        }
-    }
+wva_base::display_of! { AutoscalerReason:
+    Self::BaseBounds { bounds } => "no schedule is active: {bounds}";
+    Self::ScheduleActive { name, bounds } => "schedule {name}: {bounds}";
+    Self::DisabledAtZero => "scaling disabled: current replicas is 0";
+    Self::AboveMaximum { max } => "current replicas exceed maximum {max}";
+    Self::BelowMinimum { min } => "current replicas below minimum {min}";
+    Self::Measured { figures } => "{figures}";
+    Self::Unmeasured { source, why } => "{source}: {why}";
+    Self::Forecast { source, demand, horizon, acts, .. } =>
+        "{source}: {} expected in {}{}",
+        amount(*demand),
+        format_duration(*horizon),
+        if *acts { "" } else { ", mode Preview" };
+    Self::ForecastWithoutEffect => "spec.predictive has no effect with strategy HPA; remove it";
+    Self::Panic { peak, lasting, left } =>
+        "in panic for {}: at least {peak} for {} more", format_duration(*lasting), format_duration(*left);
+    Self::PanicEnded => "panic ended: one long window below threshold";
+    Self::LargestNeed { source } => "{source} needs most";
+    Self::NothingMeasured => "no source has a demand: the current count is held";
+    Self::ReleaseNeedsSource { source } => "a release needs every source: {source} has no demand";
+    Self::ReleaseNeedsCoverage { source } =>
+        "a release needs fresh samples of half of the serving pods: {source} has fewer";
+    Self::ReleaseNeedsFreshTotal { source } => "a release needs a fresh total: {source} is old";
+    Self::ReleaseNeedsHistory { source, seen, needed } =>
+        "not enough history for a release: {source} was seen for {} of {}",
+        format_duration(*seen),
+        format_duration(*needed);
+    Self::GrowthStabilised { window } => "the smallest recommendation of {}", format_duration(*window);
+    Self::ReleaseStabilised { window } => "the largest recommendation of {}", format_duration(*window);
+    Self::RateLimited { rate } => "one step changes by at most {rate}";
+    Self::ZeroNotEnabled => "scale-to-zero is not true: one replica stays";
+    Self::ZeroNeedsTotal =>
+        "nothing could wake it: add an external source, or an InferencePool and the label model.aibrix.ai/name; one \
+         replica stays";
+    Self::ZeroNeedsRouter => "its routers hold requests, or are not read: one replica stays";
+    Self::RequestsHeld { requests } => "requests in its routers: {}", amount(*requests);
+    Self::ZeroNeedsIdle { idle, needed } =>
+        "idle for {} of {}: one replica stays", format_duration(*idle), format_duration(*needed);
+    Self::CutToMaximum { max } => "cut to the maximum of {max}";
+    Self::RaisedToMinimum { min } => "raised to the minimum of {min}";
+    Self::WithinBounds { bounds } => "within bounds: {bounds}";
+    Self::Delegated { hpa } => "HorizontalPodAutoscaler {hpa} decides";
 }

@@ -1,7 +1,6 @@
 //! What is known of one `PodAutoscaler` after a tick: what was decided, why, and what the next tick needs.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -115,8 +114,4 @@ pub struct TargetOwner {
     pub key: ObjectKey,
 }
 
-impl fmt::Display for TargetOwner {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {}", self.kind, self.key)
-    }
-}
+wva_base::display_of! { TargetOwner: Self { kind, key } => "{kind} {key}"; }

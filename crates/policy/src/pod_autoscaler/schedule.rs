@@ -37,6 +37,8 @@ pub struct ReplicaBounds {
     pub max: Replicas,
 }
 
+wva_base::display_of! { ReplicaBounds: Self { min, max } => "{min} to {max}"; }
+
 /// The bounds in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

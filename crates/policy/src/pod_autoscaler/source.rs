@@ -1,6 +1,5 @@
 //! What is measured.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::amounts::TargetValue;
@@ -65,25 +64,14 @@ impl MetricSource {
     }
 }
 
-impl fmt::Display for MetricSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            SourceKind::Pod { port, page } => {
-                write!(formatter, "pod {}://:{port}{}", page.protocol, page.path)
-            }
-            SourceKind::Cpu | SourceKind::Memory => formatter.write_str("resource"),
-            SourceKind::Custom => formatter.write_str("custom"),
-            SourceKind::External => formatter.write_str("external"),
-            SourceKind::Service { endpoint, page } => {
-                write!(
-                    formatter,
-                    "external {}://{endpoint}{}",
-                    page.protocol, page.path
-                )
-            }
-        }?;
-        write!(formatter, " {}", self.metric)
-    }
+wva_base::display_of! { MetricSource: Self { kind, metric, .. } => "{kind} {metric}"; }
+
+wva_base::display_of! { SourceKind:
+    Self::Pod { port, page } => "pod {}://:{port}{}", page.protocol, page.path;
+    Self::Cpu | Self::Memory => "resource";
+    Self::Custom => "custom";
+    Self::External => "external";
+    Self::Service { endpoint, page } => "external {}://{endpoint}{}", page.protocol, page.path;
 }
 
 impl SourceKind {

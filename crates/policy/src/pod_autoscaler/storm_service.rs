@@ -3,7 +3,6 @@
 //! A StormService in mode `Replica` is scaled as a whole, one in mode `Pooled` by its roles. The field that is read is
 //! the field that is written: the status sums over all RoleSets, and the template holds the count of one.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::amounts::PodsPerReplica;
@@ -50,18 +49,9 @@ impl ReplicaField {
     }
 }
 
-impl fmt::Display for ReplicaField {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scale | Self::Service => formatter.write_str("spec.replicas"),
-            Self::Role { index, name } => {
-                write!(
-                    formatter,
-                    "spec.template.spec.roles[{index}].replicas ({name})"
-                )
-            }
-        }
-    }
+wva_base::display_of! { ReplicaField:
+    Self::Scale | Self::Service => "spec.replicas";
+    Self::Role { index, name } => "spec.template.spec.roles[{index}].replicas ({name})";
 }
 
 /// The parts of a StormService that its scaling depends on.

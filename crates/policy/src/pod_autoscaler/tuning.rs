@@ -88,17 +88,9 @@ pub enum WithoutEffect {
     },
 }
 
-impl fmt::Display for WithoutEffect {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Annotation { key, value, why } => {
-                write!(formatter, "annotation {key}: {value:?} {why}")
-            }
-            Self::Field { path, why } => {
-                write!(formatter, "field {path} has no effect: {why}")
-            }
-        }
-    }
+wva_base::display_of! { WithoutEffect:
+    Self::Annotation { key, value, why } => "annotation {key}: {value:?} {why}";
+    Self::Field { path, why } => "field {path} has no effect: {why}";
 }
 
 impl Tuning {

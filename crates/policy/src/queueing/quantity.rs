@@ -1,6 +1,5 @@
 //! Latencies and rates of the queueing model.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -16,11 +15,7 @@ impl From<Duration> for Millis {
     }
 }
 
-impl fmt::Display for Millis {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:.3} ms", self.0)
-    }
-}
+wva_base::display_of! { Millis: Self(length) => "{length:.3} ms"; }
 
 /// Requests per second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -39,8 +34,4 @@ impl RequestRate {
     }
 }
 
-impl fmt::Display for RequestRate {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:.6} requests/s", self.0)
-    }
-}
+wva_base::display_of! { RequestRate: Self(rate) => "{rate:.6} requests/s"; }

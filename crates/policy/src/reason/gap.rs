@@ -1,6 +1,6 @@
 //! What keeps analyzers from a view.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -31,11 +31,12 @@ pub enum MissingInput {
     Signal(SignalName),
 }
 
-impl fmt::Display for MissingSignal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.signal, self.instance)
-    }
+wva_base::display_of! { MissingInput:
+    Self::Arguments => "arguments";
+    Self::Signal(signal) => "{}", signal.as_str();
 }
+
+wva_base::display_of! { MissingSignal: Self { instance, signal } => "{signal} of {instance}"; }
 
 /// What keeps analyzers from a view.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,29 +76,22 @@ impl ViewGap {
     }
 }
 
-impl fmt::Display for ViewGap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_gap(f, &self.missing, &self.abstaining)
-    }
-}
+wva_base::display_of! { ViewGap: Self { missing, abstaining } => "{}", view_gap(missing, abstaining); }
 
 /// Continues a statement that there is no view.
-pub(super) fn write_gap(
-    f: &mut fmt::Formatter<'_>,
-    missing: &[MissingSignal],
-    abstaining: &[Abstention],
-) -> fmt::Result {
-    let mut separator = ": ";
-    if !missing.is_empty() {
-        f.write_str(", missing: ")?;
-        listed(f, missing)?;
-        separator = "; ";
-    }
-    for why in abstaining {
-        write!(f, "{separator}{why}")?;
-        separator = "; ";
-    }
-    Ok(())
+pub(super) fn view_gap(missing: &[MissingSignal], abstaining: &[Abstention]) -> impl Display {
+    fmt::from_fn(move |f| {
+        let mut separator = ": ";
+        if !missing.is_empty() {
+            write!(f, ", missing: {}", listed(missing))?;
+            separator = "; ";
+        }
+        for why in abstaining {
+            write!(f, "{separator}{why}")?;
+            separator = "; ";
+        }
+        Ok(())
+    })
 }
 
 /// Why an analyzer has no view on a role that lacks no signal.
@@ -133,35 +127,14 @@ pub enum Abstention {
     },
 }
 
-impl fmt::Display for Abstention {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (analyzer, why) = match self {
-            Self::PartOfRequests => (
-                AnalyzerName::QueueingModel,
-                "sizes only replicas that serve whole requests",
-            ),
-            Self::NothingLearned { analyzer } => {
-                (*analyzer, "has not learned the capacity of a replica yet")
-            }
-            Self::QueueWithoutPrice => (
-                AnalyzerName::Saturation,
-                "cannot price the queue of the router: its requests, their bytes or the mean request are not known",
-            ),
-            Self::Unsized { why } => (AnalyzerName::QueueingModel, &**why),
-            Self::Silent {
-                analyzer,
-                variant,
-                silent,
-                ready,
-            } => {
-                let analyzer = analyzer.as_str();
-                return write!(
-                    f,
-                    "{analyzer} has no sample of {silent} of {ready} ready replicas of {variant}"
-                );
-            }
-            Self::NoneEnabled => return f.write_str("none of its analyzers is enabled"),
-        };
-        write!(f, "{} {why}", analyzer.as_str())
-    }
+wva_base::display_of! { Abstention:
+    Self::PartOfRequests => "{} sizes only replicas that serve whole requests", AnalyzerName::QueueingModel;
+    Self::NothingLearned { analyzer } => "{analyzer} has not learned the capacity of a replica yet";
+    Self::QueueWithoutPrice =>
+        "{} cannot price the queue of the router: its requests, their bytes or the mean request are not known",
+        AnalyzerName::Saturation;
+    Self::Unsized { why } => "{} {why}", AnalyzerName::QueueingModel;
+    Self::Silent { analyzer, variant, silent, ready } =>
+        "{analyzer} has no sample of {silent} of {ready} ready replicas of {variant}";
+    Self::NoneEnabled => "none of its analyzers is enabled";
 }

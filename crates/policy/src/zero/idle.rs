@@ -1,7 +1,6 @@
 //! To zero, per model: all of its variants, or none.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -179,25 +178,15 @@ pub(crate) fn to_zero(
         .collect()
 }
 
-impl fmt::Display for ZeroBlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())?;
-        match self {
-            Self::VariantFloor { variant, min } => write!(f, ": {variant} has a minimum of {min}"),
-            Self::Woken { variant, ago, hold } => write!(
-                f,
-                ": {variant} was started from zero {}s ago and is kept for {}s",
-                ago.as_secs(),
-                hold.as_secs()
-            ),
-            Self::Retained { idle, retention } => write!(
-                f,
-                ": idle for {}s of {}s",
-                idle.as_secs(),
-                retention.as_secs()
-            ),
-            Self::GpuBudget => f.write_str(": no limit is known to leave GPUs for one replica"),
-            _ => Ok(()),
-        }
-    }
+wva_base::display_of! { ZeroBlock:
+    block @ Self::VariantFloor { variant, min } => "{}: {variant} has a minimum of {min}", block.as_str();
+    block @ Self::Woken { variant, ago, hold } =>
+        "{}: {variant} was started from zero {}s ago and is kept for {}s",
+        block.as_str(),
+        ago.as_secs(),
+        hold.as_secs();
+    block @ Self::Retained { idle, retention } =>
+        "{}: idle for {}s of {}s", block.as_str(), idle.as_secs(), retention.as_secs();
+    Self::GpuBudget => "{}: no limit is known to leave GPUs for one replica", Self::GpuBudget.as_str();
+    block => "{}", block.as_str();
 }

@@ -1,7 +1,7 @@
 //! From zero: the cheapest serving set, decode before prefill, never prefill alone.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -280,39 +280,35 @@ impl WakeObstacle {
     }
 }
 
-/// Writes what keeps a variant from its first replica, with the pools that lack what it takes.
+/// What keeps a variant from its first replica, with the pools that lack what it takes.
 pub(crate) fn wake_refused(
-    f: &mut fmt::Formatter<'_>,
-    (obstacle, gpus, by): (WakeObstacle, Gpus, &[PoolFigures]),
+    obstacle: WakeObstacle,
+    gpus: Gpus,
+    by: &[PoolFigures],
     claims: &[Arc<str>],
     cause: WakeCause,
-) -> fmt::Result {
-    for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
-        write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
-    }
-    let is_uncounted = obstacle == WakeObstacle::GpusNotCounted;
-    f.write_str(if is_uncounted { "GpusNotCounted: " } else { "" })?;
-    f.write_str("wake refused: ")?;
-    match obstacle {
-        WakeObstacle::AtMaximum => f.write_str("maxReplicas is 0; ")?,
-        WakeObstacle::NoPartner => f.write_str("nothing that it would serve with can start; ")?,
-        WakeObstacle::GpusNotCounted => {
-            claims_not_counted(f, claims)?;
-            f.write_str("; ")?;
+) -> impl Display {
+    fmt::from_fn(move |f| {
+        for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
+            write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
         }
-        WakeObstacle::NoGpus => {
-            free_gpus(f, by)?;
-            write!(f, "one replica takes {gpus}; ")?;
+        if obstacle == WakeObstacle::GpusNotCounted {
+            f.write_str("GpusNotCounted: ")?;
         }
-        WakeObstacle::NoGpusForPair => {
-            free_gpus(f, by)?;
-            write!(
+        f.write_str("wake refused: ")?;
+        match obstacle {
+            WakeObstacle::AtMaximum => f.write_str("maxReplicas is 0")?,
+            WakeObstacle::NoPartner => f.write_str("nothing that it would serve with can start")?,
+            WakeObstacle::GpusNotCounted => write!(f, "{}", claims_not_counted(claims))?,
+            WakeObstacle::NoGpus => write!(f, "{}one replica takes {gpus}", free_gpus(by))?,
+            WakeObstacle::NoGpusForPair => write!(
                 f,
-                "one replica takes {gpus}, and decode serves with prefill only; "
-            )?;
+                "{}one replica takes {gpus}, and decode serves with prefill only",
+                free_gpus(by)
+            )?,
         }
-    }
-    write!(f, "{cause}")
+        write!(f, "; {cause}")
+    })
 }
 
 impl WakeCause {
@@ -325,22 +321,20 @@ impl WakeCause {
     }
 }
 
-impl fmt::Display for WakeCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Queued(queued) => write!(f, "{queued} requests wait in the router"),
-            Self::Pair => f.write_str("decode runs and needs prefill"),
-            Self::MinimumOfOne => f.write_str("one is due since scale to zero is off"),
-        }
-    }
+wva_base::display_of! { WakeCause:
+    Self::Queued(queued) => "{queued} requests wait in the router";
+    Self::Pair => "decode runs and needs prefill";
+    Self::MinimumOfOne => "one is due since scale to zero is off";
 }
 
-fn free_gpus(f: &mut fmt::Formatter<'_>, pools: &[PoolFigures]) -> fmt::Result {
-    for pool in pools {
-        if let Budget::Finite(left) = pool.left {
-            let kind = &pool.kind;
-            write!(f, "{kind} has {left} free GPUs in {}, ", pool.pool())?;
+fn free_gpus(pools: &[PoolFigures]) -> impl Display {
+    fmt::from_fn(move |f| {
+        for pool in pools {
+            if let Budget::Finite(left) = pool.left {
+                let kind = &pool.kind;
+                write!(f, "{kind} has {left} free GPUs in {}, ", pool.pool())?;
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
