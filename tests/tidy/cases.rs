@@ -8,10 +8,11 @@ use super::root;
 
 /// What became of a published case of which there may be several parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
+enum Fate<'a> {
     NotApplicable,
     Passed,
-    Corrected,
+    /// Why the expected value is another one.
+    Corrected(&'a str),
 }
 
 /// The family and the number of a published id; none of one of our own. What follows the number
@@ -39,7 +40,7 @@ fn published(id: &str) -> Option<(String, u32)> {
 }
 
 /// Every case of a document with its fate.
-fn fates(document: &serde_yaml::Value, found: &mut Vec<(String, Fate)>) {
+fn fates<'a>(document: &'a serde_yaml::Value, found: &mut Vec<(String, Fate<'a>)>) {
     if let Some(list) = document.as_sequence() {
         for one in list {
             fates(one, found);
@@ -49,10 +50,11 @@ fn fates(document: &serde_yaml::Value, found: &mut Vec<(String, Fate)>) {
         return;
     };
     if let Some(id) = document.get("id").and_then(serde_yaml::Value::as_str) {
-        let fate = match document {
-            case if case.get("corrected").is_some() => Fate::Corrected,
-            case if case.get("not_applicable").is_some() => Fate::NotApplicable,
-            _ => Fate::Passed,
+        let corrected = document.get("corrected");
+        let fate = match corrected.and_then(serde_yaml::Value::as_str) {
+            Some(why) => Fate::Corrected(why),
+            None if document.get("not_applicable").is_some() => Fate::NotApplicable,
+            None => Fate::Passed,
         };
         found.push((id.to_owned(), fate));
         return;
@@ -100,38 +102,42 @@ const WITHOUT_A_TABLE: [&str; 9] = [
 ];
 
 #[test]
-fn every_listed_correction_is_a_corrected_case_and_every_one_is_listed() {
-    let mut corrected: BTreeSet<String> = WITHOUT_A_TABLE.map(str::to_owned).into();
-    let mut listed = BTreeSet::new();
+fn every_listed_correction_is_a_corrected_case_and_every_one_is_listed_with_its_reason() {
+    let mut corrected: BTreeMap<String, String> = BTreeMap::new();
+    let mut listed: BTreeMap<String, String> = BTreeMap::new();
     for (name, document) in vectors() {
         if name == CORRECTIONS {
-            for (id, reason) in document.as_mapping().unwrap() {
-                assert!(!reason.as_str().unwrap().is_empty(), "{id:?}");
-                listed.insert(id.as_str().unwrap().to_owned());
-            }
+            listed = serde_yaml::from_value(document).unwrap();
             continue;
         }
         let mut found = Vec::new();
         fates(&document, &mut found);
-        found.retain(|(_, fate)| *fate == Fate::Corrected);
-        for (id, _) in found {
-            assert!(!WITHOUT_A_TABLE.contains(&id.as_str()), "{id} is in {name}");
-            corrected.insert(id);
+        let mut ids = BTreeSet::new();
+        for (id, fate) in found {
+            assert!(ids.insert(id.clone()), "{id} stands twice in {name}");
+            if let Fate::Corrected(why) = fate {
+                assert!(!WITHOUT_A_TABLE.contains(&id.as_str()), "{id} is in {name}");
+                corrected.insert(id, why.to_owned());
+            }
         }
     }
+    let without = WITHOUT_A_TABLE.map(|id| (id.to_owned(), listed[id].clone()));
+    corrected.extend(without);
     assert_eq!(listed, corrected);
+    assert!(listed.values().all(|why| !why.is_empty()));
 }
 
 /// `UPDATE=1 cargo test --test tidy published` writes the page anew.
 #[test]
 fn published_cases_are_counted() {
-    let mut cases: BTreeMap<(String, u32), Fate> = BTreeMap::new();
-    for (name, document) in vectors() {
+    let vectors = vectors();
+    let mut cases: BTreeMap<(String, u32), Fate<'_>> = BTreeMap::new();
+    for (name, document) in &vectors {
         let mut found = Vec::new();
-        fates(&document, &mut found);
+        fates(document, &mut found);
         if let Some(list) = document.as_mapping().filter(|_| name == CORRECTIONS) {
             let ids = list.keys().filter_map(serde_yaml::Value::as_str);
-            found.extend(ids.map(|id| (id.to_owned(), Fate::Corrected)));
+            found.extend(ids.map(|id| (id.to_owned(), Fate::Corrected("listed"))));
         }
         for (id, fate) in found {
             if let Some(case) = published(&id) {
@@ -145,7 +151,7 @@ fn published_cases_are_counted() {
         let counts = families.entry(family).or_default();
         let place = match fate {
             Fate::Passed => 0,
-            Fate::Corrected => 1,
+            Fate::Corrected(_) => 1,
             Fate::NotApplicable => 2,
         };
         counts[place] += 1;

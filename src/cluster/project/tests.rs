@@ -393,39 +393,3 @@ fn a_service_monitor_on_its_way_out_is_marked() {
     assert_eq!(view(&object).lifecycle, Lifecycle::Deleting);
     assert_eq!(&*view(&object).uid, "u");
 }
-
-/// Walks a document and notes the `corrected` text of everything that has an `id`.
-fn corrections(document: &Value, found: &mut BTreeMap<String, String>) {
-    match document {
-        Value::Array(items) => items.iter().for_each(|item| corrections(item, found)),
-        Value::Object(fields) => {
-            if let (Some(Value::String(id)), Some(Value::String(why))) =
-                (fields.get("id"), fields.get("corrected"))
-            {
-                found.insert(id.clone(), why.clone());
-            }
-            fields.values().for_each(|field| corrections(field, found));
-        }
-        _ => {}
-    }
-}
-
-#[test]
-fn every_correction_is_listed_with_its_reason() {
-    let listed: BTreeMap<String, String> = vectors!("corrections.yaml");
-    let documents: [Value; 5] = [
-        vectors!("crd.yaml"),
-        vectors!("filter.yaml"),
-        vectors!("pool.yaml"),
-        vectors!("routers.yaml"),
-        vectors!("target.yaml"),
-    ];
-    let mut made = BTreeMap::new();
-    for document in &documents {
-        corrections(document, &mut made);
-    }
-    assert_eq!(made.len(), 7);
-    for (id, why) in &made {
-        assert_eq!(listed.get(id), Some(why), "{id}");
-    }
-}

@@ -1,9 +1,7 @@
 //! The published cases as data: how they are read, run and counted.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,44 +55,4 @@ pub(crate) fn run<G: DeserializeOwned, E: DeserializeOwned>(
         }
     }
     tally
-}
-
-const TABLES: [&str; 10] = [
-    include_str!("../../../../tests/vectors/sat1a.yaml"),
-    include_str!("../../../../tests/vectors/sat1r.yaml"),
-    include_str!("../../../../tests/vectors/sat1t.yaml"),
-    include_str!("../../../../tests/vectors/enf.yaml"),
-    include_str!("../../../../tests/vectors/snet.yaml"),
-    include_str!("../../../../tests/vectors/rec.yaml"),
-    include_str!("../../../../tests/vectors/tgt.yaml"),
-    include_str!("../../../../tests/vectors/act.yaml"),
-    include_str!("../../../../tests/vectors/rcl.yaml"),
-    include_str!("../../../../tests/vectors/idx.yaml"),
-];
-
-/// Checks that the list of corrections holds the corrected cases of some tables, each with its reason,
-/// and that no id stands twice. That it holds no others is seen by `tests/tidy`. Returns how many cases
-/// and corrections there are.
-pub(crate) fn check_corrections(tables: &[&str]) -> (usize, usize) {
-    let mut ids = BTreeSet::new();
-    let mut found = BTreeMap::new();
-    for table in tables {
-        for case in serde_yaml::from_str::<Vec<Vector<IgnoredAny, IgnoredAny>>>(table).unwrap() {
-            assert!(ids.insert(case.id.clone()), "{} stands twice", case.id);
-            if let Some(reason) = case.corrected {
-                found.insert(case.id, reason);
-            }
-        }
-    }
-    let list = include_str!("../../../../tests/vectors/corrections.yaml");
-    let listed: BTreeMap<String, String> = serde_yaml::from_str(list).unwrap();
-    for (id, reason) in &found {
-        assert_eq!(listed.get(id), Some(reason), "{id}");
-    }
-    (ids.len(), found.len())
-}
-
-#[test]
-fn the_list_of_corrections_is_complete() {
-    assert_eq!(check_corrections(&TABLES), (105, 12));
 }

@@ -1,12 +1,11 @@
-//! Table optimize.yaml: counts of one round without limits; and the list of corrected cases of
-//! everything after the analyzers.
+//! Table optimize.yaml: counts of one round without limits.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde::Deserialize;
 
-use super::vectors::{Tally, check_corrections, run};
+use super::vectors::{Tally, run};
 use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{CapacityClaim, RoleTarget};
@@ -291,21 +290,4 @@ proptest! {
             prop_assert!(before == 0 || after > 0);
         }
     }
-}
-
-#[test]
-fn the_list_of_corrections_is_complete() {
-    let tables = [
-        include_str!("../../../../tests/vectors/optimize.yaml"),
-        include_str!("../../../../tests/vectors/combine.yaml"),
-        include_str!("../../../../tests/vectors/fair-share.yaml"),
-        include_str!("../../../../tests/vectors/votes.yaml"),
-        include_str!("../../../../tests/vectors/limit.yaml"),
-        include_str!("../../../../tests/vectors/names.yaml"),
-        include_str!("../../../../tests/vectors/gpu-discovery.yaml"),
-        include_str!("../../../../tests/vectors/quota.yaml"),
-        include_str!("../../../../tests/vectors/zero.yaml"),
-        include_str!("../../../../tests/vectors/wake.yaml"),
-    ];
-    assert_eq!(check_corrections(&tables).1, 10);
 }

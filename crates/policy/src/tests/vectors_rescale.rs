@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde::Deserialize;
 
-use super::vectors::{Tally, check_corrections, run};
+use super::vectors::{Tally, run};
 use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
@@ -274,17 +274,6 @@ fn rescaling() {
         },
     );
     assert_eq!(tally, Tally::of(29, 0, 0));
-}
-
-#[test]
-fn the_list_of_corrections_is_complete() {
-    let tables = [
-        include_str!("../../../../tests/vectors/throughput.yaml"),
-        include_str!("../../../../tests/vectors/startup.yaml"),
-        include_str!("../../../../tests/vectors/rescale.yaml"),
-        include_str!("../../../../tests/vectors/headroom.yaml"),
-    ];
-    assert_eq!(check_corrections(&tables).1, 2);
 }
 
 prop_compose! {

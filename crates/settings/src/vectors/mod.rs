@@ -2,7 +2,7 @@
 
 mod policies;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,14 +15,12 @@ use wva_base::duration::format_duration;
 use wva_policy::filter::{ConfigReach, Management, NamespaceObject, OptIn, Tracking, WatchScope};
 use wva_policy::key::ModelKey;
 
-const CONFIG: &str = include_str!("../../../../tests/vectors/config.yaml");
 const IMMUTABLE: &str = include_str!("../../../../tests/vectors/immutable.yaml");
 const NAMESPACES: &str = include_str!("../../../../tests/vectors/namespace-resolution.yaml");
 const VALIDATION: &str = include_str!("../../../../tests/vectors/saturation-validation.yaml");
 const RESOLUTION: &str = include_str!("../../../../tests/vectors/saturation-resolution.yaml");
 const ZERO: &str = include_str!("../../../../tests/vectors/scale-to-zero.yaml");
 const QUEUEING: &str = include_str!("../../../../tests/vectors/queueing-config.yaml");
-const CORRECTIONS: &str = include_str!("../../../../tests/vectors/corrections.yaml");
 
 fn cases<T: DeserializeOwned>(text: &str, least: usize) -> Vec<T> {
     let cases: Vec<T> = serde_yaml::from_str(text).unwrap();
@@ -38,30 +36,6 @@ fn same(id: &str, name: &str, actual: f64, expected: Option<f64>) {
             expected.to_bits(),
             "{id}: {name} is {actual}"
         );
-    }
-}
-
-#[test]
-fn every_corrected_case_is_listed_with_its_reason() {
-    #[derive(Deserialize)]
-    struct Case {
-        id: String,
-        corrected: Option<String>,
-    }
-    let mut ids = BTreeSet::new();
-    let mut corrected = BTreeMap::new();
-    for file in [
-        CONFIG, IMMUTABLE, NAMESPACES, VALIDATION, RESOLUTION, ZERO, QUEUEING,
-    ] {
-        for case in cases::<Case>(file, 1) {
-            assert!(ids.insert(case.id.clone()), "{} stands twice", case.id);
-            corrected.extend(case.corrected.map(|reason| (case.id, reason)));
-        }
-    }
-    let listed: BTreeMap<String, String> = serde_yaml::from_str(CORRECTIONS).unwrap();
-    assert_eq!(corrected.len(), 12);
-    for (id, reason) in &corrected {
-        assert_eq!(listed.get(id), Some(reason), "{id}");
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::world::{Cycle, Fleet, Policy, engine};
 use crate::capacity::ServingRole;
 use crate::engine_args::{KvTokens, StepTokens};
-use crate::tests::vectors::{Tally, check_corrections, run};
+use crate::tests::vectors::{Tally, run};
 use crate::tokens::bound::{CapacityReason, derived, median};
 use crate::tokens::charge::waiting_charge;
 use crate::tokens::history::{OutputBucket, RollingWindow};
@@ -156,9 +156,4 @@ fn the_published_cases() {
         }
     });
     assert_eq!(tally, Tally::of(91, 15, 0));
-}
-
-#[test]
-fn the_list_of_corrections_is_complete() {
-    assert_eq!(check_corrections(&[TABLE]).1, 15);
 }
