@@ -91,6 +91,15 @@ pub struct EntryPlace {
 }
 
 impl EntryPlace {
+    /// That of an entry under a key.
+    pub fn new(purpose: Purpose, namespace: Option<&Arc<str>>, entry: &str) -> Self {
+        Self {
+            purpose,
+            namespace: namespace.cloned(),
+            entry: entry.to_owned(),
+        }
+    }
+
     /// What its ConfigMap is for, and the namespace.
     pub fn config_map(&self) -> (Purpose, Option<&Arc<str>>) {
         (self.purpose, self.namespace.as_ref())
@@ -362,17 +371,13 @@ impl Diagnostics {
 mod tests {
     use super::*;
 
-    fn place(entry: String) -> EntryPlace {
-        EntryPlace {
-            purpose: Purpose::Saturation,
-            namespace: None,
-            entry,
-        }
+    fn place(entry: &str) -> EntryPlace {
+        EntryPlace::new(Purpose::Saturation, None, entry)
     }
 
     #[test]
     fn the_key_of_an_entry_is_shown_as_far_as_a_config_map_could_have_it() {
-        let text = |length: usize| place("k".repeat(length)).to_string();
+        let text = |length: usize| place(&"k".repeat(length)).to_string();
         let whole = format!("global saturation ConfigMap, entry {:?}", "k".repeat(253));
         assert_eq!(text(253), whole);
         assert_eq!(text(100_000), whole.replace("k\"", "k…\""));
@@ -381,7 +386,7 @@ mod tests {
     #[test]
     fn of_a_long_text_about_an_entry_the_beginning_is_shown() {
         let text = |length: usize| {
-            let (place, text) = (place("default".to_owned()), "t".repeat(length));
+            let (place, text) = (place("default"), "t".repeat(length));
             Warning::EntryAdvice { place, text }.to_string()
         };
         let whole = format!(

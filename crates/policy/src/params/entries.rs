@@ -221,13 +221,18 @@ impl<E> ScopedEntries<E> {
         }
     }
 
+    /// The entries of each ConfigMap: the global ones, then those of each namespace.
+    pub fn scopes(&self) -> impl Iterator<Item = (Option<&Arc<str>>, &EntrySet<E>)> {
+        let namespaces = self.namespaces.iter();
+        let namespaces = namespaces.map(|(name, set)| (Some(name), set));
+        std::iter::once((None, &self.global)).chain(namespaces)
+    }
+
     /// A model for every entry: the one that it names, or a stand-in for all others.
     pub fn models_named(&self) -> Vec<NamedModel<'_>> {
         let stand_in = Arc::<str>::from("");
         let mut named = Vec::new();
-        let scopes = std::iter::once((None, &self.global))
-            .chain(self.namespaces.iter().map(|(name, set)| (Some(name), set)));
-        for (scope, set) in scopes {
+        for (scope, set) in self.scopes() {
             let home = scope.unwrap_or(&stand_in);
             if set.default.is_some() {
                 named.push(NamedModel {

@@ -19,23 +19,12 @@ pub(crate) fn unused_entries<E>(
     purpose: Purpose,
     served: &BTreeSet<ModelKey>,
 ) -> Vec<Unserved> {
-    let scopes = std::iter::once((None, &entries.global)).chain(
-        entries
-            .namespaces
-            .iter()
-            .map(|(name, set)| (Some(name), set)),
-    );
     let names: BTreeSet<&Arc<str>> = served.iter().map(|key| &key.model).collect();
     let mut unused_entries = Vec::new();
     let homes: BTreeSet<&Arc<str>> = served.iter().map(|key| &key.namespace).collect();
-    for (scope, set) in scopes {
+    for (scope, set) in entries.scopes() {
         if set.default.is_some() && scope.is_some_and(|scope| !homes.contains(scope)) {
-            let place = EntryPlace {
-                purpose,
-                namespace: scope.cloned(),
-                entry: DEFAULT_KEY.to_owned(),
-            };
-            unused_entries.push((place, None));
+            unused_entries.push((EntryPlace::new(purpose, scope, DEFAULT_KEY), None));
         }
         for (identity, (entry, _)) in &set.models {
             let model = &identity.model;
@@ -46,11 +35,7 @@ pub(crate) fn unused_entries<E>(
                 None => names.contains(model),
             };
             if !is_served {
-                let place = EntryPlace {
-                    purpose,
-                    namespace: scope.cloned(),
-                    entry: entry.clone(),
-                };
+                let place = EntryPlace::new(purpose, scope, entry);
                 unused_entries.push((place, Some(Arc::clone(&identity.model))));
             }
         }
@@ -59,11 +44,7 @@ pub(crate) fn unused_entries<E>(
 }
 
 pub(crate) fn place(named: &NamedModel<'_>, purpose: Purpose) -> EntryPlace {
-    EntryPlace {
-        purpose,
-        namespace: named.scope.cloned(),
-        entry: named.entry.to_owned(),
-    }
+    EntryPlace::new(purpose, named.scope, named.entry)
 }
 
 /// What differs from an earlier state, scope by scope, the global one first.

@@ -44,11 +44,7 @@ fn read_set<E: Entry>(
 ) -> EntrySet<E> {
     let mut set = EntrySet::default();
     for (key, text) in data {
-        let place = EntryPlace {
-            purpose: E::PURPOSE,
-            namespace: scope.cloned(),
-            entry: key.clone(),
-        };
+        let place = EntryPlace::new(E::PURPOSE, scope, key);
         let before = previous.and_then(|set| set.at_key(key));
         let Some((identity, entry)) = read_entry(&place, text, before, diagnostics) else {
             continue;

@@ -54,7 +54,7 @@ pub fn read(
 
 /// The entries that ask for budgets to be shared by priority.
 pub(super) fn rescaling(layers: &SaturationLayers) -> Vec<EntryPlace> {
-    let scopes = std::iter::once(None).chain(layers.entries.namespaces.keys().map(Some));
+    let scopes = layers.entries.scopes().map(|(scope, _)| scope);
     scopes
         .filter(|scope| layers.rescale_enabled(scope.map(|namespace| &**namespace)))
         .map(default_place)
@@ -75,9 +75,7 @@ pub(super) fn selecting(layers: &SaturationLayers) -> Vec<EntryPlace> {
         entry.analyzer_name.as_deref() == Some(SLO)
             || listed.any(|item| item.enabled && !asked.contains(&item.kind.as_str()))
     };
-    let namespaces = layers.entries.namespaces.iter();
-    let sets = std::iter::once((None, &layers.entries.global))
-        .chain(namespaces.map(|(name, set)| (Some(name), set)));
+    let sets = layers.entries.scopes();
     sets.filter(|(_, set)| set.default.as_ref().is_some_and(selects))
         .map(|(scope, _)| default_place(scope))
         .collect()
@@ -191,11 +189,7 @@ fn conflicts(layers: &SaturationLayers, named: &NamedModel<'_>, band: BandUse) -
 }
 
 fn default_place(namespace: Option<&Arc<str>>) -> EntryPlace {
-    EntryPlace {
-        purpose: Purpose::Saturation,
-        namespace: namespace.cloned(),
-        entry: DEFAULT_KEY.to_owned(),
-    }
+    EntryPlace::new(Purpose::Saturation, namespace, DEFAULT_KEY)
 }
 
 #[cfg(test)]

@@ -282,11 +282,7 @@ struct PlacedEntry<'a> {
 
 impl PlacedEntry<'_> {
     fn place(&self) -> EntryPlace {
-        EntryPlace {
-            purpose: Purpose::Saturation,
-            namespace: self.scope.cloned(),
-            entry: self.key.to_owned(),
-        }
+        EntryPlace::new(Purpose::Saturation, self.scope, self.key)
     }
 
     fn parts(&self) -> [Option<&str>; 3] {
@@ -308,11 +304,8 @@ impl PlacedEntry<'_> {
 
 /// All entries, ranked as [`ScopedEntries::sources`] has the layers of one model.
 fn placed(entries: &ScopedEntries<SaturationEntry>) -> Vec<PlacedEntry<'_>> {
-    let namespaces = entries.namespaces.iter();
-    let scopes = std::iter::once((None, &entries.global))
-        .chain(namespaces.map(|(name, set)| (Some(name), set)));
     let mut all = Vec::new();
-    for (scope, set) in scopes {
+    for (scope, set) in entries.scopes() {
         let is_global = scope.is_none();
         let for_all = |key, rank, entry| PlacedEntry {
             scope,

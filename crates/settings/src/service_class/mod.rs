@@ -66,11 +66,7 @@ pub fn read(
 ) -> ServiceClasses {
     let mut classes = ServiceClasses::default();
     for (key, text) in data.into_iter().flatten() {
-        let place = EntryPlace {
-            purpose: Purpose::ServiceClasses,
-            namespace: None,
-            entry: key.clone(),
-        };
+        let place = EntryPlace::new(Purpose::ServiceClasses, None, key);
         match read_entry(key, text, &classes, &place, diagnostics) {
             Ok(read) => {
                 mention_short(&place, &read, diagnostics);
@@ -93,11 +89,7 @@ pub(super) fn entries(
     classes: &ServiceClasses,
 ) -> impl Iterator<Item = (EntryPlace, &[ServiceClass])> {
     classes.entries.iter().map(|(key, read)| {
-        let place = EntryPlace {
-            purpose: Purpose::ServiceClasses,
-            namespace: None,
-            entry: key.clone(),
-        };
+        let place = EntryPlace::new(Purpose::ServiceClasses, None, key);
         (place, read.as_slice())
     })
 }
