@@ -1,7 +1,6 @@
 //! How the accelerator of a variant finds the GPUs of nodes, and what is said where it does not.
 
-use super::multi_analyzer::planned;
-use super::{reason, targets};
+use super::{planned, reason, targets};
 use wva_policy::plan::Plan;
 
 const LIMITED: &str = "saturation: {default: {analyzerName: saturation, enableLimiter: true}}";

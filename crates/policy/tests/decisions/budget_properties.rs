@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 
-use super::multi_analyzer::planned;
-use super::multi_analyzer_properties::{at, bounds_of, decide, fleet, settings, standing};
-use super::targets;
+use super::multi_analyzer_properties::{at, bounds_of, fleet, standing};
+use super::{decide, planned, settings, targets};
 use wva_policy::document::{InventoryDocument, Situation, SnapshotDocument, TypeDocument};
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;

@@ -1,11 +1,10 @@
 //! What a process that has just started, or come to lead, makes of input that is not there: it has
 //! no samples yet, so that silence says nothing yet.
 
-use wva_policy::document::SnapshotDocument;
+use super::{decide, settings, situation, words};
+use wva_policy::check_plan;
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
-use wva_policy::{check_plan, learn, plan};
-use wva_settings::bundle::read_bundle;
 
 const VOTERS: &str = "
 queueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}
@@ -42,25 +41,15 @@ fn look(
     learned: &Learned,
     settings: &DynamicSettings,
 ) -> (Learned, Vec<(u32, String)>) {
-    let document = SnapshotDocument::parse(text).unwrap();
-    let situation = document.situation(&settings.freshness).unwrap();
-    let (snapshot, now) = (&situation.snapshot, situation.now);
-    let learned = learn(snapshot, learned, settings, now);
-    let plan = plan(snapshot, &learned, settings, 1, now);
-    assert_eq!(check_plan(snapshot, settings, &plan), Ok(()));
-    let decided = plan.decisions.values().map(|decision| {
-        let said: Vec<String> = (decision.steps.iter())
-            .map(|step| step.why.to_string())
-            .collect();
-        (decision.target.unwrap().0, said.join("; "))
-    });
-    let decided = decided.collect();
-    (learned, decided)
+    let situation = situation(text, settings);
+    let (learned, plan) = decide(&situation, learned, settings);
+    assert_eq!(check_plan(&situation.snapshot, settings, &plan), Ok(()));
+    (learned, words(&plan))
 }
 
 /// The one variant of one look after the other.
-fn looks(settings: &str, looks: &[(u64, &str)]) -> Vec<(u32, String)> {
-    let settings = read_bundle(settings).unwrap();
+fn looks(with: &str, looks: &[(u64, &str)]) -> Vec<(u32, String)> {
+    let settings = settings(with);
     let mut learned = Learned::default();
     let mut made = Vec::new();
     for (uptime, rates) in looks {
@@ -104,7 +93,7 @@ fn a_live_voter_without_a_result_names_what_it_lacks() {
 #[test]
 fn a_voter_that_was_just_selected_is_waited_for_too() {
     let alone = "saturation: {default: {analyzerName: saturation}}";
-    let settings = [alone, VOTERS].map(|text| read_bundle(text).unwrap());
+    let settings = [alone, VOTERS].map(settings);
     let mut learned = Learned::default();
     let mut counts = Vec::new();
     for (uptime, settings) in [
@@ -112,12 +101,9 @@ fn a_voter_that_was_just_selected_is_waited_for_too() {
         (4_200, &settings[1]),
         (4_381, &settings[1]),
     ] {
-        let document = SnapshotDocument::parse(&fleet(uptime, "")).unwrap();
-        let situation = document.situation(&settings.freshness).unwrap();
-        let (snapshot, now) = (&situation.snapshot, situation.now);
-        learned = learn(snapshot, &learned, settings, now);
-        let plan = plan(snapshot, &learned, settings, 1, now);
-        counts.push(plan.decisions.values().next().unwrap().target.unwrap().0);
+        let (known, decided) = look(&fleet(uptime, ""), &learned, settings);
+        learned = known;
+        counts.push(decided[0].0);
     }
     assert_eq!(counts, [1, 3, 1]);
 }
@@ -159,10 +145,9 @@ fn variant(name: &str, role: &str, more: &str, pods: &[(f64, u32, u32)]) -> Stri
 }
 
 /// A first look at some variants.
-fn first_look(settings: &str, variants: &[String]) -> Vec<(u32, String)> {
+fn first_look(with: &str, variants: &[String]) -> Vec<(u32, String)> {
     let text = format!("version: 1\nvariants:\n{}\n", variants.join("\n"));
-    let settings = read_bundle(settings).unwrap();
-    look(&text, &Learned::default(), &settings).1
+    look(&text, &Learned::default(), &settings(with)).1
 }
 
 /// What a full replica holds bounds those like it, unless it is not known which it is like.

@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::least;
-use super::multi_analyzer::planned;
+use super::{least, planned, settings, situation};
 use wva_base::moment::Moment;
 use wva_policy::document::{Situation, SnapshotDocument};
 use wva_policy::key::{ModelKey, VariantKey};
@@ -15,7 +14,6 @@ use wva_policy::plan::{Plan, Reason};
 use wva_policy::router_queue::QueueSource;
 use wva_policy::units::Replicas;
 use wva_policy::{learn, plan};
-use wva_settings::bundle::read_bundle;
 
 const PERCENTAGES: &str = "scaleToZero: {default: {enable_scale_to_zero: true}}";
 const TOKENS: &str = "
@@ -105,11 +103,8 @@ fn the_fresher_of_what_prometheus_and_routers_say_wakes_a_model() {
 #[test]
 fn what_routers_say_is_written_down_and_read_back() {
     let model = "directQueue: {requests: {value: 2, age: 5s}, failure: refused}";
-    let settings = read_bundle(PERCENTAGES).unwrap();
-    let read = |text: &str| {
-        let document = SnapshotDocument::parse(text).unwrap();
-        document.situation(&settings.freshness).unwrap()
-    };
+    let settings = settings(PERCENTAGES);
+    let read = |text: &str| situation(text, &settings);
     let Situation { snapshot, now, .. } = read(&document(0, DOWN, model));
     let queue = &snapshot.direct[&ModelKey::new("ns", "m")];
     assert_eq!(
@@ -135,15 +130,14 @@ fn what_routers_say_is_written_down_and_read_back() {
 
 /// Learns from a document so many seconds after the last one.
 fn taught(learned: &Learned, text: &str, seconds: u64) -> (Learned, Moment) {
-    let settings = read_bundle(PERCENTAGES).unwrap();
+    let settings = settings(PERCENTAGES);
     let Situation { snapshot, now, .. } = after(text, seconds, &settings);
     (learn(&snapshot, learned, &settings, now), now)
 }
 
 fn after(text: &str, seconds: u64, settings: &DynamicSettings) -> Situation {
     let text = format!("{text}time: {{uptime: {}s}}\n", 86_400 + seconds);
-    let document = SnapshotDocument::parse(&text).unwrap();
-    document.situation(&settings.freshness).unwrap()
+    situation(&text, settings)
 }
 
 /// An early cycle decides on the collection before a start: it showed no request, and by it a
@@ -163,8 +157,8 @@ fn a_start_is_kept_before_a_collection_knows_of_it() {
         }
         let floor = least(&learned, &variant, Duration::MAX, now);
         assert_eq!(floor, Replicas::ZERO);
-        for settings in [PERCENTAGES, TOKENS] {
-            let settings = read_bundle(settings).unwrap();
+        for with in [PERCENTAGES, TOKENS] {
+            let settings = settings(with);
             let decided = |learned: &Learned| {
                 let Situation { snapshot, now, .. } = after(&started, 1_215, &settings);
                 plan(&snapshot, learned, &settings, 1, now).decisions[&variant].target
@@ -241,8 +235,8 @@ fn a_start_is_kept_where_no_collection_saw_the_zero_before_it() {
         (pending("5s", "20s"), 0),
         (pending("5s", "5s"), 1),
     ] {
-        for settings in [PERCENTAGES, TOKENS] {
-            let settings = read_bundle(settings).unwrap();
+        for with in [PERCENTAGES, TOKENS] {
+            let settings = settings(with);
             let Situation { snapshot, now, .. } = after(&text, 1_215, &settings);
             let made = plan(&snapshot, &learned, &settings, 1, now);
             let decision = &made.decisions[&variant];
@@ -434,7 +428,7 @@ fn a_start_is_kept_for_its_own_reason() {
     let at_zero = document(0, GOOD, "router: {queueRequests: 0}");
     let started = document(1, GOOD, "router: {queueRequests: 0}")
         .replace("target: {current: 0}", "target: {current: 1, ready: 0}");
-    let settings = read_bundle(PERCENTAGES).unwrap();
+    let settings = settings(PERCENTAGES);
     let decided = |learned: &Learned, seconds: u64| {
         let Situation { snapshot, now, .. } = after(&started, seconds, &settings);
         let made = plan(&snapshot, learned, &settings, 1, now);

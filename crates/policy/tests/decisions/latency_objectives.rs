@@ -1,12 +1,8 @@
 //! What is decided for latency objectives where they cannot be judged: engines that report too little.
 
-use super::multi_analyzer::planned;
-use super::{reason, targets};
-use wva_policy::document::{Situation, SnapshotDocument};
+use super::{decide, planned, reason, settings, situation, targets};
 use wva_policy::learned::Learned;
 use wva_policy::plan::Plan;
-use wva_policy::{learn, plan};
-use wva_settings::bundle::read_bundle;
 
 const SLO: &str = "saturation: {default: {analyzerName: slo}}";
 const LISTED: &str = "saturation: {default: {analyzerName: slo, analyzers: [{name: slo}]}}";
@@ -113,14 +109,12 @@ fn what_stands_in_is_named_where_nothing_is_due() {
 }
 
 fn after(minutes: u64, text: &str) -> Plan {
-    let settings = read_bundle(SLO).unwrap();
+    let settings = settings(SLO);
     let (mut learned, mut made) = (Learned::default(), None);
     for minute in 0..=minutes {
         let text = format!("{text}time: {{uptime: {}s}}\n", 86_400 + 60 * minute);
-        let document = SnapshotDocument::parse(&text).unwrap();
-        let Situation { snapshot, now, .. } = document.situation(&settings.freshness).unwrap();
-        learned = learn(&snapshot, &learned, &settings, now);
-        made = Some(plan(&snapshot, &learned, &settings, 1, now));
+        let (known, plan) = decide(&situation(&text, &settings), &learned, &settings);
+        (learned, made) = (known, Some(plan));
     }
     made.unwrap()
 }

@@ -6,36 +6,19 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use wva_policy::document::{Situation, SnapshotDocument};
+use super::{settings, situation, words};
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
 use wva_policy::samples::{PodSamples, Sample};
-use wva_policy::{learn, plan};
-use wva_settings::bundle::read_bundle;
 
 const TO_ZERO: &str = "scaleToZero: {default: {enable_scale_to_zero: true, retention_period: 10m}}";
 const TOKENS: &str = "saturation: {default: {analyzerName: saturation}}";
 
-fn settings(text: &str) -> DynamicSettings {
-    read_bundle(text).unwrap()
-}
-
 /// Targets in the order of names, and the steps of each in words.
 fn decide(text: &str, settings: &DynamicSettings) -> Vec<(u32, String)> {
-    let document = SnapshotDocument::parse(text).unwrap();
-    let situation = document.situation(&settings.freshness).unwrap();
-    let Situation { snapshot, now, .. } = &situation;
+    let situation = situation(text, settings);
     let before = situation.learned.clone().unwrap_or_default();
-    let learned = learn(snapshot, &before, settings, *now);
-    let made = plan(snapshot, &learned, settings, 1, *now);
-    let decisions = made.decisions.values();
-    decisions
-        .map(|decision| {
-            let steps = decision.steps.iter();
-            let said: Vec<String> = steps.map(|step| step.why.to_string()).collect();
-            (decision.target.unwrap().0, said.join("; "))
-        })
-        .collect()
+    words(&super::decide(&situation, &before, settings).1)
 }
 
 /// A model on one replica that was last in use 660 seconds ago.
@@ -276,14 +259,11 @@ fn a_latency_of_zero_is_none_and_releases_nothing() {
         "arrivalRate: 0.2, timeToFirstToken: 0.045, interTokenLatency: 0.008",
     );
     let decide = |change: fn(&mut PodSamples)| {
-        let document = SnapshotDocument::parse(&text).unwrap();
-        let mut situation = document.situation(&settings.freshness).unwrap();
+        let mut situation = situation(&text, &settings);
         let metrics = Arc::make_mut(&mut situation.snapshot.metrics);
         let pods = metrics.models.values_mut();
         change(pods.flat_map(BTreeMap::values_mut).next().unwrap());
-        let Situation { snapshot, now, .. } = &situation;
-        let learned = learn(snapshot, &Learned::default(), &settings, *now);
-        let made = plan(snapshot, &learned, &settings, 1, *now);
+        let (_, made) = super::decide(&situation, &Learned::default(), &settings);
         made.decisions.values().next().unwrap().target.unwrap().0
     };
     assert_eq!(decide(|_| {}), 1);

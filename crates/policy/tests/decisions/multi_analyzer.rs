@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{reason, targets};
+use super::{decide, planned, reason, settings, situation, targets};
 use wva_policy::capacity::ServingRole;
-use wva_policy::document::{Situation, SnapshotDocument};
+use wva_policy::check_plan;
 use wva_policy::key::{ModelKey, VariantKey};
 use wva_policy::learned::Learned;
-use wva_policy::params::DynamicSettings;
 use wva_policy::plan::{DecisionOutcome, Plan, PlanStage, Reason};
 use wva_policy::tokens::CapacityReason;
-use wva_policy::{check_plan, learn, plan};
-use wva_settings::bundle::read_bundle;
 
 const TOKENS: &str = "saturation: {default: {analyzerName: saturation}}";
 const LIMITED: &str = "saturation: {default: {analyzerName: saturation, enableLimiter: true}}";
@@ -41,26 +38,6 @@ fn variant(name: &str, fields: &str, usages: &[f64]) -> String {
 
 fn document(variants: &[String], more: &str) -> String {
     format!("version: 1\nvariants:\n{}{more}\n", variants.concat())
-}
-
-fn situation(text: &str, settings: &DynamicSettings) -> Situation {
-    SnapshotDocument::parse(text)
-        .and_then(|document| document.situation(&settings.freshness))
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-pub(super) fn planned(text: &str, settings: &str) -> Plan {
-    let settings = read_bundle(settings).unwrap();
-    let Situation {
-        snapshot,
-        learned,
-        now,
-        ..
-    } = situation(text, &settings);
-    let learned = learn(&snapshot, &learned.unwrap_or_default(), &settings, now);
-    let made = plan(&snapshot, &learned, &settings, 1, now);
-    assert_eq!(check_plan(&snapshot, &settings, &made), Ok(()), "{text}");
-    made
 }
 
 fn to(plan: &Plan, name: &str) -> u32 {
@@ -412,16 +389,17 @@ fn a_model_that_must_not_be_at_zero_keeps_a_serving_set() {
 }
 
 /// Plans one document after the other, at so many seconds of uptime, and remembers.
-fn cycles(texts: &[(u64, String)], settings: &str) -> Vec<Plan> {
-    let settings = read_bundle(settings).unwrap();
+fn cycles(texts: &[(u64, String)], with: &str) -> Vec<Plan> {
+    let settings = settings(with);
     let mut learned = Learned::default();
     let mut plans = Vec::new();
     for (uptime, text) in texts {
         let text = format!("{text}time: {{uptime: {uptime}s}}\n");
-        let Situation { snapshot, now, .. } = situation(&text, &settings);
-        learned = learn(&snapshot, &learned, &settings, now);
-        let made = plan(&snapshot, &learned, &settings, 1, now);
-        assert_eq!(check_plan(&snapshot, &settings, &made), Ok(()), "{text}");
+        let situation = situation(&text, &settings);
+        let (known, made) = decide(&situation, &learned, &settings);
+        let sound = check_plan(&situation.snapshot, &settings, &made);
+        assert_eq!(sound, Ok(()), "{text}");
+        learned = known;
         plans.push(made);
     }
     plans

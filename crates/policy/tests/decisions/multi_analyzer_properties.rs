@@ -6,19 +6,18 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::losses::{SIGNALS, age, lose};
+use super::{decide, settings};
 use wva_policy::bounds::{Bounds, ZeroPolicy};
 use wva_policy::capacity::ServingRole;
+use wva_policy::check_plan;
 use wva_policy::document::{
     DocumentReading, ModelDocument, PodDocument, RouterDocument, SignalsDocument, Situation,
     SnapshotDocument, Span,
 };
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
-use wva_policy::plan::Plan;
 use wva_policy::snapshot::{DeclaredBounds, VariantView};
 use wva_policy::units::Replicas;
-use wva_policy::{check_plan, learn, plan};
-use wva_settings::bundle::read_bundle;
 
 /// Every way to decide, alone and together.
 const SETTINGS: [&str; 17] = [
@@ -44,10 +43,6 @@ const SETTINGS: [&str; 17] = [
 /// Uptime at the first look, and the time to the next.
 const START: Duration = Duration::from_hours(2);
 const CYCLE: Duration = Duration::from_secs(30);
-
-pub(super) fn settings(text: &str) -> DynamicSettings {
-    read_bundle(text).unwrap()
-}
 
 #[expect(clippy::unnecessary_wraps, reason = "the fields take it so")]
 fn reading(value: f64) -> Option<DocumentReading> {
@@ -195,17 +190,6 @@ pub(super) fn at(document: &SnapshotDocument, cycle: u32, settings: &DynamicSett
     let mut document = document.clone();
     document.time.uptime = Some(Span(START + CYCLE * cycle));
     document.situation(&settings.freshness).unwrap()
-}
-
-pub(super) fn decide(
-    situation: &Situation,
-    before: &Learned,
-    settings: &DynamicSettings,
-) -> (Learned, Plan) {
-    let Situation { snapshot, now, .. } = situation;
-    let learned = learn(snapshot, before, settings, *now);
-    let made = plan(snapshot, &learned, settings, 1, *now);
-    (learned, made)
 }
 
 pub(super) fn bounds_of(view: &VariantView, settings: &DynamicSettings) -> Bounds {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::multi_analyzer::planned;
-use super::{reason, targets};
+use super::{planned, reason, targets};
 use wva_policy::document::SnapshotDocument;
 use wva_policy::learned::Learned;
 use wva_policy::plan::{Plan, PlanStage, Reason};

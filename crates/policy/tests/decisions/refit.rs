@@ -1,17 +1,17 @@
 //! Latency lines from the history of engines: what a process that begins knows of them.
 
+use super::situation;
 use wva_base::moment::Moment;
-use wva_policy::document::{Situation, SnapshotDocument};
+use wva_policy::document::Situation;
 use wva_policy::key::{ModelKey, VariantKey};
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
 use wva_policy::snapshot::MetricsSnapshot;
 use wva_policy::throughput::model::LatencyModelSource;
 use wva_policy::{learn, plan, refit};
-use wva_settings::bundle::read_bundle;
 
 fn settings() -> DynamicSettings {
-    read_bundle("saturation: {default: {analyzers: [{name: throughput}]}}").unwrap()
+    super::settings("saturation: {default: {analyzers: [{name: throughput}]}}")
 }
 
 /// Two replicas on the line of 6 ms + 20 ms × usage, so many minutes after the start.
@@ -32,8 +32,7 @@ fn at_minute(minute: u32, usage: f64) -> Situation {
         pod("a"),
         pod("b"),
     );
-    let document = SnapshotDocument::parse(&text).unwrap();
-    document.situation(&settings().freshness).unwrap()
+    situation(&text, &settings())
 }
 
 /// What engines did, minute by minute.

@@ -1,7 +1,6 @@
 //! Releases that are published, not applied, and no longer wanted, where percentages do not decide alone.
 
-use super::multi_analyzer::planned;
-use super::{reason, targets};
+use super::{planned, reason, targets};
 
 const TOKENS: &str = "saturation: {default: {analyzerName: saturation}}";
 const LIMITED: &str = "saturation: {default: {analyzerName: saturation, enableLimiter: true}}";

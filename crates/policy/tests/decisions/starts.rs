@@ -2,27 +2,19 @@
 
 use std::time::Duration;
 
-use super::multi_analyzer::planned;
-use super::{reason, targets};
-use wva_policy::document::{Situation, SnapshotDocument};
+use super::{decide, planned, reason, settings, situation, targets};
 use wva_policy::key::{ModelKey, VariantKey};
 use wva_policy::learned::Learned;
 use wva_policy::plan::{Plan, Reason};
 use wva_policy::slo::SloReport;
 use wva_policy::startup::StartSource;
-use wva_policy::{learn, plan};
-use wva_settings::bundle::read_bundle;
 
 /// Plans one document after the other; the last plan and what is known after it.
-pub(super) fn decided(documents: &[impl AsRef<str>], settings: &str) -> (Learned, Plan) {
-    let settings = read_bundle(settings).unwrap();
+fn decided(documents: &[impl AsRef<str>], with: &str) -> (Learned, Plan) {
+    let settings = settings(with);
     let mut known = (Learned::default(), None);
     for text in documents {
-        let Situation { snapshot, now, .. } = SnapshotDocument::parse(text.as_ref())
-            .and_then(|document| document.situation(&settings.freshness))
-            .unwrap();
-        let learned = learn(&snapshot, &known.0, &settings, now);
-        let made = plan(&snapshot, &learned, &settings, 1, now);
+        let (learned, made) = decide(&situation(text.as_ref(), &settings), &known.0, &settings);
         known = (learned, Some(made));
     }
     (known.0, known.1.unwrap())
