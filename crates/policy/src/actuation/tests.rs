@@ -3,33 +3,17 @@
 use super::*;
 use crate::key::VariantKey;
 use crate::snapshot::DeclaredBounds;
+use crate::tests::world::{self, key, published};
 use crate::units::Replicas;
 
 fn variant() -> VariantKey {
-    VariantKey::new("ns", "va")
-}
-
-fn published() -> Published {
-    Published {
-        variant: Some("va".into()),
-        namespace: Some("ns".into()),
-        aim: Aim::Replicas,
-        absence: Absence::Error,
-    }
+    key("va")
 }
 
 /// Reads the variant's count and does what it says, from 0 to 20.
 fn scaler(kind: ScalerKind) -> Scaler {
-    Scaler {
-        kind,
-        name: "s".into(),
-        made_for: None,
-        min: Replicas::ZERO,
-        max: Replicas(20),
-        tolerance: Tolerance { up: 0.0, down: 0.0 },
-        inputs: vec![Input::Other, Input::Published(published())],
-        activity: ScalerActivity::Working,
-    }
+    let published = published("va");
+    world::scaler(kind, vec![Input::Other, Input::Published(published)])
 }
 
 fn native() -> Scaler {
@@ -98,7 +82,7 @@ fn lack(rows: &[(Scaler, &str)]) {
 #[test]
 fn what_a_scaler_does_not_read_is_named_with_its_remedy() {
     let reading = |change: fn(&mut Published)| {
-        let mut published = published();
+        let mut published = published("va");
         change(&mut published);
         vec![Input::Published(published)]
     };

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use super::world::{EVEN, HIGH, LOW, START, Variant, World, at};
-use crate::actuation::{
-    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
-};
+use super::world::{EVEN, HIGH, LOW, START, Variant, World, at, published, scaler};
+use crate::actuation::{Aim, Input, Scaler, ScalerActivity, ScalerKind, Scalers};
 use crate::capacity::AnalyzerName;
 use crate::condition::{Condition, Conditions, Hints, conditions};
 use crate::key::{TargetKey, TargetKind, VariantKey};
@@ -331,23 +329,15 @@ fn noise_under_constant_load_writes_no_status() {
 #[test]
 fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
     let mut view = Variant::new("d").replicas(2, EVEN, 0.0).view;
-    let scaler = |activity: ScalerActivity| Scaler {
-        kind: ScalerKind::HorizontalPodAutoscaler,
-        name: "s".into(),
-        made_for: None,
+    let inputs = vec![Input::Published(published("d"))];
+    let native = Scaler {
         min: Replicas(1),
         max: Replicas(9),
-        tolerance: Tolerance { up: 0.0, down: 0.0 },
-        inputs: vec![Input::Published(Published {
-            variant: Some("d".into()),
-            namespace: Some("ns".into()),
-            aim: Aim::Replicas,
-            absence: Absence::Error,
-        })],
-        activity,
+        ..scaler(ScalerKind::HorizontalPodAutoscaler, inputs)
     };
     let mut actuation = |activity: ScalerActivity, exposure: Exposure| {
-        view.scalers = Scalers::Known(Arc::from([scaler(activity)]));
+        let native = native.clone();
+        view.scalers = Scalers::Known(Arc::from([Scaler { activity, ..native }]));
         let hints = Hints {
             exposure,
             ..Hints::default()
@@ -387,19 +377,17 @@ fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
 #[test]
 fn a_scaler_that_keda_serves_follows_from_the_first_call_until_calls_fail() {
     let mut view = Variant::new("d").replicas(2, EVEN, 0.0).view;
-    let scaled_object = |is_asked| Scaler {
-        kind: ScalerKind::ScaledObject,
-        name: "s".into(),
-        made_for: None,
-        min: Replicas(1),
-        max: Replicas(9),
-        tolerance: Tolerance { up: 0.0, down: 0.0 },
-        inputs: vec![Input::ExternalScaler {
+    let scaled_object = |is_asked| {
+        let input = Input::ExternalScaler {
             variant: None,
             aim: Aim::Replicas,
             is_asked,
-        }],
-        activity: ScalerActivity::Working,
+        };
+        Scaler {
+            min: Replicas(1),
+            max: Replicas(9),
+            ..scaler(ScalerKind::ScaledObject, vec![input])
+        }
     };
     let mut actuation = |is_asked, activity: ScalerActivity| {
         let made = Scaler {

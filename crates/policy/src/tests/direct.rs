@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::actuation::{DirectStep, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance};
+use crate::actuation::{DirectStep, Scaler, ScalerActivity, ScalerKind, Scalers};
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType};
 use crate::learned::Learned;
 use crate::params::{ActuationMode, DynamicSettings, SaturationEntry};
 use crate::plan::{DecisionOutcome, Plan};
 use crate::record::{PublishedRecord, Troubles};
 use crate::snapshot::{CycleId, TargetView};
-use crate::tests::world::{Variant, World, at, settings};
+use crate::tests::world::{self, Variant, World, at, settings};
 use crate::units::Replicas;
 
 /// Three are wanted of two replicas, of none that is attached.
@@ -20,16 +20,7 @@ fn grows() -> Variant {
 }
 
 fn scaler() -> Scaler {
-    Scaler {
-        kind: ScalerKind::HorizontalPodAutoscaler,
-        name: "s".into(),
-        made_for: None,
-        min: Replicas::ZERO,
-        max: Replicas(20),
-        tolerance: Tolerance { up: 0.0, down: 0.0 },
-        inputs: Vec::new(),
-        activity: ScalerActivity::Working,
-    }
+    world::scaler(ScalerKind::HorizontalPodAutoscaler, Vec::new())
 }
 
 fn stating(actuation: Option<ActuationMode>) -> DynamicSettings {

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::actuation::{
-    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
-};
+use crate::actuation::{Input, Published, Scaler, ScalerKind, Scalers};
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType, Hints};
 use crate::key::{TargetKey, TargetKind};
 use crate::metrics_gap::MetricsGap;
 use crate::plan::{Action, Plan};
 use crate::record::{AllocationStatus, GaugeValues, PublishedRecord, Troubles};
 use crate::snapshot::{Accelerator, CycleId, SignalName, TargetPast, TargetView};
-use crate::tests::world::{Variant, World, at};
+use crate::tests::world::{self, Variant, World, at};
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
@@ -301,22 +299,14 @@ fn trouble_is_news_when_it_begins_changes_and_ends() {
     assert_eq!(reasons(&none, Some(&unknown)), ["NoScaler"]);
     assert_eq!(reasons(&none, Some(&none)), Vec::<&str>::new());
     let scaler = |inputs| Scaler {
-        kind: ScalerKind::ScaledObject,
-        name: "s".into(),
-        made_for: None,
-        min: Replicas(0),
         max: Replicas(9),
-        tolerance: Tolerance { up: 0.0, down: 0.0 },
-        inputs,
-        activity: ScalerActivity::Working,
+        ..world::scaler(ScalerKind::ScaledObject, inputs)
     };
     let foreign = state(Scalers::Known(Arc::from([scaler(vec![Input::Other])])));
     assert_eq!(reasons(&foreign, Some(&none)), ["CountNotRead"]);
     let published = Published {
-        variant: Some("d".into()),
         namespace: None,
-        aim: Aim::Replicas,
-        absence: Absence::Error,
+        ..world::published("d")
     };
     let follows = state(Scalers::Known(Arc::from([scaler(vec![Input::Published(
         published,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::bounds::{Bounds, ZeroPolicy};
+use super::world::{self, key};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::VariantKey;
@@ -10,14 +10,10 @@ use crate::optimize::{Candidate, Method, cost_aware};
 use crate::reason::Reason;
 use crate::snapshot::DeclaredBounds;
 use crate::startup::StartProspect;
-use crate::units::{Cost, Replicas};
+use crate::units::Replicas;
 
 /// Name, role, cost, replicas, those that are late.
 type Given = (&'static str, ServingRole, &'static str, u32, u32);
-
-fn key(name: &str) -> VariantKey {
-    VariantKey::new("ns", name)
-}
 
 fn candidates(given: &[Given]) -> BTreeMap<VariantKey, Candidate> {
     let candidate = |&(name, role, cost, count, late): &Given| {
@@ -26,19 +22,14 @@ fn candidates(given: &[Given]) -> BTreeMap<VariantKey, Candidate> {
             max: Some(Replicas(10)),
         };
         let candidate = Candidate {
-            role,
-            cost: Cost::parse(cost).unwrap(),
-            count: Replicas(count),
-            standing: Replicas(count),
             overdue: Replicas(late),
             late: Replicas(late),
-            gated: Replicas::ZERO,
             prospect: if late > 0 {
                 StartProspect::Stalled
             } else {
                 StartProspect::Open
             },
-            bounds: Bounds::effective(&declared, ZeroPolicy::Enabled),
+            ..world::candidate(role, cost, count, &declared)
         };
         (key(name), candidate)
     };

@@ -1,14 +1,13 @@
 //! What happens over time: pods that load, counts that are not applied, replicas that fall silent.
 
-use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, reason};
+use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, key, reason};
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType, Hints, conditions};
-use crate::key::VariantKey;
 use crate::learned::Learned;
 use crate::plan::{Plan, Reason};
 use crate::snapshot::SignalName;
 
 fn said_expired(plan: &Plan, name: &str) -> bool {
-    plan.decisions[&VariantKey::new("ns", name)]
+    plan.decisions[&key(name)]
         .steps
         .iter()
         .any(|step| matches!(step.why, Reason::TransitionExpired { .. }))
@@ -156,10 +155,7 @@ fn abandoned(kv: f64, from: u32) -> u32 {
             .desired(Some(desired))
             .replicas(4, kv, 0.0)
             .unapplied_since(at(0))]);
-        desired = world.plan(at(600)).decisions[&VariantKey::new("ns", "v")]
-            .target
-            .unwrap()
-            .0;
+        desired = world.plan(at(600)).decisions[&key("v")].target.unwrap().0;
     }
     desired
 }
@@ -227,7 +223,7 @@ fn at_the_first_collection_silence_began_with_the_oldest_pod_that_is_not_ready()
         .loading(created(-500))
         .pending_since(at(0))]);
     let (_, plan) = world.plan_after(&Learned::default(), at(0));
-    let steps = &plan.decisions[&VariantKey::new("ns", "v")].steps;
+    let steps = &plan.decisions[&key("v")].steps;
     let texts: Vec<String> = steps.iter().map(|step| step.why.to_string()).collect();
     assert!(
         texts.iter().any(|text| text.contains("silent for 1000s")),
@@ -391,7 +387,7 @@ fn who_does_not_grow_while_requests_wait_says_why() {
         world.plan_after(&known, at(seconds)).1
     };
     let unserved = |plan: &Plan| {
-        let decision = &plan.decisions[&VariantKey::new("ns", "v")];
+        let decision = &plan.decisions[&key("v")];
         decision.unserved().cloned()
     };
     let early = after(&waiting(None), 119);
@@ -405,7 +401,7 @@ fn who_does_not_grow_while_requests_wait_says_why() {
     );
     let snapshot = waiting(None).snapshot(at(120));
     let shown = |plan: &Plan| {
-        let key = VariantKey::new("ns", "v");
+        let key = key("v");
         let decision = plan.decisions.get(&key);
         conditions(&snapshot.variants[&key], decision, Hints::default())
             .iter()

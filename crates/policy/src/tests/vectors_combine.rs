@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::vectors::{Tally, run};
-use super::world::at;
+use super::world::{at, key};
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
 use crate::combine::{
     AnalyzerLog, AnalyzerResult, Balance, Band, BlockReason, CapacitySource, InformativeResult,
@@ -185,10 +185,6 @@ fn n103_n105_n111_liveness() {
     assert_eq!(live(&kept, 20), Liveness::Live);
     let evicted = log.learn(&BTreeSet::from([other]), &BTreeMap::new(), at(20));
     assert_eq!(evicted, AnalyzerLog::default());
-}
-
-fn key(name: &str) -> VariantKey {
-    VariantKey::new("ns", name)
 }
 
 /// A voter that sees variants of one role as (name, capacity of one replica, ready replicas).

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::vectors::{Tally, run};
+use super::world::key;
 use crate::key::VariantKey;
 use crate::limit::{Claimant, headroom};
 use crate::units::Gpus;
@@ -21,10 +22,6 @@ struct Given {
 #[serde(deny_unknown_fields)]
 struct Expect {
     shares: BTreeMap<String, f64>,
-}
-
-fn key(name: &str) -> VariantKey {
-    VariantKey::new("ns", name)
 }
 
 fn answer(given: &Given) -> Expect {

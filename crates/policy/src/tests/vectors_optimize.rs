@@ -6,15 +6,14 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::vectors::{Tally, run};
-use crate::bounds::{Bounds, ZeroPolicy};
+use super::world::{self, key};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{CapacityClaim, RoleTarget};
 use crate::key::VariantKey;
 use crate::optimize::{Candidate, Method, ReplicaAllocation, cost_aware};
 use crate::reason::Reason;
 use crate::snapshot::DeclaredBounds;
-use crate::startup::StartProspect;
-use crate::units::{Cost, Replicas};
+use crate::units::Replicas;
 
 /// Cost, capacity of one replica, replicas, role.
 #[derive(Debug, Clone, Deserialize)]
@@ -36,10 +35,6 @@ struct Round {
     greedy: Option<BTreeMap<String, u32>>,
 }
 
-fn key(name: &str) -> VariantKey {
-    VariantKey::new("ns", name)
-}
-
 impl VariantGiven {
     fn parts(&self) -> (u32, f64, u32, ServingRole) {
         match *self {
@@ -57,17 +52,7 @@ impl Round {
                 min: self.min.get(name).copied().map(Replicas),
                 max: self.max.get(name).copied().map(Replicas),
             };
-            let candidate = Candidate {
-                role,
-                cost: Cost::parse(&cost.to_string()).unwrap(),
-                count: Replicas(count),
-                standing: Replicas(count),
-                overdue: Replicas::ZERO,
-                late: Replicas::ZERO,
-                gated: Replicas::ZERO,
-                prospect: StartProspect::Open,
-                bounds: Bounds::effective(&declared, ZeroPolicy::Enabled),
-            };
+            let candidate = world::candidate(role, &cost.to_string(), count, &declared);
             (key(name), candidate)
         };
         self.variants.iter().map(candidate).collect()

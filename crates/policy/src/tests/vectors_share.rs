@@ -7,16 +7,15 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::vectors::run;
-use crate::bounds::{Bounds, ZeroPolicy};
+use super::world::{candidate, key};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{CapacityClaim, RoleTarget};
-use crate::key::{ModelKey, VariantKey};
+use crate::key::ModelKey;
 use crate::limit::{Budget, GpuCount, GpuPools, ManagedUse, Physical};
-use crate::optimize::{Candidate, Contender, Contest, share};
+use crate::optimize::{Contender, Contest, share};
 use crate::params::{Limiter, LimiterScope, Quota};
 use crate::snapshot::{Accelerator, DeclaredBounds};
-use crate::startup::StartProspect;
-use crate::units::{Cost, Gpus, Replicas};
+use crate::units::{Gpus, Replicas};
 
 /// Type, cost, capacity of one replica, GPUs of one replica, replicas now, role.
 type VariantGiven = (String, u32, f64, u32, u32, ServingRole);
@@ -49,30 +48,17 @@ struct Shared {
     why: Option<String>,
 }
 
-fn key(name: &str) -> VariantKey {
-    VariantKey::new("ns", name)
-}
-
 fn named(kind: &str) -> Accelerator {
     Accelerator::Named(Arc::from(kind))
 }
 
 impl ModelGiven {
     fn contest(&self) -> Contest {
+        let declared = DeclaredBounds::default();
         let contender = |(name, given): (&String, &VariantGiven)| {
             let (kind, cost, _, gpus, count, role) = given;
             let contender = Contender {
-                candidate: Candidate {
-                    role: *role,
-                    cost: Cost::parse(&cost.to_string()).unwrap(),
-                    count: Replicas(*count),
-                    standing: Replicas(*count),
-                    overdue: Replicas::ZERO,
-                    late: Replicas::ZERO,
-                    gated: Replicas::ZERO,
-                    prospect: StartProspect::Open,
-                    bounds: Bounds::effective(&DeclaredBounds::default(), ZeroPolicy::Enabled),
-                },
+                candidate: candidate(*role, &cost.to_string(), *count, &declared),
                 accelerator: named(kind),
                 gpus: Gpus(*gpus),
                 gpu_count: GpuCount::Counted,

@@ -1,15 +1,10 @@
 //! Every invariant catches what it is for.
 
-use super::world::{START, Variant, World, at, settings};
+use super::world::{START, Variant, World, at, key, settings};
 use crate::invariant::{PlanViolation, check_plan};
-use crate::key::VariantKey;
 use crate::plan::{Decision, Plan, PlanStage, Reason, Step};
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
-
-fn key(name: &str) -> VariantKey {
-    VariantKey::new("ns", name)
-}
 
 /// Plans a world, lets `spoil` at the plan, and returns what is found before and after.
 fn spoiled(world: &World, spoil: impl FnOnce(&mut Plan)) -> PlanViolation {

@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actuation::Scalers;
+use crate::actuation::{
+    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
+};
+use crate::bounds::{Bounds, ZeroPolicy};
+use crate::capacity::ServingRole;
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::learned::Learned;
+use crate::optimize::Candidate;
 use crate::params::{DynamicSettings, TransitionLimits};
 use crate::plan::Plan;
 use crate::signal::FreshnessBands;
@@ -15,6 +20,7 @@ use crate::snapshot::{
     PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence, Sample,
     SignalName, TargetView, Unlabelled, VariantPolicy, VariantView,
 };
+use crate::startup::StartProspect;
 use crate::units::{Cost, Replicas};
 use crate::{learn, plan};
 use wva_base::moment::{Moment, Since, WallTime};
@@ -51,6 +57,55 @@ pub(crate) fn at(seconds: u64) -> Moment {
     }
 }
 
+/// The key of a variant in `ns`.
+pub(crate) fn key(name: &str) -> VariantKey {
+    VariantKey::new("ns", name)
+}
+
+/// Its series, read as the count that is wanted.
+pub(crate) fn published(variant: &str) -> Published {
+    Published {
+        variant: Some(variant.into()),
+        namespace: Some("ns".into()),
+        aim: Aim::Replicas,
+        absence: Absence::Error,
+    }
+}
+
+/// The scaler `s`, which works and goes from 0 to 20.
+pub(crate) fn scaler(kind: ScalerKind, inputs: Vec<Input>) -> Scaler {
+    Scaler {
+        kind,
+        name: "s".into(),
+        made_for: None,
+        min: Replicas::ZERO,
+        max: Replicas(20),
+        tolerance: Tolerance { up: 0.0, down: 0.0 },
+        inputs,
+        activity: ScalerActivity::Working,
+    }
+}
+
+/// A variant whose replicas are all there.
+pub(crate) fn candidate(
+    role: ServingRole,
+    cost: &str,
+    count: u32,
+    declared: &DeclaredBounds,
+) -> Candidate {
+    Candidate {
+        role,
+        cost: Cost::parse(cost).unwrap(),
+        count: Replicas(count),
+        standing: Replicas(count),
+        overdue: Replicas::ZERO,
+        late: Replicas::ZERO,
+        gated: Replicas::ZERO,
+        prospect: StartProspect::Open,
+        bounds: Bounds::effective(declared, ZeroPolicy::Enabled),
+    }
+}
+
 /// One pod and its samples: value and age in seconds.
 #[derive(Debug, Clone)]
 pub(crate) struct Pod {
@@ -75,7 +130,7 @@ impl Variant {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             view: VariantView {
-                key: VariantKey::new("ns", name),
+                key: key(name),
                 uid: Arc::default(),
                 generation: 1,
                 model: ModelKey::new("ns", "m"),
@@ -304,7 +359,7 @@ pub(crate) fn targets(plan: &Plan) -> BTreeMap<String, u32> {
 
 /// The decisive reason of one variant of `ns`.
 pub(crate) fn reason(plan: &Plan, name: &str) -> String {
-    plan.decisions[&VariantKey::new("ns", name)].reason()
+    plan.decisions[&key(name)].reason()
 }
 
 #[track_caller]
