@@ -50,13 +50,13 @@ impl Default for Estimate {
 
 /// Range of the parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Range", into = "Range")]
+#[serde(try_from = "Range")]
 pub struct ParameterBounds {
     pub(super) min: ServiceParameters,
     pub(super) max: ServiceParameters,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Range {
     min: ServiceParameters,
     max: ServiceParameters,
@@ -99,15 +99,6 @@ impl TryFrom<Range> for ParameterBounds {
 
     fn try_from(range: Range) -> Result<Self, InvalidEstimate> {
         Self::new(range.min, range.max)
-    }
-}
-
-impl From<ParameterBounds> for Range {
-    fn from(bounds: ParameterBounds) -> Self {
-        Self {
-            min: bounds.min,
-            max: bounds.max,
-        }
     }
 }
 
