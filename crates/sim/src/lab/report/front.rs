@@ -92,22 +92,15 @@ pub(super) fn front_chart(
         let root = SvgCanvas::new(&mut parts, SIZE).into_drawing_area();
         let mut panel = panel(&root, &x, &y, true)?;
         title(&root, TITLE, Ink::Label, true)?;
-        let mut taken = Vec::new();
         for (row, reference) in (0_i32..).zip(&references) {
-            taken.extend(draw_reference(
-                &mut panel,
-                reference,
-                row,
-                &y,
-                &mut overlay,
-            )?);
+            draw_reference(&mut panel, reference, row, &y, &mut overlay)?;
         }
         draw_front(&mut panel, scenario, &x, &y)?;
         draw_knobs(&mut panel, &points)?;
         for point in &points {
             draw_spread(&mut panel, point)?;
         }
-        draw_markers(&panel, &points, taken, &mut overlay);
+        draw_markers(&panel, &points, &mut overlay);
         plotted(root.present())?;
     }
     parts.push_str(&overlay);
@@ -155,7 +148,7 @@ fn draw_reference(
     row: i32,
     y: &Scale,
     overlay: &mut String,
-) -> Result<Vec<Extent>, ReportError> {
+) -> Result<(), ReportError> {
     let x = reference.gpu_hours;
     let line = [(x, y.range.start), (x, y.range.end)];
     plotted(panel.draw_series(LineSeries::new(line, reference.ink.line())))?;
@@ -175,10 +168,6 @@ fn draw_reference(
     let (from_left, from_top) = area.get_base_pixel();
     let place = (at - from_left, bottom - 4 - row * 14 - from_top);
     plotted(screen.draw_text(&text, &style, place))?;
-    let width = text_width(&text);
-    let start = if is_left { at } else { at - width };
-    let base = bottom - 6 - row * 14;
-    let mut taken = vec![(start, base - 10, start + width, base + 3)];
     let (x, y) = area.map_coordinate(&(x, height(share)));
     let (class, text) = (reference.ink.class(), escape(&text));
     let part = format!(
@@ -187,8 +176,7 @@ fn draw_reference(
         y - 4
     );
     overlay.push_str(&part);
-    taken.push((x - 6, y - 6, x + 6, y + 6));
-    Ok(taken)
+    Ok(())
 }
 
 /// The stairs below which every policy is dominated.
@@ -245,84 +233,17 @@ fn draw_spread(panel: &mut Panel<'_, '_>, point: &Point<'_>) -> Result<(), Repor
     Ok(())
 }
 
-/// A rectangle of pixels: left, top, right, bottom.
-type Extent = (i32, i32, i32, i32);
-
-fn is_apart(one: Extent, other: Extent) -> bool {
-    one.2 < other.0 || other.2 < one.0 || one.3 < other.1 || other.3 < one.1
-}
-
-/// The markers with their tooltips, and one label a family where there is room.
-fn draw_markers(
-    panel: &Panel<'_, '_>,
-    points: &[Point<'_>],
-    mut taken: Vec<Extent>,
-    overlay: &mut String,
-) {
+/// The markers with their tooltips.
+fn draw_markers(panel: &Panel<'_, '_>, points: &[Point<'_>], overlay: &mut String) {
     let area = panel.plotting_area();
-    let place = |point: &Point<'_>| {
-        area.map_coordinate(&(point.outcome.gpu_hours.mean, height(point.attainment.mean)))
-    };
     for point in points {
-        let (x, y) = place(point);
-        taken.push((x - 6, y - 6, x + 6, y + 6));
+        let place = (point.outcome.gpu_hours.mean, height(point.attainment.mean));
         let family = point.policy.family_index;
-        let (class, shape) = (family_ink(family).class(), marker(family, (x, y)));
-        let text = escape(&tooltip(point));
+        let shape = marker(family, area.map_coordinate(&place));
+        let (class, text) = (family_ink(family).class(), escape(&tooltip(point)));
         let part = format!("<path class=\"mk {class}\" d=\"{shape}\"><title>{text}</title></path>");
         overlay.push_str(&part);
     }
-    let (across, along) = area.get_pixel_range();
-    let frame = (across.start, along.start, across.end, along.end);
-    let families = points.chunk_by(|one, other| one.policy.family == other.policy.family);
-    for family in families {
-        let named = family
-            .iter()
-            .find(|point| point.policy.name == point.policy.family);
-        let Some(point) = named.or_else(|| family.first()) else {
-            continue;
-        };
-        let text = &point.policy.family;
-        if let Some((extent, left, base)) = label_place(place(point), text, frame, &taken) {
-            taken.push(extent);
-            let (class, text) = (family_ink(point.policy.family_index).class(), escape(text));
-            let text =
-                format!("<text class=\"nm {class}\" x=\"{left}\" y=\"{base}\">{text}</text>");
-            overlay.push_str(&text);
-        }
-    }
-}
-
-fn text_width(text: &str) -> i32 {
-    i32::try_from(text.chars().count()).unwrap_or(0) * 6
-}
-
-/// The first place around a marker that is free: its extent, left edge and base line.
-fn label_place(
-    (x, y): (i32, i32),
-    text: &str,
-    frame: Extent,
-    taken: &[Extent],
-) -> Option<(Extent, i32, i32)> {
-    // Bold letters are wider.
-    let width = text_width(text) * 7 / 6 + 4;
-    // The stairs of the front leave a point to the right and come from below.
-    let downs = [10, -10, 14, -14, 0, 24, -24, 38, -38];
-    let places = downs.into_iter().flat_map(|down: i32| {
-        let over = (down.abs() > 13).then_some((-width / 2, down));
-        [(8, down), (-width - 8, down)].into_iter().chain(over)
-    });
-    let mut extents = places.map(|(right, down)| {
-        let (left, base) = (x + right, y + down + 4);
-        ((left, base - 10, left + width, base + 3), left, base)
-    });
-    extents.find(|(extent, _, _)| {
-        let is_inside = extent.0 >= frame.0
-            && extent.1 >= frame.1
-            && extent.2 <= frame.2
-            && extent.3 <= frame.3;
-        is_inside && taken.iter().all(|other| is_apart(*extent, *other))
-    })
 }
 
 fn tooltip(point: &Point<'_>) -> String {
