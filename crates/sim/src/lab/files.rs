@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::campaign::CampaignError;
 use super::record::LabRecord;
+use super::report::read_run;
 
 pub(super) fn kept(path: &Path, key: &str) -> Option<LabRecord> {
     let text = fs::read(path).ok()?;
@@ -49,14 +50,5 @@ pub(super) fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 pub(super) fn records(folder: &Path) -> Result<Vec<LabRecord>, CampaignError> {
     let paths = json_files(folder).map_err(|error| CampaignError::output(folder, error))?;
-    let mut records: Vec<LabRecord> = Vec::new();
-    for path in paths {
-        let text = fs::read(&path).map_err(|error| CampaignError::output(&path, error))?;
-        let record = serde_json::from_slice(&text).map_err(|error| CampaignError::Content {
-            path: path.display().to_string(),
-            error,
-        });
-        records.push(record?);
-    }
-    Ok(records)
+    paths.iter().map(|path| Ok(read_run(path)?)).collect()
 }

@@ -84,6 +84,9 @@ pub(super) struct GroupScore {
     pub(super) minutes: Option<f64>,
 }
 
+/// One value a sample; null where there was nothing to measure.
+pub(super) type Samples = Vec<Option<f64>>;
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct LabSeries {
     pub(super) every: f64,
@@ -95,22 +98,22 @@ pub(super) struct LabSeries {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelSeries {
     /// Requests per second.
-    pub(super) arrivals: Vec<f64>,
-    pub(super) held: Vec<u64>,
-    pub(super) queue: Vec<f64>,
-    pub(super) running: Vec<f64>,
-    pub(super) kv: Vec<f64>,
-    pub(super) ttft_p95: Vec<Option<f64>>,
-    pub(super) good: Vec<Option<f64>>,
+    pub(super) arrivals: Samples,
+    pub(super) held: Samples,
+    pub(super) queue: Samples,
+    pub(super) running: Samples,
+    pub(super) kv: Samples,
+    pub(super) ttft_p95: Samples,
+    pub(super) good: Samples,
     pub(super) variants: BTreeMap<String, VariantSeries>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct VariantSeries {
-    pub(super) desired: Vec<Option<u32>>,
-    pub(super) scale: Vec<u32>,
-    pub(super) ready: Vec<u32>,
-    pub(super) starting: Vec<u32>,
+    pub(super) desired: Samples,
+    pub(super) scale: Samples,
+    pub(super) ready: Samples,
+    pub(super) starting: Samples,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -53,21 +53,20 @@ impl SeriesRecorder {
 impl ModelSeries {
     fn push(&mut self, model: &crate::world::ModelFrame, arrivals: f64) {
         let rounded = |value: f64| (value * 1e4).round() / 1e4;
-        self.arrivals.push(rounded(arrivals));
-        self.held
-            .push(u64::try_from(model.held).unwrap_or(u64::MAX));
-        self.queue.push(rounded(model.queue));
-        self.running.push(rounded(model.running));
-        self.kv.push(rounded(model.kv_usage));
+        self.arrivals.push(Some(rounded(arrivals)));
+        self.held.push(Some(number::length(model.held)));
+        self.queue.push(Some(rounded(model.queue)));
+        self.running.push(Some(rounded(model.running)));
+        self.kv.push(Some(rounded(model.kv_usage)));
         let first_token = model.first_token_p95_ms;
         self.ttft_p95.push(first_token.map(|ms| rounded(ms / 1e3)));
         self.good.push(model.attainment.map(rounded));
         for variant in &model.variants {
             let series = self.variants.entry(variant.name.clone()).or_default();
-            series.desired.push(variant.desired);
-            series.scale.push(variant.scaled_to);
-            series.ready.push(variant.ready);
-            series.starting.push(variant.pending);
+            series.desired.push(variant.desired.map(f64::from));
+            series.scale.push(Some(variant.scaled_to.into()));
+            series.ready.push(Some(variant.ready.into()));
+            series.starting.push(Some(variant.pending.into()));
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::super::number::length;
-use super::super::record::ScaleChange;
-use super::record::{ModelSeries, RunRecord, RunSeries, Samples, VariantSeries};
+use super::super::record::{
+    LabRecord, LabSeries, ModelSeries, Samples, ScaleChange, VariantSeries,
+};
 use super::text::shortened;
 
 pub(super) const POINTS: usize = 240;
@@ -16,7 +17,7 @@ const REASON: usize = 200;
 #[derive(Debug)]
 pub(super) struct Timeline {
     pub seed: u64,
-    pub series: RunSeries,
+    pub series: LabSeries,
     pub marks: Vec<DecisionMark>,
 }
 
@@ -36,7 +37,7 @@ enum Keep {
     Last,
 }
 
-pub(super) fn timeline(run: &RunRecord) -> Timeline {
+pub(super) fn timeline(run: &LabRecord) -> Timeline {
     let series = downsample(&run.series, POINTS);
     let marks = marks(&run.decisions, run.virtual_seconds);
     Timeline {
@@ -46,12 +47,13 @@ pub(super) fn timeline(run: &RunRecord) -> Timeline {
     }
 }
 
-pub(super) fn downsample(series: &RunSeries, points: usize) -> RunSeries {
+pub(super) fn downsample(series: &LabSeries, points: usize) -> LabSeries {
     let width = series.at.len().div_ceil(points.max(1)).max(1);
     let at = series.at.iter().copied().step_by(width).collect();
     let models = series.models.iter();
     let models = models.map(|(name, model)| (name.clone(), of_model(model, width)));
-    RunSeries {
+    LabSeries {
+        every: series.every,
         at,
         models: models.collect(),
     }

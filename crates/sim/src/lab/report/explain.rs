@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::super::record::ScaleChange;
+use super::super::record::{LabRecord, ModelSeries, Samples, ScaleChange, SizingTerms};
 use super::error::ReportError;
-use super::record::{ModelSeries, RunRecord, Samples, read_run};
+use super::record::read_run;
 use super::text::{optional, percent, put, quantity, seconds, tick};
 use super::timeline::moment;
-use crate::lab::record::SizingTerms;
 
 const DECISIONS: usize = 8;
 
@@ -88,7 +87,7 @@ fn model_text(name: &str, model: &ModelSeries, index: usize) -> String {
 }
 
 /// The latest decisions before the moment, the last one of each variant among them.
-fn decisions_text(run: &RunRecord, at: f64) -> String {
+fn decisions_text(run: &LabRecord, at: f64) -> String {
     let mut before: Vec<&ScaleChange> = run.decisions.iter().filter(|it| it.at <= at).collect();
     before.sort_by(|one, other| other.at.total_cmp(&one.at));
     let is_latest = |position: usize, decision: &ScaleChange| {
@@ -126,7 +125,7 @@ fn decisions_text(run: &RunRecord, at: f64) -> String {
 }
 
 /// The latest terms of each model until the moment.
-fn terms_text(run: &RunRecord, at: f64) -> String {
+fn terms_text(run: &LabRecord, at: f64) -> String {
     let until = run.terms.iter().filter(|terms| terms.at <= at);
     let latest: BTreeMap<&str, &SizingTerms> =
         until.map(|terms| (terms.model.as_str(), terms)).collect();

@@ -22,6 +22,7 @@ use std::path::Path;
 use super::files::replace;
 
 pub(crate) use error::ReportError;
+pub(super) use record::read_run;
 
 /// Writes `report.html` into a folder from its runs and scenarios. The page is self-contained.
 pub(crate) fn write(dir: &Path) -> Result<(), ReportError> {

@@ -8,56 +8,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::super::files::json_files;
-use super::super::record::{LabScore, ScaleChange, ScenarioSummary, SizingTerms, VERSION};
+use super::super::record::{LabRecord, ScenarioSummary, VERSION};
 use super::error::ReportError;
-
-/// One value a sample; null where there was nothing to measure.
-pub(super) type Samples = Vec<Option<f64>>;
-
-/// A run whose series are numbers of one kind.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RunRecord {
-    pub version: u32,
-    pub scenario: String,
-    pub policy: String,
-    pub family: String,
-    pub knob: Option<f64>,
-    pub seed: u64,
-    pub virtual_seconds: f64,
-    pub score: LabScore,
-    pub series: RunSeries,
-    pub decisions: Vec<ScaleChange>,
-    #[serde(default)]
-    pub terms: Vec<SizingTerms>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct RunSeries {
-    pub at: Vec<f64>,
-    pub models: BTreeMap<String, ModelSeries>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ModelSeries {
-    pub arrivals: Samples,
-    pub held: Samples,
-    pub queue: Samples,
-    pub running: Samples,
-    pub kv: Samples,
-    pub ttft_p95: Samples,
-    pub good: Samples,
-    pub variants: BTreeMap<String, VariantSeries>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct VariantSeries {
-    pub desired: Samples,
-    pub scale: Samples,
-    pub ready: Samples,
-    pub starting: Samples,
-}
 
 /// The runs of a folder with their paths, in the order of the paths.
 pub(super) fn run_files(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
@@ -72,9 +24,9 @@ pub(super) fn run_files(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     Ok(found)
 }
 
-pub(super) fn read_run(path: &Path) -> Result<RunRecord, ReportError> {
+pub(in crate::lab) fn read_run(path: &Path) -> Result<LabRecord, ReportError> {
     let bytes = read(path)?;
-    let run: RunRecord = parse(path, &bytes).map_err(|error| other_version(path, &bytes, error))?;
+    let run: LabRecord = parse(path, &bytes).map_err(|error| other_version(path, &bytes, error))?;
     if run.version != VERSION {
         return Err(wrong_version(path, run.version));
     }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::super::fluid::FEASIBLE;
 use super::super::number::length;
-use super::super::record::{LabScore, ScenarioSummary};
+use super::super::record::{LabRecord, LabScore, ScenarioSummary};
 use super::downsample::{Timeline, timeline};
 use super::error::ReportError;
-use super::record::{RunRecord, read_run, read_scenarios, run_files};
+use super::record::{read_run, read_scenarios, run_files};
 
 /// Families that know the load in advance: they bound the others and are on no front.
 const HINDSIGHT: [&str; 4] = ["best-static", "clairvoyant", "static", "static-best"];
@@ -112,7 +112,7 @@ struct Gathering {
 }
 
 impl Gathering {
-    fn add(&mut self, path: &Path, run: &RunRecord) -> Result<(), ReportError> {
+    fn add(&mut self, path: &Path, run: &LabRecord) -> Result<(), ReportError> {
         // The best fixed fleet of each scenario has a count of its own.
         let knob = run.knob.filter(|_| run.family != "static-best");
         let family = run.family.clone();

@@ -4,12 +4,11 @@ use plotters::drawing::IntoDrawingArea as _;
 use plotters::element::Rectangle;
 use plotters::series::{AreaSeries, LineSeries};
 
-use super::super::record::ScenarioSummary;
+use super::super::record::{ModelSeries, Samples, ScenarioSummary};
 use super::canvas::{Ink, SvgCanvas, svg};
 use super::downsample::{DecisionMark, Timeline};
 use super::error::ReportError;
 use super::panel::{Area, Panel, Scale, broken_line, panel, plotted, ticks, title};
-use super::record::{ModelSeries, Samples};
 use super::text::{escape, seconds, tick};
 
 const WIDTH: u32 = 760;

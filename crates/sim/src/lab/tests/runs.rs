@@ -255,12 +255,13 @@ fn a_router_that_binds_early_lets_requests_wait_in_servers() {
         let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
         let record = play(&scenario, "static-2", 1, &traces);
         let series = record.series.models.values().next().unwrap();
-        (*series.held.last().unwrap(), *series.queue.last().unwrap())
+        let last = |samples: &[Option<f64>]| samples.last().unwrap().unwrap();
+        (last(&series.held), last(&series.queue))
     };
     let (held, queue) = waiting("late");
-    assert!(held > 50 && queue <= 6.0, "{held} {queue}");
+    assert!(held > 50.0 && queue <= 6.0, "{held} {queue}");
     for binding in ["early", "early-round-robin"] {
         let (held, queue) = waiting(binding);
-        assert!(held == 0 && queue > 50.0, "{binding}: {held} {queue}");
+        assert!(held < 1.0 && queue > 50.0, "{binding}: {held} {queue}");
     }
 }

@@ -1,10 +1,10 @@
 //! Numbers, names and reduced series.
 
 use super::super::downsample::{POINTS, downsample, timeline};
-use super::super::record::{RunRecord, RunSeries};
 use super::super::text::{cell, escape, percent, quantity, seconds, shortened, tick};
 use super::super::timeline::moment;
 use super::sample;
+use crate::lab::record::{LabRecord, LabSeries};
 
 #[test]
 fn a_share_below_one_never_reads_100() {
@@ -48,12 +48,12 @@ fn names_are_escaped_for_their_place() {
     assert_eq!(shortened("größer", 6), "größer");
 }
 
-fn long_run(samples: u32) -> RunRecord {
+fn long_run(samples: u32) -> LabRecord {
     let run = sample::long_run("keda-epp", samples, || 1.0);
     serde_json::from_value(run).unwrap()
 }
 
-fn reduced(series: &RunSeries) -> RunSeries {
+fn reduced(series: &LabSeries) -> LabSeries {
     downsample(series, POINTS)
 }
 
