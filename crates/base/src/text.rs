@@ -53,7 +53,13 @@ pub fn decimal(value: f64, places: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{decimal, number};
+    use super::{bounded, decimal, number};
+
+    #[test]
+    fn a_text_is_cut_between_letters() {
+        assert_eq!(bounded("größer", 3), "grö…");
+        assert_eq!(bounded("größer", 6), "größer");
+    }
 
     #[test]
     fn no_number_is_long() {

@@ -131,8 +131,7 @@ fn to_ids(value: &str) -> Result<Ids, &'static str> {
 }
 
 fn to_point(value: &str) -> Result<Point, &'static str> {
-    let wanted = "a point as a failure prints it, like Pair/before/7/collector";
-    value.parse().ok().ok_or(wanted)
+    Point::named(value).ok_or("a point as a failure prints it, like Pair/before/7/collector")
 }
 
 fn to_scenario(value: &str) -> Result<&'static str, String> {

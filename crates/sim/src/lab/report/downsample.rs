@@ -6,7 +6,7 @@ use super::super::number::length;
 use super::super::record::{
     LabRecord, LabSeries, ModelSeries, Samples, ScaleChange, VariantSeries,
 };
-use super::text::shortened;
+use wva_base::text::bounded;
 
 pub(super) const POINTS: usize = 240;
 
@@ -131,7 +131,7 @@ fn size(decision: &ScaleChange) -> u32 {
 
 fn short(decision: &ScaleChange) -> ScaleChange {
     ScaleChange {
-        why: shortened(&decision.why, REASON),
+        why: bounded(&decision.why, REASON),
         ..decision.clone()
     }
 }

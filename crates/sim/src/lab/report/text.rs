@@ -37,14 +37,6 @@ pub(super) fn cell(text: &str) -> String {
     escaped
 }
 
-/// The first `limit` characters of a text; an ellipsis says that there are more.
-pub(super) fn shortened(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
-        None => text.to_owned(),
-    }
-}
-
 /// A share as a percentage without its sign. A share below 1 never reads 100.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;

@@ -1,7 +1,7 @@
 //! Numbers, names and reduced series.
 
 use super::super::downsample::{POINTS, downsample, timeline};
-use super::super::text::{cell, escape, percent, quantity, seconds, shortened, tick};
+use super::super::text::{cell, escape, percent, quantity, seconds, tick};
 use super::super::timeline::moment;
 use super::sample;
 use crate::lab::record::{LabRecord, LabSeries};
@@ -44,8 +44,6 @@ fn quantities_have_three_digits() {
 fn names_are_escaped_for_their_place() {
     assert_eq!(escape("a<b>&\"c'\n"), "a&lt;b&gt;&amp;&quot;c&#39; ");
     assert_eq!(cell("a|b_c<d>\n"), "a\\|b\\_c\\<d> ");
-    assert_eq!(shortened("größer", 3), "grö…");
-    assert_eq!(shortened("größer", 6), "größer");
 }
 
 fn long_run(samples: u32) -> LabRecord {
