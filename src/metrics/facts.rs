@@ -49,6 +49,8 @@ facts! {
         "Tokens in the KV caches of the variant; absent unless every instance that reported says how full it is.";
     TokensCapacity: "wva_kv_cache_tokens_capacity", OF_MODEL,
         "Size of the KV caches of the variant's instances that reported; absent unless each of them is known.";
+    Cost: "wva_variant_cost", OF_MODEL,
+        "Cost of one replica of the variant an hour, as its object states it; 10 where it states none.";
     StartSeconds: "wva_replica_start_seconds", &["variant_name", "namespace", "start"],
         "Median of the latest starts of the variant's replicas, from creation to readiness; start is cold, or cached where the variant had run on the node.";
     StartEstimate: "wva_replica_start_seconds_estimate", &["variant_name", "namespace", "source"],
@@ -57,6 +59,8 @@ facts! {
         "Replicas of all variants of the model; absent unless all of their targets are known.";
     ScalingBlocked: "wva_model_scaling_blocked", &["namespace", "model", "reason"],
         "1 while something lasting keeps the model from going to zero or from waking (`variant-floor`, `activation-retention`, `no-wake-signal`, `gpus-not-counted`, `gpu-budget`, `load-unknown`); absent otherwise.";
+    Objective: "wva_model_latency_objective_seconds", &["namespace", "model", "latency"],
+        "Latency that the model is sized for; latency is time_to_first_token or inter_token_latency. Absent where no objective sizes it.";
     AnalyzerDemand: "wva_analyzer_demand", &["analyzer", "namespace", "model", "role"],
         "Demand as an analyzer counts it, in its own unit; absent where it has no opinion.";
     AvailableGpus: "wva_available_gpus", &["accelerator_type"],
@@ -95,6 +99,7 @@ impl Rows {
             let figures = plan.models.get(model);
             rows.add_model(model, &decisions, figures);
             for decision in decisions {
+                rows.add_cost(decision);
                 if let Some(figures) = figures {
                     rows.add_variant(decision, figures);
                 }
@@ -137,6 +142,11 @@ impl Rows {
             let labels = [key[0], key[1], reason];
             self.add(&subject, Fact::ScalingBlocked, labels, 1.0);
         }
+        let objectives = figures.and_then(objectives).into_iter().flatten();
+        for (latency, seconds) in objectives {
+            let labels = [key[0], key[1], latency];
+            self.add(&subject, Fact::Objective, labels, seconds);
+        }
         let voters = figures.and_then(|figures| figures.consensus.as_ref());
         for voter in voters.iter().flat_map(|consensus| &consensus.voters) {
             for (role, balance) in &voter.roles {
@@ -144,6 +154,14 @@ impl Rows {
                 self.add(&subject, Fact::AnalyzerDemand, labels, balance.demand);
             }
         }
+    }
+
+    fn add_cost(&mut self, decision: &Decision) {
+        let key = &decision.key;
+        let labels = [&*key.name, &*key.namespace, &*decision.model.model];
+        let subject = RowSubject::Variant(key.clone());
+        let cost = decision.cost.millionths() / 1e6;
+        self.add(&subject, Fact::Cost, labels, cost);
     }
 
     fn add_variant(&mut self, decision: &Decision, figures: &ModelFigures) {
@@ -216,6 +234,24 @@ fn blocked(decision: &Decision) -> Option<&'static str> {
         Reason::WakeSignalFailed { .. } => Some(ZeroBlock::NoWakeSignal.as_str()),
         _ => None,
     })
+}
+
+/// The objectives in seconds, by the names of their signals.
+fn objectives(figures: &ModelFigures) -> Option<[(&'static str, f64); 2]> {
+    let of_queueing = || {
+        let latencies = figures.queueing.as_ref()?.targets?.latencies;
+        let (first, next) = (latencies.time_to_first_token, latencies.inter_token_latency);
+        Some((first.0 / 1e3, next.0 / 1e3))
+    };
+    let of_slo = figures.slo.as_ref().map(|report| {
+        let goal = report.goal;
+        (goal.time_to_first_token, goal.inter_token_latency)
+    });
+    let (first, next) = of_slo.or_else(of_queueing)?;
+    Some([
+        ("time_to_first_token", first),
+        ("inter_token_latency", next),
+    ])
 }
 
 fn utilization(decision: &Decision, tokens: Option<&TokenVariantFigures>) -> Option<f64> {

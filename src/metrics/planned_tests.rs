@@ -30,7 +30,7 @@ fn fleet(inventory: &str) -> String {
     let pod = "signals: {kvUsage: 0.875, queueLength: 0, kvCapacity: 16000, inputTokens: 100, outputTokens: 50}";
     format!(
         "version: 1\ninventory: {inventory}\nvariants:\n- namespace: ns\n  name: v\n  model: m\n  \
-         accelerator: H100\n  gpus: {{nvidia.com/gpu: 1}}\n  target: {{current: 2}}\n  pods:\n  \
+         accelerator: H100\n  cost: 2.5\n  gpus: {{nvidia.com/gpu: 1}}\n  target: {{current: 2}}\n  pods:\n  \
          - {{name: a, {pod}}}\n  - {{name: b, {pod}}}\n"
     )
 }
@@ -74,6 +74,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
         r#"wva_required_capacity{model_name="m",namespace="ns",unit="continuous",variant_name="v"} 7341.176470588238"#,
         r#"wva_saturation_utilization{accelerator_type="H100",model_name="m",namespace="ns",variant_name="v"} 1.09375"#,
         r#"wva_spare_capacity{model_name="m",namespace="ns",unit="continuous",variant_name="v"} 0"#,
+        r#"wva_variant_cost{model_name="m",namespace="ns",variant_name="v"} 2.5"#,
     ];
     assert_eq!(pipeline(&metrics), expected);
 
@@ -84,6 +85,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
         r#"wva_required_capacity{model_name="m",namespace="ns",unit="binary",variant_name="v"} 1"#,
         r#"wva_saturation_utilization{accelerator_type="H100",model_name="m",namespace="ns",variant_name="v"} 0.875"#,
         r#"wva_spare_capacity{model_name="m",namespace="ns",unit="binary",variant_name="v"} 0"#,
+        expected[10],
     ];
     assert_eq!(pipeline(&metrics), expected);
 
@@ -91,6 +93,40 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
     assert_eq!(pipeline(&metrics), expected);
     metrics.planned.withdraw(&VariantKey::new("ns", "v"));
     assert_eq!(pipeline(&metrics), nothing);
+}
+
+#[test]
+fn the_latencies_that_size_a_model_are_shown_in_seconds() {
+    let metrics = Metrics::new(None).unwrap();
+    let nodes = fleet("{types: {}}");
+    let targets = "{model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}";
+    let queueing = format!("queueingModel: {{default: {{}}, one: {targets}}}");
+    let line = |latency: &str, seconds: &str| {
+        format!(
+            r#"wva_model_latency_objective_seconds{{latency="{latency}",model="m",namespace="ns"}} {seconds}"#
+        )
+    };
+    for (settings, shown) in [
+        (TOKENS, None),
+        (
+            "saturation: {default: {analyzerName: slo}}",
+            Some(["0.05", "2"]),
+        ),
+        (&*queueing, Some(["0.024", "0.5"])),
+        ("", None),
+    ] {
+        metrics.expose_plan(&planned(&[&nodes], settings), |_| true);
+        let lines = pipeline(&metrics).into_iter();
+        let found = lines.filter(|line| line.contains("_latency_objective_"));
+        let expected = shown.map(|[next, first]| {
+            [
+                line("inter_token_latency", next),
+                line("time_to_first_token", first),
+            ]
+        });
+        let expected: Vec<_> = expected.into_iter().flatten().collect();
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{settings}");
+    }
 }
 
 #[test]

@@ -113,6 +113,29 @@ fn every_series_that_is_named_is_exposed_or_documented() {
     assert!(named > 70, "only {named}");
 }
 
+#[test]
+fn the_dashboard_shows_cost_against_latency_objectives() {
+    let dashboard: Value = serde_json::from_str(&text("config/grafana/dashboard.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let row = panels.skip_while(|panel| panel["title"] != "Cost against SLO");
+    let panels = row.skip(1).take_while(|panel| panel["type"] != "row");
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let named = targets.flat_map(|target| series(target["expr"].as_str().unwrap()));
+    let expected = [
+        "vllm:inter_token_latency_seconds_count",
+        "vllm:inter_token_latency_seconds_sum",
+        "vllm:time_to_first_token_seconds_count",
+        "vllm:time_to_first_token_seconds_sum",
+        "wva_current_replicas",
+        "wva_model_latency_objective_seconds",
+        "wva_variant_cost",
+    ];
+    assert_eq!(
+        named.collect::<BTreeSet<_>>(),
+        expected.map(str::to_owned).into()
+    );
+}
+
 /// The sample is the one that the cluster tests have a real HPA controller follow.
 #[test]
 fn both_samples_of_an_hpa_are_one() {

@@ -21,11 +21,12 @@ use crate::harness::wait::eventually;
 
 /// Series that are there only when something happens which does not happen here: that one, and what. Their
 /// labels are those that the controller registers.
-const ELSEWHERE: [(&str, &str); 5] = wva_base::cases! {
+const ELSEWHERE: [(&str, &str); 6] = wva_base::cases! {
     ("wva_errors_total", "a request of the controller is refused"),
     ("wva_events_dropped_total", "more events than the API server takes"),
     ("wva_invariant_violations_total", "a plan breaks a postcondition"),
     ("wva_metrics_collection_errors_total", "a query fails"),
+    ("wva_model_latency_objective_seconds", "latency objectives size a model"),
     ("wva_pod_mapping_miss_total", "a pod with metrics belongs to no variant"),
 };
 
