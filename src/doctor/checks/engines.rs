@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::clocks;
 use super::prometheus::server;
-use super::targets::{may_go_to_zero, pods_of, target, templates};
+use super::targets::{live_kind, may_go_to_zero, pods_of, served, target, target_key, templates};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, text};
@@ -18,6 +18,8 @@ checks! {
     Engines "engines are scraped, under the names of their models" variants:
         Kind(VariantAutoscaling) Kind(Deployment) Kind(Pod) Series(Targets) Series(Pods) Series(Running)
         Series(EngineSeries);
+    Engines "variants name what the manifests of their targets serve" named:
+        Manifests Kind(VariantAutoscaling) Kind(Deployment) Kind(StatefulSet) Kind(LeaderWorkerSet);
     Engines "series of engines name their pods" labels: Series(Running);
     Engines "running requests belong to pods that exist" dead_pods:
         Cluster Kind(VariantAutoscaling) Kind(Pod) Series(Pods) Series(Running);
@@ -120,18 +122,33 @@ pub(in crate::doctor) fn spelling_code<'a>(
 
 /// A model whose pods serve under other names only.
 fn misnamed(variant: &LiveObject, series: &[&SeriesFact]) -> Option<Finding> {
-    let model = variant.text("/spec/modelID");
     let names: BTreeSet<&str> = series.iter().map(|one| one.label("model_name")).collect();
-    if names.contains(model) {
+    other_name(variant, "its pods serve", &names)
+}
+
+/// A model that is not among these names.
+fn other_name(variant: &LiveObject, said: &str, names: &BTreeSet<&str>) -> Option<Finding> {
+    let model = variant.text("/spec/modelID");
+    if names.is_empty() || names.contains(model) {
         return None;
     }
     let list: Vec<&str> = names.iter().copied().collect();
-    let cause = format!(
-        "modelID is {model:?}, and its pods serve {:?}",
-        list.join(", ")
-    );
+    let cause = format!("modelID is {model:?}, and {said} {:?}", list.join(", "));
     let (code, value) = spelling_code(model, list.iter().copied());
     Some(code.at(variant.title(), cause).with(value))
+}
+
+/// The variants whose targets serve under other names. Of a target that stands in several files each has to differ.
+fn named(facts: &Facts) -> Vec<Finding> {
+    let found = facts.variants().filter_map(|variant| {
+        let key = target_key(variant)?;
+        let targets = facts.all(live_kind(&key.kind)?).iter();
+        let own =
+            targets.filter(|one| *one.namespace() == *key.namespace && *one.name() == *key.name);
+        let names: BTreeSet<&str> = own.map(served).collect::<Option<_>>()?;
+        other_name(variant, &format!("the arguments of {key} say"), &names)
+    });
+    found.collect()
 }
 
 fn is_unlabelled(series: &SeriesFact) -> bool {

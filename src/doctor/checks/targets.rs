@@ -169,9 +169,8 @@ fn contested(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// The model that the containers of a target load: an argument, or the word after `serve`. `None` also of a path or a
-/// variable, which do not show what is loaded.
-fn loaded(target: &LiveObject) -> Option<&str> {
+/// The value of the last of these arguments of the containers of a target.
+fn stated<'a>(target: &'a LiveObject, arguments: &[&str]) -> Option<&'a str> {
     let containers = templates(target).flat_map(|template| list(template, "/spec/containers"));
     let words = containers.flat_map(|container| {
         let command = list(container, "/command").iter();
@@ -179,21 +178,38 @@ fn loaded(target: &LiveObject) -> Option<&str> {
     });
     let words = words.filter_map(Value::as_str);
     let mut words = words.flat_map(str::split_whitespace).peekable();
-    let mut model = None;
+    let mut stated = None;
     while let Some(word) = words.next() {
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (word, None),
         };
-        let is_model = matches!(name, "--model" | "--model-path" | "--model_path" | "serve");
-        if is_model {
+        if arguments.contains(&name) {
             let next = || words.next_if(|next| !next.starts_with('-'));
-            model = value.or_else(next).or(model);
+            stated = value.or_else(next).or(stated);
         }
     }
-    let model = model.map(|model| model.trim_matches(['"', '\'']))?;
+    stated.map(|value| value.trim_matches(['"', '\'']))
+}
+
+/// The model that the containers of a target load: an argument, or the word after `serve`. `None` also of a path or a
+/// variable, which do not show what is loaded.
+fn loaded(target: &LiveObject) -> Option<&str> {
+    let model = stated(
+        target,
+        &["--model", "--model-path", "--model_path", "serve"],
+    )?;
     let is_shown = !model.starts_with(['/', '.', '~']) && !model.contains(['$', ':']);
     is_shown.then_some(model)
+}
+
+/// The `model_name` of the series of a target, as its containers state it: the first name that is given, else the
+/// model by its place on a hub. A word without `/` after `serve` may be of another program.
+pub(super) fn served(target: &LiveObject) -> Option<&str> {
+    match stated(target, &["--served-model-name", "--served_model_name"]) {
+        Some(name) => (!name.contains('$')).then_some(name),
+        None => loaded(target).filter(|model| model.contains('/')),
+    }
 }
 
 fn names(facts: &Facts) -> Vec<Finding> {

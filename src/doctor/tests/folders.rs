@@ -239,7 +239,9 @@ fn models_of_one_name_are_compared_by_what_is_loaded() {
         (&["--model=/mnt/models", served], &["--model=org/z", served], false),
         (&["serve", "$(MODEL)", served], &["serve", "org/z", served], false),
     } {
-        let text = [engine("a", 3, one), engine("b", 4, other)].concat();
+        // What is served is as modelID says in all of them.
+        let [one, other] = [one, other].map(|arguments| [arguments, &[served]].concat());
+        let text = [engine("a", 3, &one), engine("b", 4, &other)].concat();
         let found = lines(&text);
         let expected = usize::from(differ);
         assert_eq!(found.len(), expected, "{one:?} {other:?} {found:?}");
@@ -247,6 +249,50 @@ fn models_of_one_name_are_compared_by_what_is_loaded() {
             found.iter().all(|line| line.starts_with("WVA088")),
             "{found:?}"
         );
+    }
+}
+
+#[test]
+fn a_model_is_compared_with_the_name_that_its_target_states() {
+    let differs = |code: &str, name: &str| {
+        vec![format!(
+            "{code} modelID is \"m\", and the arguments of Deployment ns/a say {name:?}"
+        )]
+    };
+    for (arguments, expected) in wva_base::cases! {
+        (&["--model=org/z", "--served-model-name=m"][..], vec![]),
+        (&["--model=org/z", "--served-model-name=zzz"], differs("WVA063", "zzz")),
+        (&["--model", "org/m", "--served-model-name", "n", "m"], differs("WVA063", "n")),
+        (&["vllm serve org/z --served-model-name 'M'"], differs("WVA064", "M")),
+        (&["--model=org/M"], differs("WVA064", "org/M")),
+        (&["--model-path", "org/z"], differs("WVA063", "org/z")),
+        (&["--model=org/z", "--served-model-name=$(NAME)"], vec![]),
+        (&["--model=/mnt/models"], vec![]),
+        (&["serve", "app"], vec![]),
+        (&[], vec![]),
+    } {
+        let found = lines(&engine("a", 3, arguments));
+        assert_eq!(found, expected, "{arguments:?}");
+    }
+}
+
+/// What files hold may be alternatives: one of them that serves the model is enough.
+#[test]
+fn a_model_is_served_by_one_of_several_targets_of_a_name() {
+    let text = engine("a", 3, &["--served-model-name=other"]);
+    let target = |name: &str| {
+        let argument = format!("--served-model-name={name}");
+        let text = engine("a", 3, &[&*argument]);
+        text.split_once("---\n").unwrap().0.to_owned()
+    };
+    for (name, expected) in [("another", 1), ("m", 0)] {
+        let target = target(name);
+        let both = written(&[("a.yaml", text.as_str()), ("b.yaml", target.as_str())]);
+        let diagnosis = examine(&both);
+        let found = diagnosis
+            .findings()
+            .filter(|one| one.code == FindingCode::ModelNameDiffers);
+        assert_eq!(found.count(), expected, "{name}");
     }
 }
 
