@@ -17,7 +17,7 @@ use crate::cluster::client::{KubeconfigSource, connect};
 use crate::doctor::look::{DoctorScope, files, look, reach};
 use crate::doctor::report::Verdict;
 use crate::doctor::{Diagnosis, examine};
-use wva_base::text::printable;
+use wva_base::text::{counted, printable};
 
 /// Time between two looks.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -125,7 +125,8 @@ fn cluster(
     block_on(async {
         let client = connect(&KubeconfigSource::Infer).await;
         let client = client.map_err(|error| error.to_string())?;
-        until_fine(&client, &scope, flags.wait.unwrap_or_default()).await
+        let wait = flags.wait.unwrap_or_default();
+        until_fine(wait, async || once(&client, &scope).await).await
     })
 }
 
@@ -134,23 +135,23 @@ fn cluster(
 /// # Errors
 /// The API server does not answer at the end.
 async fn until_fine(
-    client: &Client,
-    scope: &DoctorScope,
     wait: Duration,
+    mut look: impl AsyncFnMut() -> Result<Diagnosis, String>,
 ) -> Result<Diagnosis, String> {
     let end = Instant::now() + wait;
     loop {
-        let looked = once(client, scope).await;
+        let looked = look().await;
         let is_fine = looked.as_ref().map(Diagnosis::verdict) == Ok(Verdict::Fine);
-        if is_fine || Instant::now() + AGAIN > end {
+        let left = end.saturating_duration_since(Instant::now());
+        if is_fine || left.is_zero() {
             return looked;
         }
         let found = match &looked {
-            Ok(diagnosis) => format!("{} findings", diagnosis.findings().count()),
+            Ok(diagnosis) => counted(diagnosis.findings().count(), "finding"),
             Err(error) => error.clone(),
         };
         complain(&format!("{found}, looking again\n"));
-        sleep(AGAIN).await;
+        sleep(left.min(AGAIN)).await;
     }
 }
 
@@ -165,4 +166,35 @@ pub(super) async fn once(client: &Client, scope: &DoctorScope) -> Result<Diagnos
     let mut diagnosis = examine(&facts);
     diagnosis.took = took;
     Ok(diagnosis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Diagnosis, Duration, Instant, until_fine};
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_look_is_at_the_end_of_the_wait() {
+        for (wait, expected) in wva_base::cases! {
+            (0, &[0][..]),
+            (3, &[0, 3]),
+            (5, &[0, 5]),
+            (12, &[0, 5, 10, 12]),
+        } {
+            let began = Instant::now();
+            let mut looks = Vec::new();
+            let answer = until_fine(Duration::from_secs(wait), async || {
+                looks.push(began.elapsed().as_secs());
+                Err("no answer".to_owned())
+            });
+            assert_eq!(answer.await, Err("no answer".to_owned()));
+            assert_eq!(looks, expected, "{wait}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_finds_nothing_ends_the_wait() {
+        let mut answers = vec![Ok(Diagnosis::default()), Err("no answer".to_owned())];
+        let answer = until_fine(Duration::from_secs(12), async || answers.pop().unwrap()).await;
+        assert_eq!(answer, Ok(Diagnosis::default()));
+    }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::finding::{Finding, FindingGroup, FindingSeverity};
 use super::object::ObjectName;
+use wva_base::text::counted;
 
 /// Where each code is explained.
 const PAGE: &str = "docs/user-guide/findings.md";
@@ -39,8 +40,10 @@ pub struct OutageForecast {
 impl OutageForecast {
     fn line(&self) -> String {
         format!(
-            "{}: {} replicas, {}\n",
-            self.object, self.replicas, self.why
+            "{}: {}, {}\n",
+            self.object,
+            counted(self.replicas, "replica"),
+            self.why
         )
     }
 
@@ -189,12 +192,13 @@ impl Diagnosis {
         let unseen = self.unseen().count();
         let blind = match unseen {
             0 => String::new(),
-            checks => format!(", {checks} checks could not look"),
+            checks => format!(", {} could not look", counted(checks, "check")),
         };
         let read = self
             .objects_read
-            .map_or_else(String::new, |read| format!("{read} objects read, "));
-        format!("{read}{errors} errors, {warnings} warnings{blind}\n")
+            .map_or_else(String::new, |read| counted(read, "object") + " read, ");
+        let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
+        format!("{read}{errors}, {warnings}{blind}\n")
     }
 
     /// The report for programs.

@@ -1,5 +1,7 @@
 //! Text from outside, bounded for a message.
 
+use std::fmt;
+
 /// A text for a terminal: its control characters are escaped, other than line ends.
 pub fn printable(text: &str) -> String {
     let mut printed = String::with_capacity(text.len());
@@ -29,6 +31,12 @@ pub fn bounded(text: &str, most: usize) -> String {
     }
 }
 
+/// A count with its noun, as in `1 pod` and `2 pods`.
+pub fn counted<N: fmt::Display + From<u8> + PartialEq>(count: N, noun: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
 /// Larger numbers are written in powers of ten: a message with all their digits loses its other words.
 const LARGE: f64 = 1e15;
 
@@ -53,12 +61,20 @@ pub fn decimal(value: f64, places: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bounded, decimal, number};
+    use super::{bounded, counted, decimal, number};
 
     #[test]
     fn a_text_is_cut_between_letters() {
         assert_eq!(bounded("größer", 3), "grö…");
         assert_eq!(bounded("größer", 6), "größer");
+    }
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        assert_eq!(counted(0_usize, "pod"), "0 pods");
+        assert_eq!(counted(1_usize, "pod"), "1 pod");
+        assert_eq!(counted(1_i64, "replica"), "1 replica");
+        assert_eq!(counted(21_u32, "pod"), "21 pods");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
 use crate::doctor::report::SettingsNote;
 use crate::settings::config_maps::Purpose;
+use wva_base::text::counted;
 
 /// Keys that only entries of saturation ConfigMaps have.
 const SATURATION_KEYS: [&str; 5] = [
@@ -35,10 +36,10 @@ checks! {
 
 fn readiness(facts: &Facts) -> Vec<Finding> {
     let controllers = facts.controllers();
-    let variants = facts.every_variant().count();
+    let variants = counted(facts.every_variant().count(), "variant");
     if controllers.is_empty() {
         let cause = format!(
-            "no Deployment with the label control-plane=controller-manager is this controller; {variants} variants exist"
+            "no Deployment with the label control-plane=controller-manager is this controller, for {variants}"
         );
         let namespace = facts.searched.as_deref().unwrap_or_default();
         let object = ObjectName::new("Deployment", namespace, INSTALLED_NAME);

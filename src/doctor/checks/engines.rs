@@ -10,6 +10,7 @@ use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::doctor::probe::PrometheusProbe;
 use wva_base::duration::parse_duration;
+use wva_base::text::counted;
 
 /// Within this time a ready pod is found and scraped, in seconds.
 const FIRST_SCRAPE: f64 = 60.0;
@@ -77,21 +78,21 @@ fn variants(facts: &Facts) -> Vec<Finding> {
         let pod = pods.first()?.name();
         let scraped = of_pods(facts.series(PrometheusProbe::Pods), namespace, &pods);
         let other = of_pods(facts.series(PrometheusProbe::EngineSeries), namespace, &pods);
-        let count = pods.len();
+        let ready = counted(pods.len(), "ready pod");
         let finding = if !other.is_empty() {
             let cause = format!(
-                "{count} ready pods, like {pod}, have series of an engine, and none is the number of running requests of vLLM or SGLang"
+                "{ready}, like {pod}: series of an engine, and none is the number of running requests of vLLM or SGLang"
             );
             FindingCode::UnknownGeneration.at(variant.title(), cause)
         } else if scraped.is_empty() {
-            let cause = format!("{count} ready pods, like {pod}, are no target of Prometheus");
+            let cause = format!("{ready}, like {pod}: no target of Prometheus");
             FindingCode::EngineNotScraped.at(variant.title(), cause)
         } else if scraped.iter().all(|one| one.value < 1.0) {
-            let cause = format!("{count} ready pods, like {pod}, are targets, and `up` is 0");
+            let cause = format!("{ready}, like {pod}: targets whose `up` is 0");
             FindingCode::EngineScrapeFails.at(variant.title(), cause)
         } else {
             let cause = format!(
-                "{count} ready pods, like {pod}, are scraped, and the page has no series of vLLM or SGLang"
+                "{ready}, like {pod}: scraped, and the page has no series of vLLM or SGLang"
             );
             FindingCode::UnknownGeneration.at(variant.title(), cause)
         };
@@ -165,7 +166,7 @@ fn labels(facts: &Facts) -> Vec<Finding> {
             "namespace"
         };
         let cause = format!(
-            "{} series of running requests, like that of model {:?}, have no label {missing}",
+            "{} series of running requests without label {missing}, like that of model {:?}",
             unlabelled.len(),
             first.label("model_name")
         );
@@ -197,8 +198,8 @@ fn dead_pods(facts: &Facts) -> Vec<Finding> {
         let dead: Vec<&SeriesFact> = dead.collect();
         let first = dead.first()?;
         let cause = format!(
-            "{} pods, like {}, do not exist and have {:.0} running requests",
-            dead.len(),
+            "{} that no longer exist, like {} with {:.0} running requests",
+            counted(dead.len(), "pod"),
             first.pod(),
             first.value
         );

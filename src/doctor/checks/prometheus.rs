@@ -10,6 +10,7 @@ use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
+use wva_base::text;
 
 /// The longest interval of a scrape with which a rate over a minute has two samples.
 const LONGEST_INTERVAL: f64 = 30.0;
@@ -126,8 +127,8 @@ fn counts(facts: &Facts) -> Vec<Finding> {
             return Vec::new();
         };
         let cause = format!(
-            "{} variants have a decided count, like {}/{}, and Prometheus has no series wva_desired_replicas",
-            missing.len(),
+            "{} with a decided count, like {}/{}, and Prometheus has no series wva_desired_replicas",
+            text::counted(missing.len(), "variant"),
             one.namespace(),
             one.name()
         );
@@ -170,7 +171,8 @@ fn intervals(facts: &Facts) -> Vec<Finding> {
         |one| one.value > LONGEST_INTERVAL + JITTER,
         |one, pods| {
             format!(
-                "{pods} pods, like {}, have samples up to {:.0} s old; scrape at least every {LONGEST_INTERVAL:.0} s",
+                "{}, like {}: samples up to {:.0} s old; scrape at least every {LONGEST_INTERVAL:.0} s",
+                text::counted(pods, "pod"),
                 one.pod(),
                 one.value
             )
@@ -185,7 +187,7 @@ fn doubles(facts: &Facts) -> Vec<Finding> {
         |one| one.value > 1.0 && !one.pod().is_empty(),
         |one, series| {
             format!(
-                "{series} series, like {} of {}, exist {:.0} times",
+                "{series} series, like {} of {}: there {:.0} times",
                 one.label("__name__"),
                 one.pod(),
                 one.value

@@ -16,6 +16,7 @@ use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::doctor::probe::PrometheusProbe;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind};
 use crate::policy::object::TargetReference;
+use wva_base::text::counted;
 
 /// How long a pod may wait for a node before that is worth a word, in seconds.
 const START_GRACE: f64 = 30.0;
@@ -341,14 +342,22 @@ fn pods(facts: &Facts) -> Vec<Finding> {
             found.push(FindingCode::PodsRefused.at(target.title(), cause));
         }
         if let Some((pod, why)) = stuck.first() {
-            let cause = format!("{} pods, like {}: {why}", stuck.len(), pod.name());
+            let cause = format!(
+                "{}, like {}: {why}",
+                counted(stuck.len(), "pod"),
+                pod.name()
+            );
             let finding = FindingCode::PodsDoNotStart.at(target.title(), cause);
             found.push(finding.with(pod.name()));
         }
         if let Some(pod) = gated.first() {
             let gate = pod.list("/spec/schedulingGates").first();
             let gate = gate.map_or("", |gate| text(gate, "/name"));
-            let cause = format!("{} pods, like {}, wait for {gate}", gated.len(), pod.name());
+            let cause = format!(
+                "{}, like {}: held by {gate}",
+                counted(gated.len(), "pod"),
+                pod.name()
+            );
             let finding = FindingCode::PodsGated.at(target.title(), cause);
             found.push(finding.with(pod.name()));
         }

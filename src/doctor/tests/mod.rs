@@ -43,8 +43,11 @@ use self::causes::{CONTROLLER, VARIANTS, WAKING, absent, bundle, edit, main_conf
 use self::cluster::CLUSTER;
 use self::healthy::{controller, facts, resolve};
 use super::facts::{Facts, LiveKind, Reading};
+use super::finding::FindingGroup;
+use super::object::ObjectName;
 use super::observed::observe;
-use super::{Finding, FindingCode, examine};
+use super::report::CheckOutcome;
+use super::{Diagnosis, Finding, FindingCode, examine};
 use crate::actors::variants::tests::with_annotated_scalers;
 use crate::cluster::kinds::WatchedKind;
 use crate::roles::Role;
@@ -148,6 +151,27 @@ fn harmless_variations_have_no_finding() {
         plant(&mut facts);
         let text = examine(&facts).to_text();
         assert_eq!(codes(&facts), Vec::new(), "row {place}: {text}");
+    }
+}
+
+#[test]
+fn a_summary_counts_one_thing_as_one() {
+    let mut diagnosis = Diagnosis::default();
+    for (expected, finding) in wva_base::cases! {
+        ("1 object read, 0 errors, 0 warnings, 1 check could not look\n", None),
+        ("1 object read, 1 error, 0 warnings, 2 checks could not look\n", Some(FindingCode::NoScaler)),
+        ("1 object read, 1 error, 1 warning, 3 checks could not look\n", Some(FindingCode::CostsEqual)),
+    } {
+        let unseen = CheckOutcome::Unseen(vec!["a refusal".to_owned()]);
+        diagnosis.add(FindingGroup::Variants, "pods start", unseen);
+        let object = ObjectName::new("VariantAutoscaling", "ns", "a");
+        let found = finding.map(|code| CheckOutcome::Found(vec![code.at(object, "a cause")]));
+        if let Some(found) = found {
+            diagnosis.add(FindingGroup::Variants, "a check", found);
+        }
+        diagnosis.objects_read = Some(1);
+        let text = diagnosis.to_text();
+        assert!(text.ends_with(&format!("\n{expected}")), "{text}");
     }
 }
 
