@@ -230,16 +230,16 @@ fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
         .unwrap_err();
     let lines: Vec<&str> = str::from_utf8(&lines).unwrap().lines().collect();
     assert_eq!(lines.len(), 4);
-    let written = |name: &str, damaged: usize| {
+    let damaged = |name: &str, line: usize| {
         let mut lines = lines.clone();
-        lines[damaged] = "{\"cycle\": 7}";
+        lines[line] = "{\"cycle\": 7}";
         let mut writer = GzEncoder::new(Vec::new(), Compression::default());
         writer
             .write_all((lines.join("\n") + "\n").as_bytes())
             .unwrap();
         written(&folder, name, &writer.finish().unwrap())
     };
-    let third = written("third.gz", 3);
+    let third = damaged("third.gz", 3);
     let why = "line 4: invalid type: integer `7`";
     let refused = |file: &str, at: &[&str]| replayed(&[&[file][..], at].concat()).unwrap_err();
     // The whole, and a time that the damaged entry may have.
@@ -266,7 +266,7 @@ fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
             report.text
         );
     }
-    let first = written("first.gz", 1);
+    let first = damaged("first.gz", 1);
     let error = refused(&first, &["--at", "2026-03-01T12:00:30Z"]);
     assert!(
         error.contains("line 2: ") && !error.contains("--at"),

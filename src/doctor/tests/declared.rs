@@ -195,7 +195,7 @@ fn a_value_without_quotes_is_named_with_its_key() {
             "spec": { "scaleTargetRef": { "name": "d" }, "triggers": [{ "type": "external", "metadata": metadata }] },
         });
         let text = object.to_string();
-        let diagnosis = examine(&written("unquoted", &[("s.yaml", text.as_str())]));
+        let diagnosis = examine(&written(&[("s.yaml", text.as_str())]));
         let found = diagnosis.findings();
         let causes = found.filter(|one| one.code == Code::VariantMalformed);
         causes.map(|one| one.cause.clone()).collect::<Vec<_>>()

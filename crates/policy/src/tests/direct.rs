@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::actuation::{DirectStep, Scaler, ScalerActivity, ScalerKind, Scalers};
+use crate::actuation::{DirectStep, Scaler, ScalerKind, Scalers};
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType};
 use crate::learned::Learned;
 use crate::params::{ActuationMode, DynamicSettings, SaturationEntry};

@@ -166,9 +166,8 @@ fn targets_that_are_gone_end_late_and_what_is_old_is_forgotten() {
 fn a_page_with_too_many_samples_fails() {
     let (mut server, id) = server(target("a"));
     let lines = |count: usize| {
-        (0..count)
-            .map(|line| format!("x{line} 1\n"))
-            .collect::<String>()
+        let lines: Vec<String> = (0..count).map(|line| format!("x{line} 1\n")).collect();
+        lines.concat()
     };
     page(&mut server, id, 10, &lines(SAMPLES));
     assert_eq!(values(&server, "up", 10), [1.0]);

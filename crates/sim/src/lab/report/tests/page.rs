@@ -274,11 +274,11 @@ fn a_restless_timeline_stays_small() {
     for seed in 0..6 {
         let mut chance = Spread::new(seed);
         let mut run = sample::long_run(&format!("restless-{seed}"), 1440, || chance.next() * 60.0);
-        let change = |number: u32| {
+        let decision = |number: u32| {
             json!({"at": f64::from(number) * 24.0, "variant": "llama-h100", "from": number % 2,
                 "to": number % 9 + 2, "why": "demand 30.0/s of 6/s a replica at 70 %, backlog 12"})
         };
-        run["decisions"] = (0..600).map(change).collect();
+        run["decisions"] = (0..600).map(decision).collect();
         run["virtualSeconds"] = json!(14_400.0);
         folder.put_run(&run);
     }
