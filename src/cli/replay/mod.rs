@@ -20,11 +20,12 @@ use super::{misused, plan, print};
 use crate::page::time;
 use crate::policy::params::DynamicSettings;
 use crate::settings::bundle::read_bundle;
+use crate::version;
 use wva_base::moment::WallTime;
-use wva_base::text::printable;
+use wva_base::text::{counted, printable};
 use wva_recording::{
     DecisionDifference, RecordedAutoscaler, RecordedCycle, RecordedEntry, RecordingError,
-    RecordingReader, ReplayedAutoscaler, ReplayedCycle, replay, replay_autoscaler,
+    RecordingHeader, RecordingReader, ReplayedAutoscaler, ReplayedCycle, replay, replay_autoscaler,
 };
 
 /// Most entries whose differences are printed.
@@ -47,7 +48,7 @@ pub(super) struct ReplayFlags {
     /// Only the last cycle up to this time, like 2026-03-01T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = to_time)]
     at: Option<jiff::Timestamp>,
-    /// Print which version recorded, and nothing else
+    /// Print which version recorded and whether it is this one, and nothing else
     #[arg(long)]
     version_of: bool,
 }
@@ -99,14 +100,23 @@ pub(super) fn open(path: &str) -> Result<RecordingReader<Box<dyn Read>>, String>
     Ok(RecordingReader::new(archive::open(path)?))
 }
 
-/// The versions that recorded, each once in a row.
+/// The versions that recorded, each once in a row, and whether this is one of them.
 fn versions<R: Read>(reader: &mut RecordingReader<R>) -> Result<ReplayReport, RecordingError> {
     let mut report = ReplayReport::default();
+    let named = |one: &RecordingHeader| {
+        let (version, format, learned) = (&one.version, one.format, one.learned);
+        format!("wva {version}, format {format}, learned state {learned}")
+    };
+    let own = RecordingHeader::of(version::shown());
     let mut last = None;
     while let Some(header) = reader.next_header()? {
         if last.as_ref() != Some(header) {
-            let (version, format) = (&header.version, header.format);
-            writeln!(report.text, "wva {version}, format {format}").unwrap_or_default();
+            let compared = if *header == own {
+                "as this program".to_owned()
+            } else {
+                format!("this program differs: {}", named(&own))
+            };
+            writeln!(report.text, "{}; {compared}", named(header)).unwrap_or_default();
             last = Some(header.clone());
         }
     }
@@ -162,11 +172,12 @@ fn all<R: Read>(
     });
     let autoscalers = match autoscalers {
         0 => String::new(),
-        count => format!(", {count} decisions on PodAutoscalers"),
+        count => format!(", {} on PodAutoscalers", counted(count, "decision")),
     };
     writeln!(
         report.text,
-        "{cycles} cycles{autoscalers}{span}, recorded by wva {version}: {outcome}"
+        "{}{autoscalers}{span}, recorded by wva {version}: {outcome}",
+        counted(cycles, "cycle"),
     )
     .unwrap_or_default();
     if let Some(note) = ended {

@@ -19,6 +19,7 @@ use crate::policy::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscal
 use crate::policy::signal::Signal;
 use crate::policy::units::Replicas;
 use crate::scratch::Folder;
+use crate::version;
 use wva_base::moment::{Moment, WallTime};
 use wva_recording::{
     AutoscalerInputs, CycleInputs, RecordedAutoscalerDecision, RecordingHeader, SegmentEncoder,
@@ -145,8 +146,16 @@ fn a_recording_is_repeated_as_a_whole_and_at_one_time() {
     assert_eq!(one.text, said);
     let early = replayed(&[&file, "--at", "2026-03-01T11:00:00Z"]).unwrap_err();
     assert!(early.contains("begins at 2026-03-01T12:00:00Z"), "{early}");
-    let version = replayed(&[&file, "--version-of"]).unwrap();
-    assert_eq!(version.text, "wva 9.9.9, format 1\n");
+    let recorded = replayed(&[&file, "--version-of"]).unwrap();
+    let (own, name) = (RecordingHeader::of(version::shown()), version::shown());
+    let rest = format!("format 1, learned state {}", own.learned);
+    let said = format!("wva 9.9.9, {rest}; this program differs: wva {name}, {rest}\n");
+    assert_eq!(recorded.text, said);
+    let bytes = cycles(&mut SegmentEncoder::new(own), "--x");
+    let ours = written(&folder, "ours.gz", &bytes);
+    let recorded = replayed(&[&ours, "--version-of"]).unwrap();
+    let said = format!("wva {name}, {rest}; as this program\n");
+    assert_eq!(recorded.text, said);
 }
 
 #[test]
