@@ -6,6 +6,7 @@ mod remedy;
 use serde_json::{Value, json};
 
 pub use self::group::{FindingGroup, FindingSeverity};
+pub(super) use self::remedy::RESTS;
 
 use super::object::ObjectName;
 
@@ -147,8 +148,8 @@ codes! {
         "kubectl describe {kind} {name} --namespace {namespace}";
     ClockSkew = 45, Prometheus, Warning,
         "the clock of Prometheus differs",
-        "Ages of samples are differences between two clocks. A sample from the future never becomes old.",
-        "kubectl get nodes -o wide";
+        "Ages of samples are differences between two clocks. A sample from the future never becomes old. The remedy shows the offset of a machine from its NTP server: run it here and on the node of Prometheus, and chronyc makestep where it is large.",
+        "chronyc tracking";
     SlowScrape = 46, Prometheus, Warning,
         "engines are scraped too seldom",
         "A rate over a minute needs two samples, and a model never shrinks on samples older than a minute.",
@@ -279,7 +280,7 @@ codes! {
         "kubectl describe {kind} {name} --namespace {namespace}";
     NoScaler = 120, Scalers, Error,
         "nothing scales the target",
-        "The count is published, and no HorizontalPodAutoscaler or ScaledObject applies it.",
+        "The count is published, and no HorizontalPodAutoscaler or ScaledObject applies it. The remedy takes a sample of the repository: scaledobject.yaml where the variant may go to zero, whose serverAddress is that of your Prometheus. docs/integrations/hpa-integration.md describes both.",
         "sed 's/llama-8b/{name}/; s/llm-d/{namespace}/' config/samples/scalers/hpa.yaml | kubectl apply --namespace {namespace} -f -";
     SeveralScalers = 121, Scalers, Error,
         "several scalers write one target",

@@ -18,7 +18,7 @@ use crate::api::{MANAGED_ANNOTATION, MODEL_ANNOTATION};
 use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_external, nearly_stated};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
-use crate::doctor::finding::{Finding, FindingCode};
+use crate::doctor::finding::{Finding, FindingCode, RESTS};
 use crate::doctor::object::{LiveObject, MisshapenField, ObjectName, text};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
 use crate::policy::condition::ConditionReason;
@@ -321,7 +321,11 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             judged.retain(|one| is_new || one.code != FindingCode::AtZeroByHand);
             let is_direct = is_scaled_directly(variant);
             judged.retain(|one| !is_direct || one.code != FindingCode::NoScaler);
-            found.extend(judged);
+            let rests = is_new || variant.number("/spec/minReplicas") == Some(0);
+            found.extend(judged.into_iter().map(|one| {
+                let is_of_rest = rests && one.code == FindingCode::NoScaler;
+                if is_of_rest { one.with(RESTS) } else { one }
+            }));
         }
     }
     found

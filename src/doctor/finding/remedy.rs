@@ -4,6 +4,9 @@ use super::{Finding, FindingCode};
 use crate::doctor::command::filled;
 use crate::policy::actuation::ScalerKind;
 
+/// The value of a finding about a variant that may go to zero.
+pub(in crate::doctor) const RESTS: &str = "to-zero";
+
 impl Finding {
     /// The command that mends it, or leads to what does.
     pub fn remedy(&self) -> String {
@@ -11,8 +14,14 @@ impl Finding {
             return format!("edit {file}");
         }
         let remedy = self.of_scaler().unwrap_or_else(|| self.code.spec().remedy);
+        let rests = self.code == FindingCode::NoScaler && self.value == RESTS;
+        let remedy = if rests {
+            remedy.replace("/hpa.yaml", "/scaledobject.yaml")
+        } else {
+            remedy.to_owned()
+        };
         let scope = (self.object.namespace.is_empty()).then_some(" --namespace {namespace}");
-        let remedy = scope.map_or_else(|| remedy.to_owned(), |scope| remedy.replace(scope, ""));
+        let remedy = scope.map_or_else(|| remedy.clone(), |scope| remedy.replace(scope, ""));
         let kind = self.object.kind.to_lowercase();
         let places = [
             ("{kind}", kind.as_str()),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::answers::{answer, triggers};
 use super::causes::{edit, forget_running, objects, remove, scale_to_zero, with_environment};
 use super::healthy::{LEASE, NOW, controller, resolve, series};
+use crate::doctor::examine;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::FindingCode;
 use crate::doctor::object::{LiveObject, ObjectName};
@@ -221,6 +222,28 @@ fn the_remedy_of_a_declared_variant_names_its_scaler() {
         (FindingCode::TargetKindUnknown, hpa(), "", edit.to_owned()),
     } {
         assert_eq!(code.at(object, "").with(value).remedy(), remedy, "{code:?}");
+    }
+}
+
+#[test]
+fn the_scaler_of_a_remedy_reaches_zero_where_its_variant_may() {
+    for (minimum, sample) in [(1, "hpa.yaml"), (0, "scaledobject.yaml")] {
+        let mut facts = super::facts();
+        objects(&mut facts, LiveKind::HorizontalPodAutoscaler).clear();
+        edit(
+            &mut facts,
+            VARIANT,
+            "a",
+            "/spec/minReplicas",
+            json!(minimum),
+        );
+        let diagnosis = examine(&facts);
+        let mut found = diagnosis.findings();
+        let found = found.find(|one| one.code == FindingCode::NoScaler);
+        let expected = format!(
+            "sed 's/llama-8b/a/; s/llm-d/ns/' config/samples/scalers/{sample} | kubectl apply --namespace ns -f -"
+        );
+        assert_eq!(found.unwrap().remedy(), expected);
     }
 }
 
