@@ -1,5 +1,6 @@
 //! The documentation: what its blocks are, where its links lead, and which commands its sentences name.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde::Deserialize as _;
@@ -155,6 +156,41 @@ fn commands_in_sentences_name_what_is_there() {
         }
     }
     assert!(seen > 25, "only {seen}");
+}
+
+/// Command lines of the program in blocks that the cluster tests do not run: the words behind its name, up to a pipe.
+fn lines_of_the_program(page: &str) -> Vec<String> {
+    let text = text(page);
+    let blocks = text.split("```text\n").skip(1);
+    let blocks = blocks.filter_map(|rest| rest.split("```").next());
+    let lines = blocks.flat_map(str::lines);
+    let lines = lines.filter_map(|line| line.strip_prefix("wva ")?.split(" | ").next());
+    lines.map(str::to_owned).collect()
+}
+
+/// What needs neither a cluster nor a file of the reader is run, and of the rest each flag is known.
+#[test]
+fn commands_in_blocks_of_text_are_run_or_known() {
+    let mut ran = BTreeSet::new();
+    for page in pages() {
+        for line in lines_of_the_program(&page) {
+            let words = line.split(' ').map(|word| word.trim_matches(['[', ']']));
+            let words: Vec<&str> = words.collect();
+            assert!(is_known_to_wva(&words), "{page}: wva {line}");
+            let needs_nothing = matches!(
+                &words[..],
+                ["crds"] | ["plan", "--schema"] | ["doctor", "--files", _]
+            );
+            if needs_nothing && ran.insert(line.clone()) {
+                let mut wva = Command::new(env!("CARGO_BIN_EXE_wva"));
+                let ended = wva.args(&words).current_dir(path("")).output().unwrap();
+                assert!(ended.status.success(), "{page}: wva {line}: {ended:?}");
+                assert!(!ended.stdout.is_empty(), "{page}: wva {line}");
+            }
+        }
+    }
+    let expected = ["crds", "doctor --files config/samples", "plan --schema"];
+    assert_eq!(ran, expected.map(str::to_owned).into());
 }
 
 /// The sample can be served by everybody: it is the model of the chart, which needs no access request.
