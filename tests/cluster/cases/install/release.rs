@@ -21,6 +21,8 @@ use crate::harness::variants::variant;
 use crate::harness::wait::{eventually, seen};
 
 const MAIN: &str = "wva-workload-variant-autoscaler-variantautoscaling-config";
+/// What notes say where the default address of Prometheus is that of another platform.
+const BLIND: &str = "decides nothing until baseURL is";
 const SATURATION: &str = "wva-workload-variant-autoscaler-wva-saturation-scaling-config";
 
 /// Side by side, as releases of one namespace. Fake kubelets make the pods ready. The cluster
@@ -48,11 +50,13 @@ pub(super) async fn every_set_installs(cx: &Cx) -> Result {
         ("llmd.namespace", namespace),
         ("wva.namespaceScoped", "true"),
         ("wva.watchNamespace", "default"),
+        ("wva.prometheus.baseURL", "https://prometheus:9090"),
     ]);
     let mut values = at_home(cx);
     values.extend(elsewhere);
     let notes = shipping.install("astray", namespace, &values).await?;
     assert!(notes.contains("no controller\nmanages"), "{notes}");
+    assert!(!notes.contains(BLIND), "{notes}");
     shipping.uninstall("astray", namespace).await
 }
 
@@ -73,6 +77,8 @@ async fn installs(cx: &Cx, shipping: &Shipping, set: &str, mut values: Vec<Strin
     assert!(!is_bare || notes.contains("first-variants.md"), "{notes}");
     let warns = notes.contains("no controller\nmanages");
     assert!(!warns, "{set}: {notes}");
+    // The address of OpenShift leads nowhere here.
+    assert!(!is_bare || notes.contains(BLIND), "{notes}");
     shipping.uninstall(set, namespace).await
 }
 
