@@ -32,7 +32,7 @@ pub fn bounded(text: &str, most: usize) -> String {
 }
 
 /// A count with its noun, as in `1 pod` and `2 pods`.
-pub fn counted<N: fmt::Display + From<u8> + PartialEq>(count: N, noun: &str) -> String {
+pub fn counted<N: fmt::Display + From<u8> + PartialEq + Copy>(count: N, noun: &str) -> String {
     let ending = if count == N::from(1) { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }
