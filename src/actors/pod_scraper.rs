@@ -361,8 +361,7 @@ impl PageSampleState {
                 None
             }
             Ok(PageReading::NotYet(why)) if self.reading.value.is_none() => {
-                let why = format!("{}: {why}", metric.series);
-                Some(ReadFailure::new(Failure::Absent, why))
+                Some(needs_reads(metric, why))
             }
             Ok(PageReading::NotYet(_)) => None,
             Ok(PageReading::NothingObserved) => {
@@ -376,10 +375,7 @@ impl PageSampleState {
                     self.idle_since = idle_since;
                 }
                 let has_none = self.reading.value.is_none();
-                has_none.then(|| {
-                    let why = format!("{}: nothing has been observed yet", metric.series);
-                    ReadFailure::new(Failure::Absent, why)
-                })
+                has_none.then(|| needs_reads(metric, "nothing has been observed yet"))
             }
             Err(failure) => Some(failure),
         };
@@ -393,6 +389,13 @@ impl PageSampleState {
             let shown = family.map(|family| page_value(running, family, None));
             matches!(shown, Some(Ok(PageReading::Value(requests))) if requests > 0.0)
         })
+    }
+}
+
+fn needs_reads(metric: &PageMetric, why: &str) -> ReadFailure {
+    ReadFailure {
+        needs_reads: true,
+        ..ReadFailure::new(Failure::Absent, format!("{}: {why}", metric.series))
     }
 }
 

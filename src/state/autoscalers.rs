@@ -20,11 +20,12 @@ use crate::policy::object::TargetObject;
 use crate::policy::plan::Plan;
 use crate::policy::pod_autoscaler::amounts::PodsPerReplica;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, SpecProblem};
+use crate::policy::pod_autoscaler::decide::AutoscalerOutcome;
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
 use crate::policy::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict, MeasuredPod};
 use crate::policy::pod_autoscaler::samples::{
-    SampleKey, SampleSource, SampleTable, read_failures, source_readings,
+    SampleKey, SampleSource, SampleTable, is_unread, read_failures, source_readings,
 };
 use crate::policy::pod_autoscaler::storm_service::ReplicaField;
 use crate::policy::pod_autoscaler::{
@@ -81,6 +82,7 @@ impl Readers {
         let term = self.claim.term();
         let before = self.autoscalers.get(key);
         let before = before.filter(|before| before.uid == stored.uid && before.term == term);
+        let unread_since = before.as_ref().and_then(|before| before.unread_since);
         let state = match before {
             Some(before) => before.state.clone(),
             None => AutoscalerState::restored(&stored.status),
@@ -103,6 +105,7 @@ impl Readers {
             },
             base: stored.base_bounds(),
             notes: Vec::new(),
+            unread_since: None,
             yielding: Vec::new(),
         };
         match checked(&stored) {
@@ -115,7 +118,25 @@ impl Readers {
                 record.verdict = invalid;
             }
         }
+        if matches!(record.verdict, AutoscalerVerdict::Unread { .. }) || self.lacks_reads(&record) {
+            record.unread_since = unread_since.or(Some(now));
+        }
         Some(record)
+    }
+
+    /// Whether no count is decided because samples are on their way, or no pod was created yet.
+    fn lacks_reads(&self, record: &AutoscalerRecord) -> bool {
+        let (Some(decision), Some(policy)) = (record.decision(), &record.policy) else {
+            return false;
+        };
+        if decision.outcome == AutoscalerOutcome::Decided {
+            return false;
+        }
+        let tables = [self.pod_samples.load(), self.api_samples.load()];
+        let serves = |pod: &MeasuredPod| matches!(pod.pod, AutoscaledPod::Ready { .. });
+        let serving = record.pods.iter().filter(|(_, pod)| serves(pod));
+        let serving = serving.map(|(name, _)| name);
+        record.pods.is_empty() || is_unread(policy, serving, &[&*tables[0], &*tables[1]])
     }
 
     fn judge(
@@ -142,7 +163,7 @@ impl Readers {
                     "objects of kind {kind} have not been listed, and one of them may scale {target}"
                 );
                 record.state = state;
-                record.verdict = AutoscalerVerdict::Unseen { why: why.into() };
+                record.verdict = AutoscalerVerdict::Unread { why: why.into() };
                 return;
             }
         }
@@ -266,7 +287,7 @@ impl Readers {
             TargetLookup::Unsynced if is_unreadable(stored, target) => unseen(
                 "cannot be looked up; write apiVersion, kind and name of an object in spec.scaleTargetRef",
             ),
-            TargetLookup::Unsynced => unseen("has not been read yet"),
+            TargetLookup::Unsynced => Err(unread(target, "has not been read yet")),
             TargetLookup::Unscalable(why) => Err(AutoscalerVerdict::Unseen { why }),
         }
     }
@@ -287,7 +308,9 @@ impl Readers {
                 .resolve(&policy.target, policy.tuning.storm_service)
                 .map_err(|why| AutoscalerVerdict::Uncounted { why })?,
             // Its scale subresource was read for a VariantAutoscaling.
-            None if policy.target.is_storm_service() => return unseen("has not been read yet"),
+            None if policy.target.is_storm_service() => {
+                return Err(unread(target, "has not been read yet"));
+            }
             None => (
                 ReplicaField::Scale,
                 found.spec_replicas.unwrap_or(Replicas::ONE),
@@ -308,7 +331,7 @@ impl Readers {
             .mirrors
             .measured_pods(&found, selector.as_ref(), now.wall);
         let Some(pods) = pods else {
-            return unseen("has pods that have not been read yet");
+            return Err(unread(target, "has pods that have not been read yet"));
         };
         let labels = found.pod_labels.as_ref();
         Ok(SeenTarget {
@@ -367,7 +390,9 @@ fn shown(record: &AutoscalerRecord) -> Value {
         AutoscalerVerdict::Decided(decision) => shown_decision(decision, &record.state),
         AutoscalerVerdict::Invalid { why, .. } => json!({ "invalid": why }),
         AutoscalerVerdict::Conflict(owner) => json!({ "scaledBy": owner.to_string() }),
-        AutoscalerVerdict::Unseen { why } | AutoscalerVerdict::Uncounted { why } => {
+        AutoscalerVerdict::Unseen { why }
+        | AutoscalerVerdict::Unread { why }
+        | AutoscalerVerdict::Uncounted { why } => {
             json!({ "unseen": why })
         }
     };
@@ -401,6 +426,12 @@ pub(crate) fn shown_decision(decision: &AutoscalerDecision, state: &AutoscalerSt
 
 fn unseen(target: &TargetKey, why: &str) -> AutoscalerVerdict {
     AutoscalerVerdict::Unseen {
+        why: format!("{target} {why}").into(),
+    }
+}
+
+fn unread(target: &TargetKey, why: &str) -> AutoscalerVerdict {
+    AutoscalerVerdict::Unread {
         why: format!("{target} {why}").into(),
     }
 }

@@ -138,13 +138,16 @@ impl DecisionCarrier {
             }
             // The target was there when the object was generated, and is not read at present.
             (
-                AutoscalerVerdict::Unseen { .. } | AutoscalerVerdict::Uncounted { .. },
+                AutoscalerVerdict::Unseen { .. }
+                | AutoscalerVerdict::Unread { .. }
+                | AutoscalerVerdict::Uncounted { .. },
                 Some(ScalingStrategy::Hpa) | None,
             ) => Ok(ScaleOutcome::NotWritten),
             (
                 AutoscalerVerdict::Invalid { .. }
                 | AutoscalerVerdict::Conflict(_)
                 | AutoscalerVerdict::Unseen { .. }
+                | AutoscalerVerdict::Unread { .. }
                 | AutoscalerVerdict::Uncounted { .. },
                 _,
             ) => {

@@ -25,6 +25,7 @@ use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
 
 pub(in crate::actors) mod asleep;
+mod first_reads;
 mod ticks;
 
 const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
@@ -219,8 +220,10 @@ async fn a_role_is_decided_on_from_its_first_reading() {
         &[("a", "StormService", "pd", Some("decode"), None)],
     );
     let why = "StormService ns/pd has not been read yet";
-    let unread = AutoscalerVerdict::Unseen { why: why.into() };
-    assert_eq!(decide(&shared, "a").verdict, unread);
+    let unread = AutoscalerVerdict::Unread { why: why.into() };
+    let first = decide(&shared, "a");
+    assert_eq!(first.verdict, unread);
+    assert_eq!(first.unread_since, Some(first.decided));
     // A VariantAutoscaling needs its scale alone.
     let key = of_kind("StormService", "pd");
     let object: kube::api::DynamicObject = serde_json::from_value(service(&json!({}))).unwrap();
@@ -238,6 +241,7 @@ async fn a_role_is_decided_on_from_its_first_reading() {
         (decision.current, decision.desired),
         (Replicas(2), Replicas(4))
     );
+    assert_eq!(record.unread_since, None);
 }
 
 #[tokio::test]

@@ -239,7 +239,9 @@ async fn another_address_of_a_pod_forgets_what_the_old_one_showed() {
     bench.at(13_000).await;
     let reading = bench.reading("a", "x_total").unwrap();
     assert_eq!(reading.value, None);
-    let why = reading.failure.unwrap().why;
+    let failure = reading.failure.unwrap();
+    assert!(!failure.needs_reads);
+    let why = failure.why;
     assert!(
         why.contains("10.0.0.2") && why.contains("within 2s"),
         "{why}"
@@ -249,7 +251,8 @@ async fn another_address_of_a_pod_forgets_what_the_old_one_showed() {
     bench.at(15_100).await;
     let reading = bench.reading("a", "x_total").unwrap();
     assert_eq!(reading.value, None);
-    assert_eq!(reading.failure.unwrap().kind, Failure::Absent);
+    let failure = reading.failure.unwrap();
+    assert_eq!((failure.kind, failure.needs_reads), (Failure::Absent, true));
     bench.at(20_100).await;
     assert_eq!(bench.value("a", "x_total"), Some(0.0));
 }

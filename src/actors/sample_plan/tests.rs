@@ -68,6 +68,7 @@ pub(in crate::actors) fn record(
         base: policy.base,
         notes: Vec::new(),
         yielding: Vec::new(),
+        unread_since: None,
         key: ObjectKey::new("ns", name),
         uid: "u".into(),
         generation: 1,

@@ -118,7 +118,7 @@ pub(super) fn next(
     let mut judged = vec![valid_spec(record)];
     judged.extend(conflict(record));
     judged.extend([scaling_active(scales), able, ready(is_ready)]);
-    judged.extend(metrics_available(record));
+    judged.extend(metrics_available(record, before));
     judged.extend(annotations_accepted(record));
     judged.extend(asleep(record, before));
     judged.extend(target_shared(record));
@@ -213,7 +213,9 @@ fn able_to_scale(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Judged {
         (AutoscalerVerdict::Invalid { .. } | AutoscalerVerdict::Conflict(_), _) => {
             (False, "InvalidSpec", "")
         }
-        (AutoscalerVerdict::Unseen { why }, _) => (False, "FailedGetScale", &**why),
+        (AutoscalerVerdict::Unseen { why } | AutoscalerVerdict::Unread { why }, _) => {
+            (False, "FailedGetScale", &**why)
+        }
         (AutoscalerVerdict::Uncounted { why }, _) => (False, "FailedGetReplicas", &**why),
         (AutoscalerVerdict::Decided(_), ScaleOutcome::Failed { why }) => {
             (False, "FailedUpdateScale", &**why)
@@ -267,9 +269,9 @@ fn asleep(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judge
         AutoscalerVerdict::Conflict(_)
         | AutoscalerVerdict::Invalid { .. }
         | AutoscalerVerdict::Unseen { .. }
+        | AutoscalerVerdict::Unread { .. }
         | AutoscalerVerdict::Uncounted { .. } => {
-            let stored = before.iter().find(|old| &*old.kind == ASLEEP);
-            return stored.map(Judged::keep);
+            return stored_condition(before, ASLEEP);
         }
     };
     let (status, reason, why) = if record.state.asleep {
@@ -281,6 +283,11 @@ fn asleep(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judge
         (False, "ScaledElsewhere", why)
     };
     is_zero.then(|| Judged::new(ASLEEP, status, reason, why))
+}
+
+fn stored_condition(before: &[StatusCondition], kind: &str) -> Option<Judged> {
+    let stored = before.iter().find(|old| &*old.kind == kind);
+    stored.map(Judged::keep)
 }
 
 /// What is known of the samples of a source, the best first.
@@ -375,7 +382,7 @@ pub(super) fn with_note(text: String, record: &AutoscalerRecord) -> String {
     }
 }
 
-fn metrics_available(record: &AutoscalerRecord) -> Option<Judged> {
+fn metrics_available(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judged> {
     let AutoscalerVerdict::Decided(decision) = &record.verdict else {
         return None;
     };
@@ -387,7 +394,15 @@ fn metrics_available(record: &AutoscalerRecord) -> Option<Judged> {
             "NotMeasured",
             "bounds decide alone: metrics are not read",
         )),
-        AutoscalerAlgorithm::Kpa | AutoscalerAlgorithm::Apa => Some(measured(record, decision)),
+        AutoscalerAlgorithm::Kpa | AutoscalerAlgorithm::Apa => {
+            let judged = measured(record, decision);
+            let is_lacking = &*judged.status == False.as_str();
+            // What was known stays until reads say otherwise: a restart changes nothing.
+            if is_lacking && record.awaits_first_reads() {
+                return stored_condition(before, METRICS_AVAILABLE);
+            }
+            Some(judged)
+        }
     }
 }
 

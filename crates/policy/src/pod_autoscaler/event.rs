@@ -82,7 +82,8 @@ fn all(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Vec<AutoscalerEvent
             warn(AutoscalerEventReason::MultiPodAutoscalerConflict, why);
             return found;
         }
-        AutoscalerVerdict::Unseen { why } => {
+        AutoscalerVerdict::Unread { .. } if record.awaits_first_reads() => return found,
+        AutoscalerVerdict::Unseen { why } | AutoscalerVerdict::Unread { why } => {
             warn(AutoscalerEventReason::FailedGetScale, why.to_string());
             return found;
         }
@@ -95,7 +96,7 @@ fn all(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Vec<AutoscalerEvent
     if let Some(why) = yielding(record) {
         warn(AutoscalerEventReason::MultiPodAutoscalerConflict, why);
     }
-    if let Some(why) = compute_failure(decision) {
+    if let Some(why) = compute_failure(record, decision) {
         let note = with_note(why, record);
         warn(AutoscalerEventReason::FailedComputeScale, note);
     }

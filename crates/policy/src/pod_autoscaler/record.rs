@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -14,6 +15,10 @@ use super::state::AutoscalerState;
 use super::storm_service::ReplicaField;
 use crate::key::{ModelKey, ObjectKey, TargetKey};
 use wva_base::moment::Moment;
+
+/// First reads take at most so long: a counter needs two, and a latency without requests is zero after 50 s. After
+/// it, what was not read is a failure.
+const FIRST_READS: Duration = Duration::from_secs(90);
 
 /// One object after a tick.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +49,8 @@ pub struct AutoscalerRecord {
     pub yielding: Vec<TargetOwner>,
     /// The first failed read of each source, in words; empty while all reads succeed.
     pub notes: Vec<Arc<str>>,
+    /// Since when no count can be decided because something was not read yet; `None` if that is not why.
+    pub unread_since: Option<Moment>,
     /// What is remembered for the next tick.
     pub state: AutoscalerState,
     /// What came of it.
@@ -57,6 +64,12 @@ impl AutoscalerRecord {
             AutoscalerVerdict::Decided(decision) => decision.next_boundary,
             _ => None,
         }
+    }
+
+    /// Whether first reads are on their way: what lacks is no failure yet.
+    pub fn awaits_first_reads(&self) -> bool {
+        let since = self.unread_since;
+        since.is_some_and(|since| self.decided.since(since) < FIRST_READS)
     }
 
     /// The decision, if one was possible.
@@ -94,6 +107,11 @@ pub enum AutoscalerVerdict {
     /// The target is not seen.
     Unseen {
         /// Why.
+        why: Arc<str>,
+    },
+    /// The target, its pods or what may scale it have not been read yet.
+    Unread {
+        /// What is missing.
         why: Arc<str>,
     },
     /// The target is seen, and it states no count.

@@ -59,6 +59,8 @@ pub struct ReadFailure {
     pub why: Arc<str>,
     /// Since when the pod answers that it is scaling (HTTP 503), as one does that moves its shards.
     pub unavailable_since: Option<Moment>,
+    /// Whether the source answers, and its first value takes more reads.
+    pub needs_reads: bool,
 }
 
 impl ReadFailure {
@@ -68,6 +70,7 @@ impl ReadFailure {
             kind,
             why: why.into(),
             unavailable_since: None,
+            needs_reads: false,
         }
     }
 }
@@ -109,17 +112,11 @@ pub fn read_failures<'a>(
 ) -> Vec<Arc<str>> {
     let pods: Vec<&Arc<str>> = pods.collect();
     let first = |source: &MetricSource| {
-        let read = SampleSource::of(source);
         let totals = source.is_total().then_some(None);
         let each = pods.iter().filter(|_| !source.is_total());
         let each = each.map(|pod| Some(*pod));
         totals.into_iter().chain(each).find_map(|pod| {
-            let key = SampleKey {
-                namespace: Arc::clone(&policy.metadata.namespace),
-                pod: pod.cloned(),
-                source: read.clone(),
-            };
-            let reading = tables.iter().find_map(|table| table.get(&key))?;
+            let reading = reading(policy, source, pod, tables)?;
             let why = &reading.failure.as_ref()?.why;
             Some(match pod {
                 Some(pod) => format!("{source}: pod {pod}: {why}").into(),
@@ -128,6 +125,41 @@ pub fn read_failures<'a>(
         })
     };
     policy.sources.iter().filter_map(first).collect()
+}
+
+fn reading<'t>(
+    policy: &AutoscalerPolicy,
+    source: &MetricSource,
+    pod: Option<&Arc<str>>,
+    tables: &[&'t SampleTable],
+) -> Option<&'t SampleReading> {
+    let key = SampleKey {
+        namespace: Arc::clone(&policy.metadata.namespace),
+        pod: pod.cloned(),
+        source: SampleSource::of(source),
+    };
+    tables.iter().find_map(|table| table.get(&key))
+}
+
+/// Whether a value that a policy needs has not been read as often as it takes. `serving` are the pods that serve.
+pub fn is_unread<'a>(
+    policy: &AutoscalerPolicy,
+    serving: impl Iterator<Item = &'a Arc<str>>,
+    tables: &[&SampleTable],
+) -> bool {
+    let serving: Vec<&Arc<str>> = serving.collect();
+    let is_open = |source: &MetricSource, pod: Option<&Arc<str>>| {
+        let reading = reading(policy, source, pod, tables);
+        let failure = reading.map(|reading| reading.failure.as_ref());
+        failure.is_none_or(|failure| failure.is_some_and(|failure| failure.needs_reads))
+    };
+    policy.sources.iter().any(|source| {
+        if source.is_total() {
+            is_open(source, None)
+        } else {
+            serving.iter().any(|pod| is_open(source, Some(*pod)))
+        }
+    })
 }
 
 /// What each source of a policy reports, in its order. `pods` are the pods of the target.
@@ -139,27 +171,20 @@ pub fn source_readings<'a>(
 ) -> Vec<SourceReading> {
     let bands = FreshnessBands::default();
     let pods: Vec<&Arc<str>> = pods.collect();
-    let namespace = &policy.metadata.namespace;
-    let signal = |pod: Option<&Arc<str>>, source: &SampleSource| {
-        let key = SampleKey {
-            namespace: Arc::clone(namespace),
-            pod: pod.cloned(),
-            source: source.clone(),
-        };
-        let reading = tables.iter().find_map(|table| table.get(&key));
+    let signal = |pod: Option<&Arc<str>>, source: &MetricSource| {
+        let reading = reading(policy, source, pod, tables);
         let reading = reading.filter(|reading| pod.is_none() || !reading.is_resharding(now));
         reading.map(|reading| reading.signal(now, &bands))
     };
     let read = |source: &MetricSource| {
-        let read = SampleSource::of(source);
         if source.is_total() {
             let absent = Signal::Failed {
                 why: Failure::Absent,
             };
-            return SourceReading::Total(signal(None, &read).unwrap_or(absent));
+            return SourceReading::Total(signal(None, source).unwrap_or(absent));
         }
         let values = pods.iter().filter_map(|pod| {
-            let signal = signal(Some(*pod), &read)?;
+            let signal = signal(Some(*pod), source)?;
             Some((Arc::clone(pod), signal))
         });
         SourceReading::Pods(values.collect())

@@ -11,9 +11,10 @@ use serde_json::Value;
 use super::check::ScalingStrategy;
 use super::condition;
 use super::decide::{AutoscalerDecision, AutoscalerOutcome};
+use super::demand::{AutoscaledPod, SourceGap};
 use super::forecast::ForecastMode;
 use super::reason::{AutoscalerReason, AutoscalerStage, amount};
-use super::record::{AutoscalerRecord, AutoscalerVerdict};
+use super::record::{AutoscalerRecord, AutoscalerVerdict, MeasuredPod};
 use super::schedule::EffectiveBounds;
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
@@ -260,6 +261,9 @@ pub fn next_status(
     outcome: &ScaleOutcome,
     now: WallTime,
 ) -> PodAutoscalerStatus {
+    if matches!(record.verdict, AutoscalerVerdict::Unread { .. }) && record.awaits_first_reads() {
+        return stored.clone();
+    }
     let mut next = PodAutoscalerStatus {
         scheduled_bounds: Some(bounds(record, now)),
         predictive: predictive(record, stored, now),
@@ -313,14 +317,31 @@ fn bounds(record: &AutoscalerRecord, now: WallTime) -> ScheduledBounds {
     }
 }
 
-/// Why no count was decided: what each source lacks.
-pub(super) fn compute_failure(decision: &AutoscalerDecision) -> Option<String> {
-    if decision.outcome == AutoscalerOutcome::Decided {
+/// Why no count was decided: what each source lacks. Pods that start, and first reads, bring what lacks.
+pub(super) fn compute_failure(
+    record: &AutoscalerRecord,
+    decision: &AutoscalerDecision,
+) -> Option<String> {
+    if decision.outcome == AutoscalerOutcome::Decided || record.awaits_first_reads() {
         return None;
     }
-    let steps = decision.steps.iter();
-    let gaps = steps.filter(|step| matches!(step.why, AutoscalerReason::Unmeasured { .. }));
-    let gaps: Vec<String> = gaps.map(|step| step.why.to_string()).collect();
+    let is_starting = |pod: &MeasuredPod| {
+        matches!(
+            pod.pod,
+            AutoscaledPod::Pending | AutoscaledPod::Ready { .. }
+        )
+    };
+    let mut gaps = Vec::new();
+    let mut is_cold = record.pods.values().any(is_starting);
+    for step in &decision.steps {
+        if let AutoscalerReason::Unmeasured { why, .. } = &step.why {
+            is_cold &= *why == SourceGap::NoServingPod;
+            gaps.push(step.why.to_string());
+        }
+    }
+    if is_cold {
+        return None;
+    }
     Some(format!("no source has a demand: {}", gaps.join("; ")))
 }
 
@@ -332,7 +353,7 @@ fn history_entry(
 ) -> Option<ScalingHistoryEntry> {
     let failed = match outcome {
         ScaleOutcome::Failed { why } => Some(why.to_string()),
-        _ => compute_failure(decision).map(|why| condition::with_note(why, record)),
+        _ => compute_failure(record, decision).map(|why| condition::with_note(why, record)),
     };
     let scaled = decision.should_scale() && outcome.is_written();
     let is_entry = scaled || failed.is_some();

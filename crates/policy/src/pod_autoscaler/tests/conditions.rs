@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::statuses::{decided, first, next, texts};
-use super::{name, object, signal, view};
+use super::statuses::{decided, first, judged, next, texts};
+use super::{at, name, object, policy, signal, view};
 use crate::key::ObjectKey;
 use crate::pod_autoscaler::decide::AutoscalerView;
-use crate::pod_autoscaler::demand::SourceReading;
-use crate::pod_autoscaler::record::{AutoscalerRecord, TargetOwner};
+use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
+use crate::pod_autoscaler::event::events;
+use crate::pod_autoscaler::record::{
+    AutoscalerRecord, AutoscalerVerdict, MeasuredPod, TargetOwner,
+};
 use crate::pod_autoscaler::status::{GeneratedHpaCondition, GeneratedHpaStatus, ScaleOutcome};
 use crate::signal::{Failure, Signal, StaleBand};
 use crate::units::Replicas;
@@ -80,6 +83,95 @@ fn failed_absent_stale_and_zero_stay_apart() {
         texts(&first(&above, &ScaleOutcome::NotWritten))[4]
             .starts_with("MetricsAvailable Unknown NotMeasured")
     );
+}
+
+/// A start reads everything again, and changes nothing of a status meanwhile.
+#[test]
+fn first_reads_on_their_way_are_no_failure() {
+    let nothing = ScaleOutcome::NotWritten;
+    let before = first(&decided("", &samples("111"), 90), &nothing);
+    let blind = |second: u64, unread_since: Option<u64>| AutoscalerRecord {
+        unread_since: unread_since.map(at),
+        ..decided("", &samples("aaa"), second)
+    };
+    let refused = next(&blind(100, None), &before, &nothing);
+    assert_eq!(refused.scaling_history.len(), 1);
+    assert!(texts(&refused)[4].starts_with("MetricsAvailable False MetricsAbsent"));
+    assert_eq!(events(None, &blind(100, None), &nothing).len(), 1);
+    for second in [100, 189] {
+        let waiting = blind(second, Some(100));
+        assert_eq!(next(&waiting, &before, &nothing), before);
+        assert_eq!(events(None, &waiting, &nothing), []);
+    }
+    assert_eq!(
+        next(&blind(190, Some(100)), &before, &nothing)
+            .scaling_history
+            .len(),
+        1
+    );
+    let new = first(&blind(100, Some(100)), &nothing);
+    assert_eq!((new.scaling_history.len(), new.last_scale_time), (0, None));
+    let kinds: Vec<&str> = new.conditions.iter().map(|one| &*one.kind).collect();
+    assert_eq!(
+        kinds,
+        ["ValidSpec", "ScalingActive", "AbleToScale", "Ready"]
+    );
+}
+
+#[test]
+fn a_target_that_was_not_read_is_a_failure_after_a_while() {
+    let nothing = ScaleOutcome::NotWritten;
+    let before = first(&decided("", &samples("111"), 90), &nothing);
+    let why = "Deployment default/llm has not been read yet";
+    let unread = |second: u64| AutoscalerRecord {
+        unread_since: Some(at(100)),
+        ..judged(
+            Some(policy("", &[])),
+            AutoscalerVerdict::Unread { why: why.into() },
+            second,
+        )
+    };
+    assert_eq!(next(&unread(189), &before, &nothing), before);
+    assert_eq!(events(None, &unread(189), &nothing), []);
+    let late = texts(&next(&unread(190), &before, &nothing));
+    assert_eq!(late[2], format!("AbleToScale False FailedGetScale: {why}"));
+    assert_eq!(events(None, &unread(190), &nothing).len(), 1);
+}
+
+#[test]
+fn pods_that_start_are_no_failure() {
+    let ready = |seconds: u64| AutoscaledPod::Ready {
+        ready_for: Duration::from_secs(seconds),
+    };
+    let starting = "MetricsAvailable Unknown NoServingPod";
+    let absent = "MetricsAvailable False MetricsAbsent";
+    for (pod, condition, failures) in wva_base::cases! {
+        (AutoscaledPod::Pending, starting, 0),
+        (ready(59), starting, 0),
+        (ready(60), absent, 1),
+        (AutoscaledPod::Gated, starting, 1),
+        (AutoscaledPod::Draining, starting, 1),
+    } {
+        let view = AutoscalerView {
+            pods: [(name(0), pod)].into(),
+            ..view(1, &[vec![]])
+        };
+        let measured = MeasuredPod {
+            pod,
+            address: None,
+            engine: None,
+        };
+        let record = AutoscalerRecord {
+            pods: Arc::new([(name(0), measured)].into()),
+            ..decided("", &view, 100)
+        };
+        let nothing = ScaleOutcome::NotWritten;
+        let status = first(&record, &nothing);
+        let text = &texts(&status)[4];
+        assert!(text.starts_with(condition), "{pod:?}: {text}");
+        assert_eq!(status.scaling_history.len(), failures, "{pod:?}");
+        assert_eq!(events(None, &record, &nothing).len(), failures, "{pod:?}");
+    }
 }
 
 #[test]

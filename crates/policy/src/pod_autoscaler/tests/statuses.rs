@@ -36,6 +36,7 @@ pub(super) fn judged(
         base: object("pa", "", &[]).spec.base_bounds(),
         notes: Vec::new(),
         yielding: Vec::new(),
+        unread_since: None,
         state: AutoscalerState::default(),
         verdict,
     }
