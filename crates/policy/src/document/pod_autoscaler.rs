@@ -18,7 +18,7 @@ use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::pod_autoscaler::status::PodAutoscalerStatus;
 use crate::pod_autoscaler::storm_service::nameless_role;
-use crate::pod_autoscaler::tuning::{StormServiceMode, Tuning};
+use crate::pod_autoscaler::tuning::StormServiceMode;
 use crate::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject};
 use crate::signal::{Failure, Signal};
 use crate::snapshot::VariantView;
@@ -234,13 +234,12 @@ impl Reader {
             let group = group.map(|(group, _)| Arc::<str>::from(group));
             (namespace, group, target.kind.clone(), target.name.clone())
         };
-        // Two roles of one target are two targets, unless the whole service is scaled.
+        // Two roles of one target may be two targets whatever annotations say: spec.mode of the service, which a
+        // document leaves out, wins.
         let role = |object: &PodAutoscalerObject| {
-            let (tuning, _) = Tuning::read(&object.metadata.annotations);
-            let is_pooled = tuning.storm_service == StormServiceMode::Pooled;
             let role = object.spec.sub_target_selector.as_ref();
             let role = role.map(|role| Arc::clone(&role.role_name));
-            role.filter(|role| is_pooled && !role.is_empty())
+            role.filter(|role| !role.is_empty())
         };
         let own_role = role(object);
         for (other, index) in seen {

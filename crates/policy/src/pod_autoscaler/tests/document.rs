@@ -121,13 +121,16 @@ fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
     assert_eq!(found, [whole.to_owned(), nameless(1)]);
     let found = faults(&[role("a", ""), role("b", "y")]);
     assert_eq!(found, [nameless(0), whole.to_owned()]);
-    // In mode replica a role selects pods, and the whole service is scaled.
+    // The service itself may state another mode than the annotation.
     let replica = |name: &str, of: &str| {
         let mode = "annotations: {autoscaling.aibrix.ai/storm-service-mode: replica}";
         role(name, of).replace("resourceVersion: '5'", mode)
     };
-    assert_eq!(faults(&[replica("a", "x"), replica("b", "y")]), [whole]);
-    assert_eq!(faults(&[role("a", "x"), replica("b", "y")]), [whole]);
+    for first in [role("a", "x"), replica("a", "x")] {
+        let accepted = faults(&[first.clone(), replica("b", "y")]);
+        assert_eq!(accepted, Vec::<String>::new());
+        assert_eq!(faults(&[first, replica("b", "x")]), [whole]);
+    }
     let other = entry("b", "t", "sources: [{}, {}]");
     let beta = other.replace("apps/v1,", "apps/v1beta1,");
     assert_eq!(
