@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::objects::FleetObjects;
 use crate::cluster::project::variant::MANAGED_ANNOTATION;
 use crate::policy::condition::ConditionReason;
+use crate::policy::pod_autoscaler::condition::CONFLICT;
 use crate::policy::units::Cost;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -357,6 +358,12 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     conditions.find(|condition| text(condition, "/type") == kind)
 }
 
+/// The first of these conditions that does not hold.
+fn failing<'a>(object: &'a Value, kinds: &[&str]) -> Option<&'a Value> {
+    let mut found = kinds.iter().filter_map(|kind| condition(object, kind));
+    found.find(|found| text(found, "/status") == "False")
+}
+
 /// What the conditions say of the last decision: the first that does not hold, else the decision.
 fn decision(object: &Value) -> String {
     let kinds = [
@@ -365,11 +372,7 @@ fn decision(object: &Value) -> String {
         "OptimizationReady",
         "ActuationReady",
     ];
-    let found = kinds.iter().filter_map(|kind| condition(object, kind));
-    let mut failing = found.filter(|found| text(found, "/status") == "False");
-    let shown = failing
-        .next()
-        .or_else(|| condition(object, "OptimizationReady"));
+    let shown = failing(object, &kinds).or_else(|| condition(object, "OptimizationReady"));
     shown.map_or_else(
         || "no controller has written a status".to_owned(),
         |shown| text(shown, "/message").to_owned(),
@@ -385,14 +388,14 @@ fn pod_autoscaler(object: &Value, targets: &Targets<'_>) -> PodAutoscalerRow {
         .or_else(|| number(object, "/status/actualScale"));
     let latest = object.pointer("/status/scalingHistory");
     let latest = latest.and_then(Value::as_array).and_then(|all| all.last());
-    let failing = || {
-        let conditions = object.pointer("/status/conditions")?.as_array()?;
-        let mut conditions = conditions.iter();
-        conditions.find(|condition| text(condition, "/status") == "False")
-    };
-    let (shown, path) = match latest {
+    // An object that cannot scale now has a history all the same.
+    let blocked = failing(object, &["ValidSpec", CONFLICT, "AbleToScale"]);
+    let (shown, path) = match latest.filter(|_| blocked.is_none()) {
         Some(latest) => (Some(latest), "/reason"),
-        None => (failing(), "/message"),
+        None => {
+            let idle = || failing(object, &["MetricsAvailable", "ScalingActive"]);
+            (blocked.or_else(idle), "/message")
+        }
     };
     PodAutoscalerRow {
         namespace: namespace.to_owned(),
