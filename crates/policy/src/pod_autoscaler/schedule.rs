@@ -269,7 +269,8 @@ impl ScheduleReader<'_> {
                 path,
                 format!(
                     "startTime must be earlier than endTime, {} is not before {}; split a window over midnight in two \
-                     entries, one that ends at 23:59 and one that starts at 00:00",
+                     entries, one that ends at 23:59 and one that starts at 00:00; in the minute between, \
+                     spec.minReplicas and spec.maxReplicas hold",
                     spec.start_time, spec.end_time
                 ),
             );

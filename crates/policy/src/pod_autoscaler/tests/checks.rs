@@ -65,7 +65,7 @@ fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
         "spec.observeWindowSeconds: observeWindowSeconds 0 must be greater than 0; write 1 to 3600",
         "spec.panicWindowSeconds: panicWindowSeconds 4000 must be less than or equal to 3600; write 1 to 3600",
         "spec.schedules[1].timezone: mixed timezone: \"UTC\" after \"Europe/Berlin\"; write one for all",
-        "spec.schedules[0]: startTime must be earlier than endTime, 22:00 is not before 06:00; split a window over midnight in two entries, one that ends at 23:59 and one that starts at 00:00",
+        "spec.schedules[0]: startTime must be earlier than endTime, 22:00 is not before 06:00; split a window over midnight in two entries, one that ends at 23:59 and one that starts at 00:00; in the minute between, spec.minReplicas and spec.maxReplicas hold",
         "spec.schedules[1].name: duplicate of \"night\"; give each entry its own",
         "spec.schedules[1].daysOfWeek: unsupported weekday \"Monday\"; write Mon to Sun",
         "spec.schedules[1].startTime: \"7:00\" is no time; write HH:MM from 00:00 to 23:59",
