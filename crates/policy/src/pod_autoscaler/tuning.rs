@@ -156,19 +156,17 @@ fn set<T: fmt::Display>(place: &mut T, read: Result<T, String>) -> Result<(), St
 }
 
 fn window(place: &mut Duration, text: &str) -> Result<(), String> {
-    let length = parse_duration(text).map_err(|error| error.to_string());
     let is_number = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '+' | '-');
     let mut units = text.split(is_number).filter(|unit| !unit.is_empty());
     let is_of_go = units.all(|unit| GO_UNITS.contains(&unit));
-    let within = length.and_then(|length| {
-        if !is_of_go {
+    let within = match parse_duration(text) {
+        _ if !is_of_go => {
             Err("a unit is h, m, s, ms, us or ns, right behind its number".to_owned())
-        } else if length <= LONGEST_WINDOW {
-            Ok(length)
-        } else {
-            Err("it is longer than an hour".to_owned())
         }
-    });
+        Ok(length) if length <= LONGEST_WINDOW => Ok(length),
+        Ok(_) => Err("it is longer than an hour".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
     *place = within.map_err(|why| {
         let kept = format_duration(*place);
         format!("is no window: {why}; write 0s to 1h, like 90s; {kept} is kept")

@@ -282,7 +282,7 @@ fn a_window_that_is_refused_is_compared_with_none() {
 }
 
 /// A key, a value, and what is said of it.
-const UNREAD: [(&str, &str, &str); 13] = wva_base::cases! {
+const UNREAD: [(&str, &str, &str); 14] = wva_base::cases! {
     ("max-scale-up-rate", "0.5", "must be at least 1; write for example 2; 2 is kept"),
     ("max-scale-up-rate", "NaN", "must be a valid number; write for example 2; 2 is kept"),
     ("max-scale-down-rate", "", "must be a valid number"),
@@ -293,6 +293,7 @@ const UNREAD: [(&str, &str, &str); 13] = wva_base::cases! {
     ("scale-up-cooldown-window", "5 m",
      "is no window: a unit is h, m, s, ms, us or ns, right behind its number; write 0s to 1h, like 90s; 0s is kept"),
     ("scale-up-cooldown-window", "5min", "is no window: a unit is h, m, s, ms, us or ns, right behind its number"),
+    ("scale-up-cooldown-window", "1y", "is no window: a unit is h, m, s, ms, us or ns, right behind its number"),
     ("scale-down-cooldown-window", "2h",
      "is no window: it is longer than an hour; write 0s to 1h, like 90s; 5m0s is kept"),
     ("scale-to-zero", "yes", "is neither true nor false; write one of them; false is kept"),
