@@ -18,7 +18,7 @@ use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::pod_autoscaler::status::PodAutoscalerStatus;
 use crate::pod_autoscaler::storm_service::nameless_role;
-use crate::pod_autoscaler::tuning::StormServiceMode;
+use crate::pod_autoscaler::tuning::{StormServiceMode, WithoutEffect};
 use crate::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject};
 use crate::signal::{Failure, Signal};
 use crate::snapshot::VariantView;
@@ -288,8 +288,15 @@ impl Reader {
                 }
                 for fault in violations.faults() {
                     let name = format!("{}/{}", metadata.namespace, metadata.name);
-                    let path = format!("{path}.object.metadata.annotations");
-                    self.fault(path, format!("{fault} ({name})"));
+                    let (field, why) = match fault {
+                        WithoutEffect::Annotation { .. } => {
+                            ("metadata.annotations", fault.to_string())
+                        }
+                        WithoutEffect::Field { path, why } => {
+                            (path.as_str(), format!("has no effect: {why}; remove it"))
+                        }
+                    };
+                    self.fault(format!("{path}.object.{field}"), format!("{why} ({name})"));
                 }
                 return None;
             }

@@ -219,6 +219,10 @@ fn absent_fields_and_annotations_of_a_refused_object_are_named() {
     let bad = entry("a", "t", "sources: [{}, {}]")
         .replace("maxReplicas: 4", "minReplicas: -1")
         .replace(
+            "{metricSourceType: custom,",
+            "{metricSourceType: custom, endpoint: 'a:80',",
+        )
+        .replace(
             "resourceVersion: '5'",
             "annotations: {autoscaling.aibrix.ai/panic-threshold: '1'}",
         );
@@ -226,6 +230,7 @@ fn absent_fields_and_annotations_of_a_refused_object_are_named() {
         "spec.minReplicas: -1 must not be negative; write at least 0 (ns/a)",
         "spec.maxReplicas: must be set; write at least 1 (ns/a)",
         "metadata.annotations: annotation autoscaling.aibrix.ai/panic-threshold: \"1\" must be above 1; write for example 2; 2 is kept (ns/a)",
+        "spec.metricsSources[0].endpoint: has no effect: the metrics API is read, which has none; remove it (ns/a)",
     ];
     let expected = expected.map(|line| format!("podAutoscalers[0].object.{line}"));
     assert_eq!(faults(&[bad]), expected);
