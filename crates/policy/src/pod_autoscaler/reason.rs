@@ -10,6 +10,7 @@ use super::demand::{PodCounts, SourceGap};
 use super::schedule::ReplicaBounds;
 use crate::units::Replicas;
 use wva_base::duration::format_duration;
+use wva_base::text::number;
 
 wva_base::named! {
     /// A part of the decision.
@@ -233,25 +234,26 @@ pub enum AutoscalerReason {
 }
 
 /// An amount with at most three decimals.
-pub(super) fn amount(amount: f64) -> f64 {
-    (amount * 1000.0).round() / 1000.0
+pub(super) fn amount(amount: f64) -> String {
+    number((amount * 1000.0).round() / 1000.0)
 }
 
 fn range(range: DemandRange) -> String {
     let (low, high) = (amount(range.low), amount(range.high));
-    if high > low {
-        format!("{low} to {high}")
+    if high == low {
+        low
     } else {
-        low.to_string()
+        format!("{low} to {high}")
     }
 }
 
 wva_base::display_of! { SourceFigures:
     Self { source, target, now, stable, panic, pods, tolerated, .. } =>
-        "{source}: {} now, {} in the short window, {} in the long one, at {target} a replica{}{}",
+        "{source}: {} now, {} in the short window, {} in the long one, at {} a replica{}{}",
         range(*now),
         range(*panic),
         range(*stable),
+        number(*target),
         pods.map(|pods| format!(" ({pods})")).unwrap_or_default(),
         if *tolerated { ": within tolerance" } else { "" };
 }

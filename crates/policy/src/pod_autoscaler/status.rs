@@ -452,8 +452,8 @@ fn forecast(
     Some(PredictiveStatus {
         mode: mode.as_str().into(),
         metric: Arc::clone(&metric?.metric),
-        observed_value: amount(measured.next()?.stable.low).to_string(),
-        predicted_value: amount(demand).to_string(),
+        observed_value: amount(measured.next()?.stable.low),
+        predicted_value: amount(demand),
         predicted_replicas: replicas,
         reactive_replicas: needs.map(|step| step.to).max()?,
         would_be_replicas: decision.would_be?,

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{READY, name, signal};
+use super::{READY, at, name, policy, signal, view};
 use crate::pod_autoscaler::amounts::{PodsPerReplica, TargetValue};
 use crate::pod_autoscaler::demand::{
     AutoscaledPod, MeasuredDemand, PodCounts, SourceGap, SourceReading, measure,
 };
+use crate::pod_autoscaler::{AutoscalerState, decide};
 use crate::signal::{Failure, Signal, StaleBand};
 use crate::units::Replicas;
 
@@ -226,4 +227,15 @@ fn pods_behind_a_gate_have_their_own_word() {
         ..starting
     };
     assert_eq!(gated.to_string(), "1 loaded, 2 gated");
+}
+
+#[test]
+fn a_huge_amount_is_written_in_few_digits() {
+    let (policy, state) = (policy("", &[]), AutoscalerState::default());
+    let (decision, _) = decide(&policy, &view(1, &[vec![1e99]]), &state, at(100));
+    let steps = decision.steps.iter();
+    let texts: Vec<String> = steps.map(|step| step.why.to_string()).collect();
+    let expected = "pod http://:8000/metrics load: 1e99 now, 1e99 in the short window, 1e99 in the long one, \
+                    at 10 a replica (1 loaded)";
+    assert!(texts.iter().any(|text| text == expected), "{texts:?}");
 }
