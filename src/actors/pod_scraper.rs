@@ -412,12 +412,12 @@ fn running_of(metric: &PageMetric, pod: &MeasuredPod) -> Option<PageMetric> {
 fn place(key: &SampleKey, pod: Option<&MeasuredPod>) -> Result<(PageKey, PageMetric), ReadFailure> {
     let metric = &key.source.metric;
     let invalid = |why: String| ReadFailure::new(Failure::Invalid, why);
+    let refused = |error: PageReadError| ReadFailure::new(error.failure(), error.to_string());
     match (&key.source.kind, &key.pod, pod) {
         (SourceKind::Service { endpoint, page }, None, _) => {
             let metric =
                 PageMetric::of_service(metric).map_err(|error| invalid(error.to_string()))?;
-            let url =
-                PageUrl::of_service(endpoint, page).map_err(|error| invalid(error.to_string()))?;
+            let url = PageUrl::of_service(endpoint, page).map_err(refused)?;
             Ok((PageKey { pod: None, url }, metric))
         }
         (SourceKind::Pod { port, page }, Some(name), Some(pod)) => {
@@ -427,8 +427,7 @@ fn place(key: &SampleKey, pod: Option<&MeasuredPod>) -> Result<(PageKey, PageMet
             let address = pod.address.ok_or_else(|| {
                 ReadFailure::new(Failure::Absent, format!("pod {name} has no address yet"))
             })?;
-            let url =
-                PageUrl::of_pod(address, port, page).map_err(|error| invalid(error.to_string()))?;
+            let url = PageUrl::of_pod(address, port, page).map_err(refused)?;
             let pod = Some((Arc::clone(&key.namespace), Arc::clone(name)));
             Ok((PageKey { pod, url }, metric))
         }

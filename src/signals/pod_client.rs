@@ -151,8 +151,10 @@ impl PageReadError {
     /// What it means for a decision.
     pub fn failure(&self) -> Failure {
         match self {
-            Self::InvalidUrl { .. } | Self::NotPermitted { .. } | Self::Page(_) => Failure::Invalid,
-            Self::Unreachable { .. }
+            Self::Page(_) => Failure::Invalid,
+            Self::InvalidUrl { .. }
+            | Self::NotPermitted { .. }
+            | Self::Unreachable { .. }
             | Self::Timeout { .. }
             | Self::Unavailable
             | Self::Status { .. } => Failure::QueryFailed,

@@ -56,7 +56,7 @@ fn a_page_has_the_url_that_the_source_states() {
     }
     for port in ["", "0", "65536", "http", "80 "] {
         let error = PageUrl::of_pod(four, port, &page("http", "/")).unwrap_err();
-        assert_eq!(error.failure(), Failure::Invalid);
+        assert_eq!(error.failure(), Failure::QueryFailed);
         assert!(error.to_string().contains("1 to 65535"), "{error}");
     }
     let service = PageUrl::of_service("optimizer.ns:8080", &page("http", "/metrics/ns/d"));
@@ -182,6 +182,7 @@ async fn an_endpoint_that_is_not_permitted_is_not_connected_to() {
         let url = PageUrl::of_service(&endpoint, &page("http", "/")).unwrap();
         let error = pods.read(url, Vec::new(), PATIENCE).await.unwrap_err();
         assert!(error.to_string().contains("never read"), "{error}");
+        assert_eq!(error.failure(), Failure::QueryFailed);
     }
     assert_eq!(server.seen(), []);
     // A page of a pod is, and what it holds is not repeated.
