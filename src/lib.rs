@@ -16,7 +16,6 @@ pub mod roles;
 mod scratch;
 pub mod serve;
 pub mod signals;
-mod small_file;
 pub mod state;
 pub mod telemetry;
 pub mod version;

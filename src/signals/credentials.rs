@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::error::QueryError;
 use super::settings::{MaskedSecret, PrometheusClientSettings, TokenSource, token_problem};
+use super::small_file;
 use crate::settings::statics::CertificatePair;
-use crate::small_file;
 
 const MAX_FILE: u64 = 1024 * 1024;
 

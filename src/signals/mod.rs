@@ -28,6 +28,7 @@ pub mod router_page;
 mod routers;
 mod samples;
 mod settings;
+pub(crate) mod small_file;
 pub mod sources;
 mod splitter;
 

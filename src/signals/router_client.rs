@@ -12,7 +12,7 @@ use reqwest::{Client, StatusCode};
 use super::client::{causes, client_builder};
 use super::router_page::{HeldRequests, PageError, PageReader};
 use super::settings::{MaskedSecret, TokenSource};
-use crate::small_file;
+use super::small_file;
 
 /// Where the installation mounts the token of an account that may read metrics.
 pub const ROUTER_TOKEN_FILE: &str = "/var/run/secrets/epp-metrics/token";

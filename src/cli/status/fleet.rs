@@ -390,12 +390,11 @@ fn pod_autoscaler(object: &Value, targets: &Targets<'_>) -> PodAutoscalerRow {
     let latest = latest.and_then(Value::as_array).and_then(|all| all.last());
     // An object that cannot scale now has a history all the same.
     let blocked = failing(object, &["ValidSpec", CONFLICT, "AbleToScale"]);
-    let (shown, path) = match latest.filter(|_| blocked.is_none()) {
-        Some(latest) => (Some(latest), "/reason"),
-        None => {
-            let idle = || failing(object, &["MetricsAvailable", "ScalingActive"]);
-            (blocked.or_else(idle), "/message")
-        }
+    let (shown, path) = if let Some(latest) = latest.filter(|_| blocked.is_none()) {
+        (Some(latest), "/reason")
+    } else {
+        let idle = || failing(object, &["MetricsAvailable", "ScalingActive"]);
+        (blocked.or_else(idle), "/message")
     };
     PodAutoscalerRow {
         namespace: namespace.to_owned(),

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::settings::statics::CertificatePair;
-use crate::small_file;
+use crate::signals::small_file;
 
 const MAX_FILE: u64 = 1024 * 1024;
 
