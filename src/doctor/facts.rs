@@ -151,8 +151,8 @@ impl SeriesFact {
     }
 }
 
-/// Namespace and name of a ScaledObject, and the place of a trigger in it.
-pub type TriggerKey = (ObjectKey, usize);
+/// The series of each query, or how Prometheus refused it.
+pub type QueryAnswers = BTreeMap<String, Result<Vec<SeriesFact>, String>>;
 
 /// The series of one answer.
 pub type SeriesAnswer = Reading<Vec<SeriesFact>>;
@@ -286,8 +286,8 @@ pub struct Facts {
     pub prometheus_address: Option<String>,
     /// Answers to the doctor's own queries.
     pub series: BTreeMap<PrometheusProbe, SeriesAnswer>,
-    /// Answers to the queries of scalers, or how Prometheus refused them.
-    pub triggers: Reading<BTreeMap<TriggerKey, Result<Vec<SeriesFact>, String>>>,
+    /// Answers to the queries of scalers.
+    pub triggers: Reading<QueryAnswers>,
 }
 
 impl Facts {

@@ -336,7 +336,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFindsNothing = 134, Scalers, Error,
         "the query has no answer",
-        "Prometheus was asked the scaler's own query, and has no series for it. Often it selects `namespace`, which is that of the controller's pod: that of the variant is `exported_namespace`.",
+        "Prometheus was asked the scaler's own query, or the selector of a HorizontalPodAutoscaler as an adapter asks it, and has no series for it. Often it selects `namespace`, which is that of the controller's pod: that of the variant is `exported_namespace`.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFindsSeveral = 135, Scalers, Error,
         "the query has several answers",

@@ -35,7 +35,7 @@ pub(super) use self::cluster::webhooks_of;
 pub(super) use self::controller::likely_purpose;
 pub(super) use self::engines::spelling_code;
 pub(super) use self::prometheus::prometheus_code;
-pub(super) use self::queries::queries;
+pub(super) use self::queries::count_queries;
 pub(super) use self::scalers::{declared, obstacle_code, scaled_target};
 pub(super) use self::targets::{claimed, live_kind};
 pub(super) use self::variants::{equal_costs, unnamed_tiers};

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use super::prometheus::counted as counted_by;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::Value;
+
+use super::clocks::is_ours;
+use super::prometheus::counted;
 use super::scalers::scalers;
 use super::variants::is_handled;
 use crate::api::scaled_object::Trigger;
 use crate::cluster::project::scaler::matched;
-use crate::doctor::facts::{Facts, LiveKind};
+use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
 use crate::doctor::probe::PrometheusProbe;
-use crate::policy::key::ObjectKey;
 use crate::policy::series::DESIRED;
 
+/// Labels of a count that may have the namespace of its variant.
+const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
 /// Names of metrics that are shares of at most 1.
 const SHARES: [&str; 4] = [
     "cache_usage_perc",
@@ -28,31 +33,73 @@ checks! {
     Scalers "scalers select the instance of their controller" instances:
         Cluster Controllers Kind(ScaledObject) Kind(HorizontalPodAutoscaler);
     Scalers "Prometheus answers the queries of scalers" answers:
-        Cluster Kind(ScaledObject) Kind(VariantAutoscaling) Triggers;
+        Cluster Kind(ScaledObject) Kind(HorizontalPodAutoscaler) Kind(VariantAutoscaling) Triggers;
 }
 
-/// The queries of a ScaledObject to Prometheus, with their places among its triggers.
-pub(in crate::doctor) fn queries(object: &LiveObject) -> Vec<(usize, Trigger)> {
-    let triggers = object.list("/spec/triggers").iter().enumerate();
-    let read = triggers.filter_map(|(place, value)| {
-        let trigger: Trigger = serde_json::from_value(value.clone()).ok()?;
-        let is_query = trigger.kind == "prometheus" && trigger.metadata.contains_key("query");
-        is_query.then_some((place, trigger))
-    });
-    read.collect()
+/// The triggers of a ScaledObject that ask Prometheus.
+fn triggers(object: &LiveObject) -> Vec<Trigger> {
+    let triggers = object.list("/spec/triggers").iter();
+    let read = triggers.filter_map(|value| serde_json::from_value::<Trigger>(value.clone()).ok());
+    read.filter(|trigger| trigger.kind == "prometheus" && trigger.metadata.contains_key("query"))
+        .collect()
 }
 
-/// The queries of our counts, each with its ScaledObject.
-fn counted(facts: &Facts) -> impl Iterator<Item = (&LiveObject, usize, String)> {
-    let objects = facts.all(LiveKind::ScaledObject).iter();
-    let all = objects.flat_map(|object| {
-        let queries = queries(object).into_iter();
-        queries.filter_map(move |(place, mut trigger)| {
-            let query = trigger.metadata.remove("query")?;
-            Some((object, place, query))
-        })
-    });
-    all.filter(|(_, _, query)| query.contains(DESIRED))
+/// The queries of our counts, each with its scaler.
+pub(in crate::doctor) fn count_queries(facts: &Facts) -> Vec<(&LiveObject, String)> {
+    let mut found = Vec::new();
+    for object in facts.all(LiveKind::ScaledObject) {
+        let queries = triggers(object).into_iter();
+        let queries = queries.filter_map(|mut trigger| trigger.metadata.remove("query"));
+        let ours = queries.filter(|query| query.contains(DESIRED));
+        found.extend(ours.map(|query| (object, query)));
+    }
+    if has_foreign_adapter(facts) {
+        for object in facts.all(LiveKind::HorizontalPodAutoscaler) {
+            let metrics = object.list("/spec/metrics").iter();
+            let queries = metrics.filter_map(adapted);
+            found.extend(queries.map(|query| (object, query)));
+        }
+    }
+    found
+}
+
+/// Whether external metrics come from Prometheus, as far as is known: the controller itself serves both labels.
+fn has_foreign_adapter(facts: &Facts) -> bool {
+    match facts.objects.get(&LiveKind::APIService) {
+        Some(Reading::Known(services)) => !services.iter().any(is_ours),
+        Some(Reading::Absent) => true,
+        Some(Reading::Failed(_) | Reading::NotAsked) | None => false,
+    }
+}
+
+/// The query by which an adapter answers a metric of our counts, by the rule of the samples. To a selector without a
+/// namespace the adapter adds one, under a label that only its own rule knows.
+fn adapted(metric: &Value) -> Option<String> {
+    if text(metric, "/external/metric/name") != DESIRED {
+        return None;
+    }
+    let selector = metric.pointer("/external/metric/selector")?.clone();
+    let selector: LabelSelector = serde_json::from_value(selector).ok()?;
+    let labels = selector.match_labels.iter().flatten();
+    let mut matchers: Vec<String> = labels
+        .map(|(label, value)| format!("{label}=\"{value}\""))
+        .collect();
+    for one in selector.match_expressions.iter().flatten() {
+        let (label, values) = (&one.key, one.values.as_deref().unwrap_or_default());
+        let values = values.join("|");
+        matchers.push(match one.operator.as_str() {
+            "In" => format!("{label}=~\"{values}\""),
+            "NotIn" => format!("{label}!~\"{values}\""),
+            "Exists" => format!("{label}!=\"\""),
+            _ => format!("{label}=\"\""),
+        });
+    }
+    let matchers = matchers.join(",");
+    let has_namespace = |label: &str| matched(&matchers, label).is_some();
+    NAMESPACES
+        .into_iter()
+        .any(has_namespace)
+        .then(|| format!("max by (variant_name, exported_namespace) ({DESIRED}{{{matchers}}})"))
 }
 
 /// A query without spaces, in small letters.
@@ -119,7 +166,7 @@ fn invents_zero(packed: &str) -> bool {
 /// What is wrong with the texts of queries.
 pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (object, _, query) in counted(facts) {
+    for (object, query) in count_queries(facts) {
         let packed = packed(&query);
         if adds_up(&packed) {
             let cause = format!("it asks {query}; take max by (variant_name, exported_namespace)");
@@ -175,7 +222,7 @@ fn hopeless(object: &LiveObject, metric: &str, target: &str) -> Finding {
 fn shares(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for object in facts.all(LiveKind::ScaledObject) {
-        for (_, trigger) in queries(object) {
+        for trigger in triggers(object) {
             let field = |name: &str| trigger.metadata.get(name).map_or("", String::as_str);
             let kind = trigger.metric_type.as_deref().unwrap_or("AverageValue");
             let (query, threshold) = (field("query"), field("threshold"));
@@ -229,7 +276,7 @@ fn instances(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// The variant that a ScaledObject scales, if it has a decided count.
+/// The variant that a scaler scales, if it has a decided count.
 fn decided<'a>(facts: &'a Facts, object: &LiveObject) -> Option<&'a LiveObject> {
     let target = object.text("/spec/scaleTargetRef/name");
     let mut own = facts.every_variant().filter(|variant| {
@@ -243,10 +290,10 @@ fn decided<'a>(facts: &'a Facts, object: &LiveObject) -> Option<&'a LiveObject> 
 
 /// The label that a query should select a variant's namespace by, where it selects another one.
 fn namespace_label(facts: &Facts, variant: &LiveObject, query: &str) -> Option<&'static str> {
-    let [exported, plain] = ["exported_namespace", "namespace"];
+    let [exported, plain] = NAMESPACES;
     let key = (variant.namespace(), variant.name());
     let mut counts = facts.series(PrometheusProbe::Counts).iter();
-    let series = counts.find(|series| counted_by(series) == key)?;
+    let series = counts.find(|series| counted(series) == key)?;
     let label = if series.label(exported).is_empty() {
         plain
     } else {
@@ -262,12 +309,11 @@ pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     // Where no count is scraped at all, that is the finding.
     let has_counts = !facts.series(PrometheusProbe::Counts).is_empty();
-    let Some(triggers) = facts.triggers.known() else {
+    let Some(answers) = facts.triggers.known() else {
         return found;
     };
-    for (object, place, query) in counted(facts) {
-        let key = ObjectKey::new(object.namespace(), object.name());
-        match triggers.get(&(key, place)) {
+    for (object, query) in count_queries(facts) {
+        match answers.get(&query) {
             Some(Ok(series)) => match series.len() {
                 0 => {
                     let variant = decided(facts, object).filter(|_| has_counts);

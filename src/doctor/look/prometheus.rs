@@ -1,6 +1,6 @@
 //! Asks Prometheus: as the controller does in a pod, else through the API server.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +13,9 @@ use super::DoctorScope;
 use super::objects::fetch;
 use crate::cli::controller::prometheus_settings;
 use crate::cluster::client::{RequestError, within};
-use crate::doctor::checks::queries;
-use crate::doctor::facts::{ControllerFacts, Facts, LiveKind, Reading, SeriesFact};
+use crate::doctor::checks::count_queries;
+use crate::doctor::facts::{ControllerFacts, Facts, QueryAnswers, Reading, SeriesFact};
 use crate::doctor::probe::PrometheusProbe;
-use crate::policy::key::ObjectKey;
-use crate::policy::series::DESIRED;
 use crate::signals::decode::Decoder;
 use crate::signals::{
     HttpPrometheus, MaskedSecret, PlainHttp, PromAnswer, PromApi, PrometheusClientSettings,
@@ -102,26 +100,18 @@ async fn ask_by(route: &PrometheusRoute, facts: &mut Facts, begun: Instant) {
     facts.triggers = triggers(route, facts).await;
 }
 
-/// The answers to the queries of scalers for our counts.
-async fn triggers(
-    route: &PrometheusRoute,
-    facts: &Facts,
-) -> Reading<BTreeMap<(ObjectKey, usize), Result<Vec<SeriesFact>, String>>> {
-    let mut answers = BTreeMap::new();
-    for object in facts.all(LiveKind::ScaledObject) {
-        let key = ObjectKey::new(object.namespace(), object.name());
-        for (place, trigger) in queries(object) {
-            let query = trigger.metadata.get("query").map_or("", String::as_str);
-            if !query.contains(DESIRED) {
-                continue;
-            }
-            let answer = match route.api.query(query, DEADLINE).await {
-                Ok(answer) => Ok(series(&answer)),
-                Err(error @ QueryError::BadRequest { .. }) => Err(error.to_string()),
-                Err(error) => return Reading::Failed(error.to_string()),
-            };
-            answers.insert((key.clone(), place), answer);
-        }
+/// The answers to the queries of scalers for our counts, each asked once.
+async fn triggers(route: &PrometheusRoute, facts: &Facts) -> Reading<QueryAnswers> {
+    let queries = count_queries(facts).into_iter();
+    let queries: BTreeSet<String> = queries.map(|(_, query)| query).collect();
+    let mut answers = QueryAnswers::new();
+    for query in queries {
+        let answer = match route.api.query(&query, DEADLINE).await {
+            Ok(answer) => Ok(series(&answer)),
+            Err(error @ QueryError::BadRequest { .. }) => Err(error.to_string()),
+            Err(error) => return Reading::Failed(error.to_string()),
+        };
+        answers.insert(query, answer);
     }
     Reading::Known(answers)
 }

@@ -1,13 +1,12 @@
 //! Causes that answers of Prometheus show, and those of scalers.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use super::causes::{Cause, edit, forget_running, objects, remove, with_environment};
 use super::fleets::external_scaler;
 use super::healthy::{LEASE, NOW, QUERY, resolve, series};
-use crate::doctor::facts::{Facts, LiveKind, Reading, SeriesFact};
+use crate::doctor::checks::count_queries;
+use crate::doctor::facts::{Facts, LiveKind, QueryAnswers, Reading, SeriesFact};
 use crate::doctor::object::LiveObject;
 use crate::doctor::probe::PrometheusProbe as Probe;
 
@@ -72,9 +71,22 @@ pub(super) const ANSWERS: &[Cause] = causes! {
     FlowControlOff => |facts| answer(facts, Probe::RouterQueues, Vec::new());
 };
 
+/// Answers the query of one scaler alone.
+fn answer_to(facts: &mut Facts, scaler: &str, answer: Result<Vec<SeriesFact>, String>) {
+    let mut queries = count_queries(facts).into_iter();
+    let (_, query) = queries.find(|(object, _)| object.name() == scaler).unwrap();
+    facts.triggers = Reading::Known(QueryAnswers::from([(query, answer)]));
+}
+
 pub(super) fn triggers(facts: &mut Facts, answer: Result<Vec<SeriesFact>, String>) {
-    let key = (crate::policy::key::ObjectKey::new("ns", "b"), 0);
-    facts.triggers = Reading::Known(BTreeMap::from([(key, answer)]));
+    answer_to(facts, "b", answer);
+}
+
+/// The selector of the HorizontalPodAutoscaler, of which an adapter finds nothing.
+pub(super) fn selects_nothing(facts: &mut Facts, labels: serde_json::Value) {
+    let place = "/spec/metrics/0/external/metric/selector/matchLabels";
+    edit(facts, LiveKind::HorizontalPodAutoscaler, "a", place, labels);
+    answer_to(facts, "a", Ok(Vec::new()));
 }
 
 /// A scaler reports that it does not work.
@@ -176,6 +188,11 @@ pub(super) const SCALERS: &[Cause] = causes! {
     QueryFindsNothing => |facts| {
         query(facts, &QUERY.replace("exported_namespace=", "namespace="));
         triggers(facts, Ok(Vec::new()));
+    };
+    // The HorizontalPodAutoscaler fails because of that.
+    QueryFindsNothing => |facts| {
+        selects_nothing(facts, json!({ "variant_name": "a", "namespace": "ns" }));
+        fails(facts);
     };
     QueryFindsSeveral => |facts| triggers(facts, Ok(vec![series("pod=x", 1.0), series("pod=y", 1.0)]));
     QueryFails => |facts| triggers(facts, Err("Prometheus rejected the query".to_owned()));

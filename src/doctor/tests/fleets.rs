@@ -1,7 +1,5 @@
 //! Installations that differ from each other, none of which lacks anything.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::answers::answer;
@@ -10,11 +8,10 @@ use super::causes::{
     with_environment,
 };
 use super::harmless::{role, same_cost, serve};
-use super::healthy::{LEASE, QUERY, resolve, series};
-use crate::doctor::facts::{Facts, LiveKind, Reading};
+use super::healthy::{LEASE, QUERY, answered, resolve, series};
+use crate::doctor::facts::{Facts, LiveKind, QueryAnswers, Reading};
 use crate::doctor::object::LiveObject;
 use crate::doctor::probe::PrometheusProbe as Probe;
-use crate::policy::key::ObjectKey;
 
 const VARIANT: LiveKind = LiveKind::VariantAutoscaling;
 const HPA: LiveKind = LiveKind::HorizontalPodAutoscaler;
@@ -39,16 +36,6 @@ fn copy(facts: &mut Facts, kind: LiveKind, to: &str) {
     let from = objects(facts, kind)[0].clone();
     let copy = copied(&from, from.name(), to);
     objects(facts, kind).push(copy);
-}
-
-/// Answers the queries of ScaledObjects with this count.
-fn answered(facts: &mut Facts, scalers: &[(&str, &str)], count: f64) {
-    let each = scalers.iter().map(|(namespace, name)| {
-        let labels = format!("variant_name={name},exported_namespace={namespace}");
-        let key = (ObjectKey::new(*namespace, *name), 0);
-        (key, Ok(vec![series(&labels, count)]))
-    });
-    facts.triggers = Reading::Known(each.collect::<BTreeMap<_, _>>());
 }
 
 fn reference(name: &str) -> Value {
@@ -84,7 +71,7 @@ pub(super) fn all_by_keda(facts: &mut Facts, is_active: bool) {
     for name in ["a", "b"] {
         put(facts, HPA, made_by_keda(name, is_active));
     }
-    answered(facts, &[("ns", "a"), ("ns", "b")], 2.0);
+    answered(facts, 2.0);
 }
 
 pub(super) fn external_scaler(facts: &mut Facts) {
@@ -103,7 +90,7 @@ pub(super) fn external_scaler(facts: &mut Facts) {
     // The page of the controller is not scraped at all.
     answer(facts, Probe::Counts, Vec::new());
     answer(facts, Probe::Starts, Vec::new());
-    facts.triggers = Reading::Known(BTreeMap::new());
+    facts.triggers = Reading::Known(QueryAnswers::new());
 }
 
 /// Variant a runs in groups of a leader and a worker, and may go to zero.
@@ -158,7 +145,7 @@ fn groups(facts: &mut Facts) {
 fn asleep(facts: &mut Facts) {
     scale_to_zero(facts);
     all_by_keda(facts, false);
-    answered(facts, &[("ns", "a"), ("ns", "b")], 0.0);
+    answered(facts, 0.0);
     for name in ["a", "b"] {
         let pod = format!("{name}-0");
         remove(facts, LiveKind::Pod, &pod);
@@ -257,7 +244,7 @@ fn twin(facts: &mut Facts, namespace: &str) {
             all.extend(twins);
         }
     }
-    answered(facts, &[("ns", "b"), (namespace, "b")], 2.0);
+    answered(facts, 2.0);
 }
 
 /// Gives every variant of a namespace, its scaler and its counts an instance.
@@ -290,6 +277,7 @@ fn two_instances(facts: &mut Facts) {
     twin(facts, "other");
     belong(facts, "ns", "blue");
     belong(facts, "other", "green");
+    answered(facts, 2.0);
     for object in objects(facts, VARIANT) {
         object.0["spec"]["minReplicas"] = Value::Null;
     }
@@ -371,7 +359,7 @@ pub(super) const FLEETS: &[HealthyFleet] = &[
     ("HPAs on external metrics, without KEDA", |facts| {
         copy(facts, HPA, "b");
         absent(facts, LiveKind::ScaledObject);
-        facts.triggers = Reading::NotAsked;
+        answered(facts, 2.0);
     }),
     ("KEDA that asks Prometheus", |facts| {
         all_by_keda(facts, true);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::doctor::facts::{Facts, LiveKind, Reading, RightFact, SeriesFact};
+use crate::doctor::checks::count_queries;
+use crate::doctor::facts::{Facts, LiveKind, QueryAnswers, Reading, RightFact, SeriesFact};
 use crate::doctor::look::controller_of;
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
-use crate::policy::key::ObjectKey;
 
 /// 2026-01-01T00:00:00Z.
 pub(super) const NOW: f64 = 1_767_225_600.0;
@@ -189,6 +189,18 @@ pub(super) fn resolve(facts: &mut Facts, controllers: &[Value]) {
     facts.controllers = Reading::Known(read.collect());
 }
 
+/// Answers every query of scalers with this count.
+pub(super) fn answered(facts: &mut Facts, count: f64) {
+    let queries = count_queries(facts).into_iter();
+    let answers = queries.map(|(object, query)| {
+        let (namespace, name) = (object.namespace(), object.name());
+        let labels = format!("variant_name={name},exported_namespace={namespace}");
+        (query, Ok(vec![series(&labels, count)]))
+    });
+    let answers: QueryAnswers = answers.collect();
+    facts.triggers = Reading::Known(answers);
+}
+
 pub(super) fn facts() -> Facts {
     let mut facts = Facts {
         now: NOW,
@@ -231,8 +243,6 @@ pub(super) fn facts() -> Facts {
     facts.series = answers
         .map(|(probe, series)| (probe, Reading::Known(series)))
         .collect();
-    let key = (ObjectKey::new("ns", "b"), 0);
-    let answer = vec![series("variant_name=b,exported_namespace=ns", 2.0)];
-    facts.triggers = Reading::Known(BTreeMap::from([(key, Ok(answer))]));
+    answered(&mut facts, 2.0);
     facts
 }

@@ -39,9 +39,10 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use self::causes::{CONTROLLER, VARIANTS, WAKING, absent, bundle, edit, main_config, pod};
+use self::causes::{CONTROLLER, VARIANTS, WAKING, absent, bundle, edit, main_config, objects, pod};
 use self::cluster::CLUSTER;
 use self::healthy::{controller, facts, resolve};
+use super::checks::count_queries;
 use super::facts::{Facts, LiveKind, Reading};
 use super::finding::FindingGroup;
 use super::object::ObjectName;
@@ -350,4 +351,64 @@ fn a_query_by_the_wrong_label_names_the_right_one() {
     let wrong = healthy::QUERY.replace("exported_namespace=", "namespace=");
     let cause = format!("it asks {wrong}; the label is exported_namespace");
     assert_eq!(causes(&wrong), [(nothing, cause)]);
+}
+
+/// An adapter asks Prometheus for the selector. The controller itself serves both labels.
+#[test]
+fn a_selector_by_the_wrong_label_names_the_right_one() {
+    let mut facts = facts();
+    let labels = json!({ "variant_name": "a", "namespace": "ns" });
+    answers::selects_nothing(&mut facts, labels);
+    let diagnosis = examine(&facts);
+    let found = diagnosis.findings().map(|one| (one.code, &*one.cause));
+    let cause = "it asks max by (variant_name, exported_namespace) \
+        (wva_desired_replicas{namespace=\"ns\",variant_name=\"a\"}); the label is exported_namespace";
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [(FindingCode::QueryFindsNothing, cause)]
+    );
+    let service = "v1beta1.external.metrics.k8s.io";
+    let name = json!("wva-external-metrics");
+    let kind = LiveKind::APIService;
+    edit(&mut facts, kind, service, "/spec/service/name", name);
+    assert_eq!(codes(&facts), Vec::new());
+}
+
+#[test]
+fn selectors_are_asked_as_an_adapter_asks_them() {
+    let asked = |selector: serde_json::Value| {
+        let mut facts = facts();
+        objects(&mut facts, LiveKind::ScaledObject).clear();
+        let place = "/spec/metrics/0/external/metric/selector";
+        let kind = LiveKind::HorizontalPodAutoscaler;
+        edit(&mut facts, kind, "a", place, selector);
+        let queries = count_queries(&facts).into_iter();
+        queries.map(|(_, query)| query).collect::<Vec<_>>()
+    };
+    let query = |matchers: &str| {
+        format!("max by (variant_name, exported_namespace) (wva_desired_replicas{{{matchers}}})")
+    };
+    let labels = json!({ "variant_name": "a", "exported_namespace": "ns" });
+    assert_eq!(
+        asked(json!({ "matchLabels": labels })),
+        [query(r#"exported_namespace="ns",variant_name="a""#)]
+    );
+    let expressions = json!([
+        { "key": "exported_namespace", "operator": "In", "values": ["ns"] },
+        { "key": "job", "operator": "NotIn", "values": ["x", "y"] },
+        { "key": "pod", "operator": "Exists" },
+        { "key": "node", "operator": "DoesNotExist" },
+    ]);
+    assert_eq!(
+        asked(json!({ "matchExpressions": expressions })),
+        [query(
+            r#"exported_namespace=~"ns",job!~"x|y",pod!="",node="""#
+        )]
+    );
+    // The adapter adds the namespace by its own rule.
+    let labels = json!({ "variant_name": "a" });
+    assert_eq!(
+        asked(json!({ "matchLabels": labels })),
+        Vec::<String>::new()
+    );
 }
