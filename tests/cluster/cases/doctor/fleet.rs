@@ -59,6 +59,8 @@ pub(super) enum Plant {
     Delete(Place),
     /// An object applied on the server's side by another manager.
     Apply(Value, String),
+    /// Several, one after another.
+    Each(Vec<Plant>),
     /// Nothing.
     Keep,
     /// The controller's page is not scraped.
@@ -86,7 +88,7 @@ pub(super) enum Undo {
     Replace(Api<DynamicObject>, Box<DynamicObject>),
     Delete(Api<DynamicObject>, String),
     Create(Api<DynamicObject>, Box<DynamicObject>),
-    Release(Api<DynamicObject>, Value),
+    Release(Api<DynamicObject>, Value, String),
     Scrape,
     Engines,
     Unsilence,
@@ -269,6 +271,14 @@ impl<'a> Fleet<'a> {
             Plant::Patch(..) | Plant::Create(..) | Plant::Delete(_) | Plant::Apply(..) => {
                 self.change(plant).await
             }
+            Plant::Each(plants) => {
+                let mut undo = Undo::Keep;
+                for one in plants {
+                    let last = Box::pin(self.plant(one)).await?;
+                    undo = Undo::Both(Box::new(last), Box::new(undo));
+                }
+                Ok(undo)
+            }
             other => self.disturb(other).await,
         }
     }
@@ -295,7 +305,7 @@ impl<'a> Fleet<'a> {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 let parameters = PatchParams::apply(manager).force();
                 api.patch(name, &parameters, &Patch::Apply(object)).await?;
-                Ok(Undo::Release(api, object.clone()))
+                Ok(Undo::Release(api, object.clone(), manager.clone()))
             }
             _ => Ok(Undo::Keep),
         }
@@ -371,14 +381,14 @@ impl<'a> Fleet<'a> {
                 .await
             }
             Undo::Create(api, before) => recreate(&api, &before).await,
-            Undo::Release(api, object) => {
+            Undo::Release(api, object, manager) => {
                 // What is no longer applied is no longer owned.
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 let bare = json!({
                     "apiVersion": object["apiVersion"], "kind": object["kind"],
                     "metadata": { "name": name },
                 });
-                let parameters = PatchParams::apply("gitops").force();
+                let parameters = PatchParams::apply(&manager).force();
                 api.patch(name, &parameters, &Patch::Apply(bare)).await?;
                 Ok(())
             }
@@ -425,6 +435,8 @@ async fn restore(api: &Api<DynamicObject>, before: &DynamicObject) -> Result {
         object.metadata.labels.clone_from(&before.metadata.labels);
         let annotations = &before.metadata.annotations;
         object.metadata.annotations.clone_from(annotations);
+        let owners = &before.metadata.owner_references;
+        object.metadata.owner_references.clone_from(owners);
         object.data.clone_from(&before.data);
         api.replace(&name, &PostParams::default(), &object).await?;
         Ok(())
