@@ -105,6 +105,29 @@ impl Names<'_> {
         format!("max by (variant_name, exported_namespace) ({series})")
     }
 
+    /// The first variant below a HorizontalPodAutoscaler of its own, and further changes. The adapter of the fleet is
+    /// KEDA's, which answers for ScaledObjects alone.
+    fn natively(&self, labels: &Value, further: Option<Plant>) -> Plant {
+        let name = VARIANTS[0].0;
+        let rules = json!({ "tolerance": "0", "stabilizationWindowSeconds": 0 });
+        let object = json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": { "name": name },
+            "spec": {
+                "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": name },
+                "minReplicas": 1, "maxReplicas": 8,
+                "metrics": [{ "type": "External", "external": {
+                    "metric": { "name": "wva_desired_replicas", "selector": { "matchLabels": labels } },
+                    "target": { "type": "AverageValue", "averageValue": "1" },
+                }}],
+                "behavior": { "scaleUp": rules, "scaleDown": rules },
+            },
+        });
+        let create = Plant::Create(object, Some(self.own.to_owned()));
+        let plants = [Plant::Delete(self.scaled_object()), create];
+        Plant::Each(plants.into_iter().chain(further).collect())
+    }
+
     /// The container of the controller with another value of a variable.
     fn environment(&self, object: &Value, name: &str, value: &str) -> Plant {
         let mut container = object["spec"]["template"]["spec"]["containers"][0].clone();
@@ -147,6 +170,7 @@ pub(super) async fn causes(cx: &Cx) -> Result<Vec<Cause>> {
     let mut all = of_metrics(&names);
     all.extend(of_queries(&names));
     all.extend(of_scalers(&names));
+    all.extend(of_adapters(&names));
     all.extend(of_variants(&names));
     all.extend(of_targets(&names));
     all.extend(of_controllers(cx, &names));
@@ -232,6 +256,14 @@ fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
         "WVA121", "two scalers" => Plant::Create(second, own());
         "WVA137", "a share with AverageValue 0.7" => Plant::Create(share, own());
         "WVA139", "KEDA's account may not scale" => Plant::Create(powerless(), own());
+    }
+}
+
+fn of_adapters(names: &Names<'_>) -> Vec<Cause> {
+    let name = VARIANTS[0].0;
+    let wrong = json!({ "variant_name": name, "namespace": names.own });
+    causes! {
+        "WVA134", "an HPA that selects by namespace" => names.natively(&wrong, None);
     }
 }
 
