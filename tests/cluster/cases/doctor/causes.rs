@@ -263,10 +263,12 @@ fn of_adapters(names: &Names<'_>) -> Vec<Cause> {
     let name = VARIANTS[0].0;
     let right = json!({ "variant_name": name, "exported_namespace": names.own });
     let wrong = json!({ "variant_name": name, "namespace": names.own });
+    let zero = Plant::Patch(names.target(), json!({ "spec": { "replicas": 0 } }));
     let silent = json!({ "metadata": { "serverAddress": "http://127.0.0.1:9" } });
     causes! {
         "WVA134", "an HPA that selects by namespace" => names.natively(&wrong, None);
         "WVA125", "an HPA whose adapter lacks the metric" => names.natively(&right, None);
+        "WVA092", "zero replicas by hand" => names.natively(&right, Some(zero));
         "WVA125", "KEDA asks a server that is gone" => names.trigger(&names.query(""), &silent);
     }
 }
