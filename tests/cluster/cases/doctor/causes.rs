@@ -223,6 +223,8 @@ fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
     let own = || Some(names.own.to_owned());
     let fallback = json!({ "replicas": 0, "behavior": "static" });
     let behavior = json!({ "scaleUp": { "stabilizationWindowSeconds": 240 } });
+    let rules = json!({ "tolerance": null });
+    let coarse = json!({ "scaleUp": rules, "scaleDown": rules });
     let paused = json!({ "metadata": { "annotations": { "autoscaling.keda.sh/paused": "true" } } });
     let second = json!({
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
@@ -251,6 +253,10 @@ fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
             patch(json!({ "advanced": { "horizontalPodAutoscalerConfig": { "behavior": behavior } } }));
         "WVA126", "minimum too high" => patch(json!({ "minReplicaCount": 2 }));
         "WVA127", "maximum too low" => patch(json!({ "maxReplicaCount": 3 }));
+        "WVA128", "tolerance of a tenth, and 12 replicas" => patch(json!({
+            "maxReplicaCount": 12,
+            "advanced": { "horizontalPodAutoscalerConfig": { "behavior": coarse } },
+        }));
         "WVA124", "paused by its annotation" => Plant::Patch(names.scaled_object(), paused);
         "WVA120", "no scaler" => Plant::Delete(names.scaled_object());
         "WVA121", "two scalers" => Plant::Create(second, own());
