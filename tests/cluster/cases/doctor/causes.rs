@@ -310,10 +310,20 @@ fn of_targets(names: &Names<'_>) -> Vec<Cause> {
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": VARIANTS[0].0 },
         "spec": { "replicas": 1 },
     });
+    // No API server knows the kind, so that the garbage collector leaves the target alone.
+    let parent = json!({ "metadata": { "ownerReferences": [{
+        "apiVersion": "serving.kserve.io/v1alpha1", "kind": "LLMInferenceService", "name": "parent",
+        "uid": "5f0c1b52-6c1e-4d1c-9a53-0d5f0f6b7a01", "controller": true,
+    }]}});
+    let generated = Plant::Each(vec![
+        Plant::Patch(names.target(), parent),
+        Plant::Apply(applied.clone(), "kserve".to_owned()),
+    ]);
     causes! {
         "WVA089", "pods that no node takes" => pod(json!({ "nodeSelector": { "disk": "tape" } }));
         "WVA090", "gated pods" => pod(json!({ "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] }));
         "WVA088", "two models under one name" => pod(json!({ "containers": other }));
+        "WVA093", "a parent that writes replicas" => generated;
         "WVA094", "replicas applied by a deployment tool" => Plant::Apply(applied, "gitops".to_owned());
     }
 }
