@@ -174,6 +174,7 @@ pub(super) async fn causes(cx: &Cx) -> Result<Vec<Cause>> {
     all.extend(of_variants(&names));
     all.extend(of_targets(&names));
     all.extend(of_controllers(cx, &names));
+    all.extend(of_settings(cx, &names));
     all.extend(of_cluster()?);
     Ok(all)
 }
@@ -351,6 +352,20 @@ fn of_controllers(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
         "WVA082", "another namespace watched" => set("WATCH_NAMESPACE", "elsewhere");
         "WVA043", "the controller hangs" => Plant::Frozen;
         "WVA027", "no rights" => Plant::NoRights;
+    }
+}
+
+/// Settings of the controller together with objects.
+fn of_settings(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
+    let own = controller(cx, CONTROLLER, names.own);
+    let set = |name: &str| names.environment(&own, name, "true");
+    // A paused Deployment keeps its pods.
+    let claims = json!({ "spec": { "paused": true, "template": { "spec": {
+        "resourceClaims": [{ "name": "gpu", "resourceClaimName": "gpu" }],
+    }}}});
+    let claims = Plant::Patch(names.target(), claims);
+    causes! {
+        "WVA091", "resource claims, and limits to GPUs" => Plant::Each(vec![set("WVA_LIMITED_MODE"), claims]);
     }
 }
 
