@@ -3,6 +3,7 @@
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use wva::api::INSTANCE_LABEL;
+use wva::cluster::lease::lease_name;
 
 use super::Seat;
 use super::fleet::{CONTROLLER, Place, Plant, VARIANTS, controller, ending, outside, powerless};
@@ -364,7 +365,17 @@ fn of_settings(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
         "resourceClaims": [{ "name": "gpu", "resourceClaimName": "gpu" }],
     }}}});
     let claims = Plant::Patch(names.target(), claims);
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": { "name": lease_name("72dd1cf1.llm-d.ai", Some(names.own)) },
+        "spec": {
+            "holderIdentity": "gone", "leaseDurationSeconds": 60,
+            "renewTime": "2020-01-01T00:00:00.000000Z",
+        },
+    });
+    let lease = Plant::Create(lease, Some(names.system.to_owned()));
     causes! {
+        "WVA028", "a lease that its holder left" => Plant::Each(vec![set("LEADER_ELECT"), lease]);
         "WVA091", "resource claims, and limits to GPUs" => Plant::Each(vec![set("WVA_LIMITED_MODE"), claims]);
     }
 }
