@@ -9,7 +9,7 @@ const CAUSES: &str = include_str!("../../../tests/cluster/cases/doctor/causes.rs
 
 /// Causes that the doctor names later than in a second, with the time as it is printed, rounded up to an order. They
 /// become visible with a scrape, with the end of old series, or with pods that are half a minute old.
-const LATER: [(&str, &str); 16] = [
+const LATER: [(&str, &str); 17] = [
     ("own series not scraped", "10 s"),
     ("engines not scraped", "a minute"),
     ("scrapes of engines fail", "10 s"),
@@ -26,6 +26,7 @@ const LATER: [(&str, &str); 16] = [
     ("KEDA asks a server that is gone", "10 s"),
     ("pods that no node takes", "a minute"),
     ("a second controller", "10 s"),
+    ("requests expire before a start", "10 s"),
 ];
 
 const INTRODUCTION: &str = "\

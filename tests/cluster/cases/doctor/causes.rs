@@ -20,6 +20,8 @@ const ENGINE: &str =
 /// Served by something that outlives the pod.
 const GONE: &str = "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"meta-llama/Llama-3.1-8B\",pod=\"gone\"} 4\n";
 const ROUTER: &str = "# TYPE llm_d_epp_scheduler_attempts_total counter\nllm_d_epp_scheduler_attempts_total{status=\"success\"} 5\n";
+/// Starts that last longer than the pods' own.
+const STARTS: &str = "# TYPE wva_replica_start_seconds_estimate gauge\nwva_replica_start_seconds_estimate{variant_name=\"llama-a\"} 90\n";
 
 pub(super) struct Cause {
     /// The code of its finding.
@@ -365,6 +367,27 @@ fn of_settings(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
         "resourceClaims": [{ "name": "gpu", "resourceClaimName": "gpu" }],
     }}}});
     let claims = Plant::Patch(names.target(), claims);
+    let pools = VARIANTS.map(|(name, _)| {
+        let pool = json!({
+            "apiVersion": "inference.networking.k8s.io/v1", "kind": "InferencePool",
+            "metadata": { "name": name },
+            "spec": {
+                "selector": { "matchLabels": { "app": name } },
+                "targetPorts": [{ "number": 8000 }],
+                "endpointPickerRef": { "name": "gone", "port": { "number": 9002 } },
+            },
+        });
+        Plant::Create(pool, Some(names.own.to_owned()))
+    });
+    let hasty = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "epp" },
+        "data": { "config.yaml": "flowControl:\n  defaultRequestTTL: 100ms\n" },
+    });
+    let hasty = [
+        set("WVA_SCALE_TO_ZERO"),
+        Plant::Create(hasty, Some(names.own.to_owned())),
+        Plant::Shows("", STARTS),
+    ];
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": { "name": lease_name("72dd1cf1.llm-d.ai", Some(names.own)) },
@@ -376,6 +399,7 @@ fn of_settings(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
     let lease = Plant::Create(lease, Some(names.system.to_owned()));
     causes! {
         "WVA028", "a lease that its holder left" => Plant::Each(vec![set("LEADER_ELECT"), lease]);
+        "WVA069", "requests expire before a start" => Plant::Each(pools.into_iter().chain(hasty).collect());
         "WVA091", "resource claims, and limits to GPUs" => Plant::Each(vec![set("WVA_LIMITED_MODE"), claims]);
     }
 }
