@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use wva::api::INSTANCE_LABEL;
 use wva::cluster::lease::lease_name;
 
-use super::Seat;
 use super::fleet::{CONTROLLER, Place, Plant, VARIANTS, controller, ending, outside, powerless};
+use super::{Delay, Seat};
 use crate::harness::fault::Result;
 use crate::harness::suite::Cx;
 use crate::harness::variants::variant;
@@ -30,6 +30,7 @@ pub(super) struct Cause {
     pub(super) what: &'static str,
     pub(super) plant: Plant,
     pub(super) seat: Seat,
+    pub(super) delay: Delay,
 }
 
 /// Names objects of the fleet.
@@ -39,16 +40,20 @@ struct Names<'a> {
     prometheus: &'a str,
 }
 
-/// Causes as rows: code, words, the seat of the doctor where it is no laptop, plant.
+/// Causes as rows: code, words, the seat of the doctor where it is no laptop, the delay where it is more than a look,
+/// plant.
 macro_rules! causes {
     (@seat) => { Seat::Laptop };
     (@seat $seat:ident) => { Seat::$seat };
-    ($($code:literal, $what:literal $(at $seat:ident)? => $plant:expr;)*) => {
+    (@delay) => { Delay::Look };
+    (@delay $delay:ident) => { Delay::$delay };
+    ($($code:literal, $what:literal $(at $seat:ident)? $(takes $delay:ident)? => $plant:expr;)*) => {
         vec![$(Cause {
             code: $code,
             what: $what,
             plant: $plant,
             seat: causes!(@seat $($seat)?),
+            delay: causes!(@delay $($delay)?),
         }),*]
     };
 }
@@ -187,16 +192,16 @@ fn of_metrics(names: &Names<'_>) -> Vec<Cause> {
     causes! {
         "WVA063", "modelID of another model" => model("acme/other");
         "WVA064", "modelID in other letters" => model("Meta-Llama/llama-3.1-8b");
-        "WVA043", "own series not scraped" => Plant::Unscraped;
-        "WVA060", "engines not scraped" => Plant::EnginesUnscraped;
-        "WVA061", "scrapes of engines fail" => Plant::EnginesFail;
-        "WVA062", "series without a pod" => Plant::Shows("", ENGINE);
-        "WVA066", "series of a dead pod" => Plant::Shows("", GONE);
-        "WVA065", "series of another engine" => Plant::EnginesShow(FOREIGN_ENGINE);
-        "WVA065", "no engine" => Plant::EnginesShow(NO_ENGINE);
-        "WVA067", "router without a queue" => Plant::Shows("epp-0", ROUTER);
+        "WVA043", "own series not scraped" takes Scrape => Plant::Unscraped;
+        "WVA060", "engines not scraped" takes Minute => Plant::EnginesUnscraped;
+        "WVA061", "scrapes of engines fail" takes Scrape => Plant::EnginesFail;
+        "WVA062", "series without a pod" takes Scrape => Plant::Shows("", ENGINE);
+        "WVA066", "series of a dead pod" takes Scrape => Plant::Shows("", GONE);
+        "WVA065", "series of another engine" takes Scrape => Plant::EnginesShow(FOREIGN_ENGINE);
+        "WVA065", "no engine" takes Scrape => Plant::EnginesShow(NO_ENGINE);
+        "WVA067", "router without a queue" takes Scrape => Plant::Shows("epp-0", ROUTER);
         "WVA042", "another Prometheus" at Astray => Plant::Keep;
-        "WVA047", "engines scraped twice" => Plant::EnginesTwice;
+        "WVA047", "engines scraped twice" takes Scrape => Plant::EnginesTwice;
     }
 }
 
@@ -215,7 +220,7 @@ fn of_queries(names: &Names<'_>) -> Vec<Cause> {
         "WVA123", "metric type Value" => names.trigger(&one, &json!({ "metricType": "Value" }));
         "WVA123", "threshold 2" => names.trigger(&one, &json!({ "metadata": { "threshold": "2" } }));
         "WVA129", "ignoreNullValues" => names.trigger(&one, &json!({ "metadata": { "ignoreNullValues": "true" } }));
-        "WVA135", "query with several series" => match query(&series) {
+        "WVA135", "query with several series" takes Scrape => match query(&series) {
             Plant::Patch(place, patch) => Plant::ScrapedTwice(place, patch),
             other => other,
         };
@@ -276,10 +281,10 @@ fn of_adapters(names: &Names<'_>) -> Vec<Cause> {
     let zero = Plant::Patch(names.target(), json!({ "spec": { "replicas": 0 } }));
     let silent = json!({ "metadata": { "serverAddress": "http://127.0.0.1:9" } });
     causes! {
-        "WVA134", "an HPA that selects by namespace" => names.natively(&wrong, None);
-        "WVA125", "an HPA whose adapter lacks the metric" => names.natively(&right, None);
-        "WVA092", "zero replicas by hand" => names.natively(&right, Some(zero));
-        "WVA125", "KEDA asks a server that is gone" => names.trigger(&names.query(""), &silent);
+        "WVA134", "an HPA that selects by namespace" takes Scrape => names.natively(&wrong, None);
+        "WVA125", "an HPA whose adapter lacks the metric" takes Scrape => names.natively(&right, None);
+        "WVA092", "zero replicas by hand" takes Scrape => names.natively(&right, Some(zero));
+        "WVA125", "KEDA asks a server that is gone" takes Scrape => names.trigger(&names.query(""), &silent);
     }
 }
 
@@ -324,7 +329,7 @@ fn of_targets(names: &Names<'_>) -> Vec<Cause> {
         Plant::Apply(applied.clone(), "kserve".to_owned()),
     ]);
     causes! {
-        "WVA089", "pods that no node takes" => pod(json!({ "nodeSelector": { "disk": "tape" } }));
+        "WVA089", "pods that no node takes" takes Minute => pod(json!({ "nodeSelector": { "disk": "tape" } }));
         "WVA090", "gated pods" => pod(json!({ "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] }));
         "WVA088", "two models under one name" => pod(json!({ "containers": other }));
         "WVA093", "a parent that writes replicas" => generated;
@@ -345,7 +350,8 @@ fn of_controllers(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
         "WVA020", "no controller" => Plant::Delete(names.controller());
         "WVA022", "controller scaled to 0" =>
             Plant::Patch(names.controller(), json!({ "spec": { "replicas": 0 } }));
-        "WVA023", "a second controller" => Plant::Create(controller(cx, "wva-second", names.own), system());
+        "WVA023", "a second controller" takes Scrape =>
+            Plant::Create(controller(cx, "wva-second", names.own), system());
         "WVA024", "no address of Prometheus" => set("PROMETHEUS_BASE_URL", "");
         "WVA025", "a misspelt key of thresholds" =>
             names.config_map("wva-saturation-scaling-config", "kvCacheTreshold: 0.7\n");
@@ -399,7 +405,8 @@ fn of_settings(cx: &Cx, names: &Names<'_>) -> Vec<Cause> {
     let lease = Plant::Create(lease, Some(names.system.to_owned()));
     causes! {
         "WVA028", "a lease that its holder left" => Plant::Each(vec![set("LEADER_ELECT"), lease]);
-        "WVA069", "requests expire before a start" => Plant::Each(pools.into_iter().chain(hasty).collect());
+        "WVA069", "requests expire before a start" takes Scrape =>
+            Plant::Each(pools.into_iter().chain(hasty).collect());
         "WVA091", "resource claims, and limits to GPUs" => Plant::Each(vec![set("WVA_LIMITED_MODE"), claims]);
     }
 }

@@ -18,7 +18,7 @@ use crate::harness::tools;
 use crate::harness::wait::{eventually, seen};
 use crate::harness::world::Setup;
 
-/// A minute with the slack of the suite, within which a cause has to be named.
+/// A minute with the slack of the suite, within which a mended cause is named no longer.
 const SOON: Duration = Duration::from_secs(12);
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -39,6 +39,28 @@ enum Seat {
     Before,
     /// A laptop that asks another Prometheus, which scrapes nothing.
     Astray,
+}
+
+/// What a cause waits for before the doctor can name it.
+#[derive(Clone, Copy, Debug)]
+enum Delay {
+    /// The next look alone.
+    Look,
+    /// Scrapes, or a scaler that notices.
+    Scrape,
+    /// The end of old series, or pods that are half a minute old.
+    Minute,
+}
+
+impl Delay {
+    /// Until when it has to be named, without the slack of the suite.
+    const fn bound(self) -> Duration {
+        match self {
+            Self::Look => Duration::from_secs(5),
+            Self::Scrape => Duration::from_secs(10),
+            Self::Minute => SOON,
+        }
+    }
 }
 
 /// Exit code, and codes of findings and what could not be looked at.
@@ -98,9 +120,9 @@ fn doctor(fleet: &Fleet<'_>, seat: Seat, system: &str) -> Result<(Verdict, Value
 }
 
 /// Waits until the doctor names exactly these codes.
-async fn names(fleet: &Fleet<'_>, seat: Seat, codes: &[&str]) -> Result {
+async fn names(fleet: &Fleet<'_>, seat: Seat, codes: &[&str], within: Duration) -> Result {
     let system = fleet.cx.system().await?.name.clone();
-    eventually(format!("{seat:?} finds {codes:?}"), SOON, async || {
+    eventually(format!("{seat:?} finds {codes:?}"), within, async || {
         let (verdict, report) = doctor(fleet, seat, &system)?;
         seen(&verdict, &Verdict::of(codes))
             .map_err(|fault| Fault::new(format!("{}: {report:#}", fault.text())))
@@ -111,7 +133,7 @@ async fn names(fleet: &Fleet<'_>, seat: Seat, codes: &[&str]) -> Result {
 async fn every(cx: &Cx) -> Result {
     let mut fleet = Fleet::start(cx).await?;
     for seat in [Seat::Laptop, Seat::Pod, Seat::Before] {
-        names(&fleet, seat, &[]).await?;
+        names(&fleet, seat, &[], SOON).await?;
     }
     let mut faults = Vec::new();
     for cause in causes(cx).await? {
@@ -141,13 +163,14 @@ async fn every(cx: &Cx) -> Result {
 async fn planted(fleet: &mut Fleet<'_>, cause: &Cause) -> Result<f64> {
     let begun = Instant::now();
     let undo = fleet.plant(&cause.plant).await?;
-    let named = names(fleet, cause.seat, &[cause.code]).await;
+    let bound = cause.delay.bound();
+    let named = names(fleet, cause.seat, &[cause.code], bound).await;
     let took = begun.elapsed().as_secs_f64();
     fleet.mend(undo).await?;
     let seat = match cause.seat {
         Seat::Astray => Seat::Laptop,
         seat => seat,
     };
-    let mended = names(fleet, seat, &[]).await;
+    let mended = names(fleet, seat, &[], SOON).await;
     named.and(mended).map(|()| took)
 }
