@@ -16,7 +16,8 @@ const INTRODUCTION: &str = "\
 <!-- Made from tests/cluster/cases/doctor/causes.rs by src/doctor/tests/planted.rs. Do not edit: run the tests with UPDATE=1. -->
 
 A case of the real servers plants each cause, waits until `wva doctor` names its code and no other one, mends it, and
-waits until nothing is found. `tests/run` runs it; with the servers built it is
+waits until nothing is found. Before the first cause nothing is found either, also by the account of `helm test` with the
+rights that the chart names alone. `tests/run` runs it; with the servers built it is
 
 ```text
 cargo test --locked --package wva-sim --test cluster -- doctor::names_every_planted_cause

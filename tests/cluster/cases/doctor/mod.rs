@@ -3,6 +3,7 @@
 
 mod causes;
 mod fleet;
+mod helm;
 
 use std::process::Command;
 use std::time::Duration;
@@ -98,6 +99,11 @@ fn doctor(fleet: &Fleet<'_>, seat: Seat, system: &str) -> Result<(Verdict, Value
             .env("HOSTNAME", format!("{CONTROLLER}-0"))
             .env("POD_NAMESPACE", system),
     };
+    run(command)
+}
+
+/// What a run of the program says.
+fn run(mut command: Command) -> Result<(Verdict, Value)> {
     let output = command.output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     let report: Value = serde_json::from_str(&said).map_err(|error| {
@@ -135,6 +141,7 @@ async fn every(cx: &Cx) -> Result {
     for seat in [Seat::Laptop, Seat::Pod, Seat::Before] {
         names(&fleet, seat, &[], SOON).await?;
     }
+    helm::test(&fleet).await?;
     let mut faults = Vec::new();
     for cause in causes(cx).await? {
         let begun = Instant::now();
