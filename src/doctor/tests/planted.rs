@@ -25,7 +25,8 @@ cargo test --locked --package wva-sim --test cluster -- doctor::names_every_plan
 
 which prints the seconds of each cause. The column of the doctor has them by class, of a run on two idle cores. The case
 fails where a cause of a few seconds takes 25 s, one of 10 s takes 50 s, or any takes more than a minute, so that a machine
-with other work passes.
+with other work passes. Where a row of the causes names a reason, it waits for that condition and for `wva_findings`,
+too, and prints their seconds.
 
 The controller names causes with the planning cycle that sees them, so within `GLOBAL_OPT_INTERVAL`: by a condition, and
 by an event of the same reason. The alert fires when a finding lasts ";
@@ -35,6 +36,8 @@ struct Row {
     code: FindingCode,
     what: &'static str,
     within: &'static str,
+    /// The reason of the condition for which the case waits.
+    says: Option<&'static str>,
 }
 
 fn causes() -> Vec<Row> {
@@ -53,6 +56,9 @@ fn causes() -> Vec<Row> {
             code: codes.find(|code| code.id() == id).unwrap(),
             what,
             within: delay.map_or("a few seconds", |(_, within)| within),
+            says: words
+                .split_once("says \"")
+                .and_then(|(_, says)| Some(says.split_once('"')?.0)),
         }
     });
     read.collect()
@@ -65,7 +71,10 @@ fn page() -> String {
     page.push_str(
         "| cause | doctor | within | condition | event | alert |\n|---|---|---|---|---|---|\n",
     );
-    for Row { code, what, within } in causes() {
+    for row in causes() {
+        let Row {
+            code, what, within, ..
+        } = row;
         let id = code.id();
         let said: Vec<String> = conditions
             .get(&code)
@@ -76,6 +85,9 @@ fn page() -> String {
         let reasons = said.iter().filter_map(|said| said.split(' ').nth(1));
         let own = own_event(code).map(|reason| format!("`{}`", reason.as_str()));
         let events: Vec<String> = reasons.map(str::to_owned).chain(own).collect();
+        if let Some(reason) = row.says {
+            assert!(events.contains(&format!("`{reason}`")), "{what}: {reason}");
+        }
         let alerts = observed.contains(&code) && !left_out.contains(&id);
         let alerts = if alerts { "`WVAFinding`" } else { "" };
         let (said, events) = (said.join(", "), events.join(", "));

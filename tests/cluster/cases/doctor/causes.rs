@@ -31,6 +31,8 @@ pub(super) struct Cause {
     pub(super) plant: Plant,
     pub(super) seat: Seat,
     pub(super) delay: Delay,
+    /// The reason of the condition by which the controller says it.
+    pub(super) says: Option<&'static str>,
 }
 
 /// Names objects of the fleet.
@@ -41,19 +43,25 @@ struct Names<'a> {
 }
 
 /// Causes as rows: code, words, the seat of the doctor where it is no laptop, the delay where it is more than a look,
-/// plant.
+/// the reason of a condition, plant.
 macro_rules! causes {
     (@seat) => { Seat::Laptop };
     (@seat $seat:ident) => { Seat::$seat };
     (@delay) => { Delay::Look };
     (@delay $delay:ident) => { Delay::$delay };
-    ($($code:literal, $what:literal $(at $seat:ident)? $(takes $delay:ident)? => $plant:expr;)*) => {
+    (@says) => { None };
+    (@says $reason:literal) => { Some($reason) };
+    (
+        $($code:literal, $what:literal $(at $seat:ident)? $(takes $delay:ident)? $(says $reason:literal)?
+            => $plant:expr;)*
+    ) => {
         vec![$(Cause {
             code: $code,
             what: $what,
             plant: $plant,
             seat: causes!(@seat $($seat)?),
             delay: causes!(@delay $($delay)?),
+            says: causes!(@says $($reason)?),
         }),*]
     };
 }
@@ -211,15 +219,16 @@ fn of_queries(names: &Names<'_>) -> Vec<Cause> {
     let series = names.series("");
     causes! {
         "WVA134", "query that matches nothing" => query(&names.query(",job=\"other\""));
-        "WVA122", "query of another metric" => query("vector(1)");
+        "WVA122", "query of another metric" says "CountNotRead" => query("vector(1)");
         "WVA134", "namespace instead of exported_namespace" =>
             query(&one.replace("exported_namespace=", "namespace="));
         "WVA132", "query that adds up" => query(&format!("sum({series})"));
         "WVA133", "or vector(0)" => query(&format!("{one} or vector(0)"));
         "WVA136", "query that is no PromQL" => query(&format!("max by ({series}"));
-        "WVA123", "metric type Value" => names.trigger(&one, &json!({ "metricType": "Value" }));
-        "WVA123", "threshold 2" => names.trigger(&one, &json!({ "metadata": { "threshold": "2" } }));
-        "WVA129", "ignoreNullValues" => names.trigger(&one, &json!({ "metadata": { "ignoreNullValues": "true" } }));
+        "WVA123", "metric type Value" says "WrongTarget" => names.trigger(&one, &json!({ "metricType": "Value" }));
+        "WVA123", "threshold 2" says "WrongTarget" => names.trigger(&one, &json!({ "metadata": { "threshold": "2" } }));
+        "WVA129", "ignoreNullValues" says "NullCountsAsZero" =>
+            names.trigger(&one, &json!({ "metadata": { "ignoreNullValues": "true" } }));
         "WVA135", "query with several series" takes Scrape => match query(&series) {
             Plant::Patch(place, patch) => Plant::ScrapedTwice(place, patch),
             other => other,
@@ -260,15 +269,15 @@ fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
         "WVA131", "fallback 0" => patch(json!({ "fallback": fallback }));
         "WVA130", "stabilization of 240 s" =>
             patch(json!({ "advanced": { "horizontalPodAutoscalerConfig": { "behavior": behavior } } }));
-        "WVA126", "minimum too high" => patch(json!({ "minReplicaCount": 2 }));
-        "WVA127", "maximum too low" => patch(json!({ "maxReplicaCount": 3 }));
-        "WVA128", "tolerance of a tenth, and 12 replicas" => patch(json!({
+        "WVA126", "minimum too high" says "ScalerMinimum" => patch(json!({ "minReplicaCount": 2 }));
+        "WVA127", "maximum too low" says "ScalerMaximum" => patch(json!({ "maxReplicaCount": 3 }));
+        "WVA128", "tolerance of a tenth, and 12 replicas" says "ScalerTolerance" => patch(json!({
             "maxReplicaCount": 12,
             "advanced": { "horizontalPodAutoscalerConfig": { "behavior": coarse } },
         }));
-        "WVA124", "paused by its annotation" => Plant::Patch(names.scaled_object(), paused);
-        "WVA120", "no scaler" => Plant::Delete(names.scaled_object());
-        "WVA121", "two scalers" => Plant::Create(second, own());
+        "WVA124", "paused by its annotation" says "ScalerPaused" => Plant::Patch(names.scaled_object(), paused);
+        "WVA120", "no scaler" says "NoScaler" => Plant::Delete(names.scaled_object());
+        "WVA121", "two scalers" says "SeveralScalers" => Plant::Create(second, own());
         "WVA137", "a share with AverageValue 0.7" => Plant::Create(share, own());
         "WVA139", "KEDA's account may not scale" => Plant::Create(powerless(), own());
     }
@@ -282,9 +291,11 @@ fn of_adapters(names: &Names<'_>) -> Vec<Cause> {
     let silent = json!({ "metadata": { "serverAddress": "http://127.0.0.1:9" } });
     causes! {
         "WVA134", "an HPA that selects by namespace" takes Scrape => names.natively(&wrong, None);
-        "WVA125", "an HPA whose adapter lacks the metric" takes Scrape => names.natively(&right, None);
-        "WVA092", "zero replicas by hand" takes Scrape => names.natively(&right, Some(zero));
-        "WVA125", "KEDA asks a server that is gone" takes Scrape => names.trigger(&names.query(""), &silent);
+        "WVA125", "an HPA whose adapter lacks the metric" takes Scrape says "ScalerFailing" =>
+            names.natively(&right, None);
+        "WVA092", "zero replicas by hand" takes Scrape says "ScalerPaused" => names.natively(&right, Some(zero));
+        "WVA125", "KEDA asks a server that is gone" takes Scrape says "ScalerFailing" =>
+            names.trigger(&names.query(""), &silent);
     }
 }
 
@@ -300,9 +311,11 @@ fn of_variants(names: &Names<'_>) -> Vec<Cause> {
         "WVA081", "foreign instance label" =>
             patch(json!({ "metadata": { "labels": { INSTANCE_LABEL: "green" } } }));
         "WVA083", "excluded namespace" => Plant::Patch(namespace, excluded);
-        "WVA084", "target missing" => target(json!({ "name": "gone" }));
-        "WVA085", "target of an unknown kind" => target(json!({ "kind": "Widget", "apiVersion": null }));
-        "WVA086", "two variants of one target" => Plant::Create(rival, Some(names.own.to_owned()));
+        "WVA084", "target missing" says "TargetNotFound" => target(json!({ "name": "gone" }));
+        "WVA085", "target of an unknown kind" says "UnsupportedTargetKind" =>
+            target(json!({ "kind": "Widget", "apiVersion": null }));
+        "WVA086", "two variants of one target" says "TargetContested" =>
+            Plant::Create(rival, Some(names.own.to_owned()));
         "WVA087", "all costs equal" => patch(json!({ "spec": { "variantCost": VARIANTS[1].1 } }));
     }
 }

@@ -102,7 +102,7 @@ pub(super) enum Undo {
 /// A controller with two variants of one model, each scaled by KEDA.
 pub(super) struct Fleet<'a> {
     pub(super) cx: &'a Cx,
-    controller: Controller,
+    pub(super) controller: Controller,
     engines: Vec<EngineFleet>,
     /// One that scrapes nothing.
     pub(super) empty: Prometheus,

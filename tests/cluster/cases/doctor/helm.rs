@@ -80,14 +80,14 @@ pub(super) async fn test(fleet: &Fleet<'_>) -> Result {
     let kubeconfig = site.pki.kubeconfig_with_token(&cx.world.api.url, &token);
     let kubeconfig = site.write_kubeconfig("helm-test", &kubeconfig)?;
     eventually("helm test lacks rights", SOON, async || {
-        let (verdict, _) = run(look(pod, &kubeconfig, own))?;
+        let (verdict, _) = run(look(pod, &kubeconfig, own)).await?;
         seen(&verdict.exit, &Some(2))
     })
     .await?;
 
     grant(cx, &of_test, own).await?;
     eventually("helm test finds nothing", SOON, async || {
-        let (verdict, report) = run(look(pod, &kubeconfig, own))?;
+        let (verdict, report) = run(look(pod, &kubeconfig, own)).await?;
         seen(&verdict, &Verdict::of(&[]))
             .map_err(|fault| Fault::new(format!("{}: {report:#}", fault.text())))
     })

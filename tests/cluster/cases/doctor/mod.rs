@@ -4,15 +4,19 @@
 mod causes;
 mod fleet;
 mod helm;
+mod said;
 
 use std::process::Command;
 use std::time::Duration;
 
+use futures::future::join;
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use self::causes::{Cause, causes};
 use self::fleet::{CONTROLLER, Fleet};
+use self::said::Said;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx};
 use crate::harness::tools;
@@ -82,8 +86,8 @@ impl Verdict {
     }
 }
 
-/// One run of the program; the report with it.
-fn doctor(fleet: &Fleet<'_>, seat: Seat, system: &str) -> Result<(Verdict, Value)> {
+/// The program at a seat.
+fn doctor(fleet: &Fleet<'_>, seat: Seat, system: &str) -> Command {
     let world = &fleet.cx.world;
     let mut command = Command::new(tools::wva());
     command
@@ -99,12 +103,16 @@ fn doctor(fleet: &Fleet<'_>, seat: Seat, system: &str) -> Result<(Verdict, Value
             .env("HOSTNAME", format!("{CONTROLLER}-0"))
             .env("POD_NAMESPACE", system),
     };
-    run(command)
+    command
 }
 
-/// What a run of the program says.
-fn run(mut command: Command) -> Result<(Verdict, Value)> {
-    let output = command.output()?;
+/// One run of the program; the report with it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "other waits go on meanwhile, and these tests keep real time"
+)]
+async fn run(mut command: Command) -> Result<(Verdict, Value)> {
+    let output = spawn_blocking(move || command.output()).await??;
     let said = String::from_utf8_lossy(&output.stdout);
     let report: Value = serde_json::from_str(&said).map_err(|error| {
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -129,7 +137,7 @@ fn run(mut command: Command) -> Result<(Verdict, Value)> {
 async fn names(fleet: &Fleet<'_>, seat: Seat, codes: &[&str], within: Duration) -> Result {
     let system = fleet.cx.system().await?.name.clone();
     eventually(format!("{seat:?} finds {codes:?}"), within, async || {
-        let (verdict, report) = doctor(fleet, seat, &system)?;
+        let (verdict, report) = run(doctor(fleet, seat, &system)).await?;
         seen(&verdict, &Verdict::of(codes))
             .map_err(|fault| Fault::new(format!("{}: {report:#}", fault.text())))
     })
@@ -144,16 +152,8 @@ async fn every(cx: &Cx) -> Result {
     helm::test(&fleet).await?;
     let mut faults = Vec::new();
     for cause in causes(cx).await? {
-        let begun = Instant::now();
-        let outcome = planted(&mut fleet, &cause).await;
-        let took = begun.elapsed().as_secs_f64();
-        match outcome {
-            Ok(named) => eprintln!(
-                "doctor: {} | {} | {named:.1} s | {:.1} s",
-                cause.code,
-                cause.what,
-                took - named
-            ),
+        match planted(&mut fleet, &cause).await {
+            Ok(times) => eprintln!("doctor: {} | {} | {}", cause.code, cause.what, times.text()),
             Err(fault) => {
                 eprintln!("doctor: {} | {} | failed", cause.code, cause.what);
                 faults.push(format!("{} ({}): {}", cause.code, cause.what, fault.text()));
@@ -166,18 +166,65 @@ async fn every(cx: &Cx) -> Result {
     Err(Fault::new(faults.join("\n")))
 }
 
-/// Plants a cause, has it named and mends it; the seconds until it was named.
-async fn planted(fleet: &mut Fleet<'_>, cause: &Cause) -> Result<f64> {
+/// Seconds of one cause.
+struct Times {
+    /// Until the doctor named it.
+    doctor: f64,
+    /// Until the controller said it by a condition, and by a series.
+    said: Option<(f64, f64)>,
+    /// Until nothing was found after it was mended.
+    mended: f64,
+}
+
+impl Times {
+    fn text(&self) -> String {
+        let Self {
+            doctor,
+            said,
+            mended,
+        } = self;
+        let said = said.map_or_else(String::new, |(condition, series)| {
+            format!(" | condition {condition:.1} s, wva_findings {series:.1} s")
+        });
+        format!("named {doctor:.1} s{said} | mended {mended:.1} s")
+    }
+}
+
+/// The seconds from an instant to the end of a wait.
+async fn since(begun: Instant, wait: impl Future<Output = Result>) -> Result<f64> {
+    wait.await?;
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+/// Plants a cause, has it named and mends it.
+async fn planted(fleet: &mut Fleet<'_>, cause: &Cause) -> Result<Times> {
+    let said = Said::of(cause);
+    if let Some(said) = said {
+        said.becomes(fleet, false, Instant::now()).await?;
+    }
     let begun = Instant::now();
     let undo = fleet.plant(&cause.plant).await?;
-    let bound = cause.delay.bound();
-    let named = names(fleet, cause.seat, &[cause.code], bound).await;
-    let took = begun.elapsed().as_secs_f64();
+    let (codes, bound) = ([cause.code], cause.delay.bound());
+    let doctor = since(begun, names(fleet, cause.seat, &codes, bound));
+    let (doctor, said) = join(doctor, both(fleet, said, begun)).await;
+    let begun = Instant::now();
     fleet.mend(undo).await?;
     let seat = match cause.seat {
         Seat::Astray => Seat::Laptop,
         seat => seat,
     };
-    let mended = names(fleet, seat, &[], SOON).await;
-    named.and(mended).map(|()| took)
+    let mended = since(begun, names(fleet, seat, &[], SOON)).await;
+    Ok(Times {
+        doctor: doctor?,
+        said: said?,
+        mended: mended?,
+    })
+}
+
+/// Waits for what the controller is to say.
+async fn both(fleet: &Fleet<'_>, said: Option<Said>, begun: Instant) -> Result<Option<(f64, f64)>> {
+    match said {
+        Some(said) => said.becomes(fleet, true, begun).await.map(Some),
+        None => Ok(None),
+    }
 }
