@@ -198,8 +198,8 @@ pub(super) async fn causes(cx: &Cx) -> Result<Vec<Cause>> {
 fn of_metrics(names: &Names<'_>) -> Vec<Cause> {
     let model = |id: &str| Plant::Patch(names.variant(), json!({ "spec": { "modelID": id } }));
     causes! {
-        "WVA063", "modelID of another model" => model("acme/other");
-        "WVA064", "modelID in other letters" => model("Meta-Llama/llama-3.1-8b");
+        "WVA063", "modelID of another model" says "MetricsMissing" => model("acme/other");
+        "WVA064", "modelID in other letters" says "MetricsMissing" => model("Meta-Llama/llama-3.1-8b");
         "WVA043", "own series not scraped" takes Scrape => Plant::Unscraped;
         "WVA060", "engines not scraped" takes Minute => Plant::EnginesUnscraped;
         "WVA061", "scrapes of engines fail" takes Scrape => Plant::EnginesFail;
