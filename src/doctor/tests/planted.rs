@@ -16,20 +16,21 @@ const INTRODUCTION: &str = "\
 <!-- Made from tests/cluster/cases/doctor/causes.rs by src/doctor/tests/planted.rs. Do not edit: run the tests with UPDATE=1. -->
 
 A case of the real servers plants each cause, waits until `wva doctor` names its code and no other one, mends it, and
-waits until nothing is found. Before the first cause nothing is found either, also by the account of `helm test` with the
-rights that the chart names alone. `tests/run` runs it; with the servers built it is
+waits until nothing is found. Before the first cause nothing is found either, also by the account of `helm test` with
+the rights that the chart names alone. `tests/run` runs it; with the servers built it is
 
 ```text
 cargo test --locked --package wva-sim --test cluster -- doctor::names_every_planted_cause
 ```
 
 which prints the seconds of each cause. The column of the doctor has them by class, of a run on two idle cores. The case
-fails where a cause of a few seconds takes 25 s, one of 10 s takes 50 s, or any takes more than a minute, so that a machine
-with other work passes. Where a row of the causes names a reason, it waits for that condition and for `wva_findings`,
-too, and prints their seconds.
+fails where a cause of a few seconds takes 25 s, one of 10 s takes 50 s, or any takes more than a minute, so that a
+machine with other work passes. Where a row of the causes names a reason, it waits for that condition and for
+`wva_findings`, too, and prints their seconds.
 
 The controller names causes with the planning cycle that sees them, so within `GLOBAL_OPT_INTERVAL`: by a condition, and
-by an event of the same reason. The alert fires when a finding lasts ";
+by an event of the same reason. Of some it sees alone that scalers fail, which is WVA125.
+The alert fires when a finding lasts ";
 
 /// A row of the causes.
 struct Row {
@@ -64,6 +65,14 @@ fn causes() -> Vec<Row> {
     read.collect()
 }
 
+/// The code by which the controller says a cause: of some it sees alone that scalers fail.
+fn said_as(code: FindingCode) -> FindingCode {
+    match code {
+        FindingCode::ExternalMetricsMissing => FindingCode::ScalerFails,
+        code => code,
+    }
+}
+
 fn page() -> String {
     let (conditions, observed) = (conditions(), observed());
     let (left_out, lasts) = alert();
@@ -75,9 +84,9 @@ fn page() -> String {
         let Row {
             code, what, within, ..
         } = row;
-        let id = code.id();
+        let (id, said_as) = (code.id(), said_as(code));
         let said: Vec<String> = conditions
-            .get(&code)
+            .get(&said_as)
             .into_iter()
             .flatten()
             .cloned()
@@ -88,7 +97,7 @@ fn page() -> String {
         if let Some(reason) = row.says {
             assert!(events.contains(&format!("`{reason}`")), "{what}: {reason}");
         }
-        let alerts = observed.contains(&code) && !left_out.contains(&id);
+        let alerts = observed.contains(&said_as) && !left_out.contains(&said_as.id());
         let alerts = if alerts { "`WVAFinding`" } else { "" };
         let (said, events) = (said.join(", "), events.join(", "));
         let link = format!("[{id}](../user-guide/findings.md#{})", id.to_lowercase());

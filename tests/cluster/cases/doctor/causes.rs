@@ -449,7 +449,7 @@ fn of_cluster() -> Result<Vec<Cause>> {
     Ok(causes! {
         "WVA004", "webhook without a server" => webhook("Fail", None);
         "WVA005", "certificate that ends" => webhook("Ignore", Some(ending()?));
-        "WVA003", "external metrics down" => Plant::Patch(service, gone);
+        "WVA003", "external metrics down" says "ScalerFailing" => Plant::Patch(service, gone);
         "WVA001", "CRD missing" => Plant::Delete(definition);
     })
 }
