@@ -68,7 +68,10 @@ fn causes() -> Vec<Row> {
 /// The code by which the controller says a cause: of some it sees alone that scalers fail.
 fn said_as(code: FindingCode) -> FindingCode {
     match code {
-        FindingCode::ExternalMetricsMissing => FindingCode::ScalerFails,
+        FindingCode::ExternalMetricsMissing
+        | FindingCode::QueryFindsNothing
+        | FindingCode::QueryFindsSeveral
+        | FindingCode::QueryFails => FindingCode::ScalerFails,
         code => code,
     }
 }

@@ -218,18 +218,18 @@ fn of_queries(names: &Names<'_>) -> Vec<Cause> {
     let one = names.query("");
     let series = names.series("");
     causes! {
-        "WVA134", "query that matches nothing" => query(&names.query(",job=\"other\""));
+        "WVA134", "query that matches nothing" says "ScalerFailing" => query(&names.query(",job=\"other\""));
         "WVA122", "query of another metric" says "CountNotRead" => query("vector(1)");
-        "WVA134", "namespace instead of exported_namespace" =>
+        "WVA134", "namespace instead of exported_namespace" says "ScalerFailing" =>
             query(&one.replace("exported_namespace=", "namespace="));
         "WVA132", "query that adds up" => query(&format!("sum({series})"));
         "WVA133", "or vector(0)" => query(&format!("{one} or vector(0)"));
-        "WVA136", "query that is no PromQL" => query(&format!("max by ({series}"));
+        "WVA136", "query that is no PromQL" says "ScalerFailing" => query(&format!("max by ({series}"));
         "WVA123", "metric type Value" says "WrongTarget" => names.trigger(&one, &json!({ "metricType": "Value" }));
         "WVA123", "threshold 2" says "WrongTarget" => names.trigger(&one, &json!({ "metadata": { "threshold": "2" } }));
         "WVA129", "ignoreNullValues" says "NullCountsAsZero" =>
             names.trigger(&one, &json!({ "metadata": { "ignoreNullValues": "true" } }));
-        "WVA135", "query with several series" takes Scrape => match query(&series) {
+        "WVA135", "query with several series" takes Scrape says "ScalerFailing" => match query(&series) {
             Plant::Patch(place, patch) => Plant::ScrapedTwice(place, patch),
             other => other,
         };
@@ -290,7 +290,8 @@ fn of_adapters(names: &Names<'_>) -> Vec<Cause> {
     let zero = Plant::Patch(names.target(), json!({ "spec": { "replicas": 0 } }));
     let silent = json!({ "metadata": { "serverAddress": "http://127.0.0.1:9" } });
     causes! {
-        "WVA134", "an HPA that selects by namespace" takes Scrape => names.natively(&wrong, None);
+        "WVA134", "an HPA that selects by namespace" takes Scrape says "ScalerFailing" =>
+            names.natively(&wrong, None);
         "WVA125", "an HPA whose adapter lacks the metric" takes Scrape says "ScalerFailing" =>
             names.natively(&right, None);
         "WVA092", "zero replicas by hand" takes Scrape says "ScalerPaused" => names.natively(&right, Some(zero));
