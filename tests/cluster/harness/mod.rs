@@ -1,6 +1,7 @@
 //! The harness: real servers on loopback, started once, ended by process id whatever happens.
 
 pub(crate) mod account;
+pub(crate) mod ahead;
 pub(crate) mod audit;
 pub(crate) mod background;
 pub(crate) mod bridge;

@@ -209,6 +209,7 @@ fn of_metrics(names: &Names<'_>) -> Vec<Cause> {
         "WVA065", "no engine" takes Scrape => Plant::EnginesShow(NO_ENGINE);
         "WVA067", "router without a queue" takes Scrape => Plant::Shows("epp-0", ROUTER);
         "WVA042", "another Prometheus" at Astray => Plant::Keep;
+        "WVA045", "a clock that is ahead" at Late => Plant::Keep;
         "WVA047", "engines scraped twice" takes Scrape => Plant::EnginesTwice;
     }
 }

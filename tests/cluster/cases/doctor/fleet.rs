@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use wva::api::INSTANCE_LABEL;
 
 use crate::harness::account::Account;
+use crate::harness::ahead::Ahead;
 use crate::harness::controller::{ACCOUNT, Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::exporter::{Exporter, Page};
@@ -106,6 +107,8 @@ pub(super) struct Fleet<'a> {
     engines: Vec<EngineFleet>,
     /// One that scrapes nothing.
     pub(super) empty: Prometheus,
+    /// One whose clock differs by more than is tolerated.
+    pub(super) ahead: Ahead,
 }
 
 fn engines(cx: &Cx, name: &str) -> EngineFleet {
@@ -227,6 +230,7 @@ impl<'a> Fleet<'a> {
             controller: process,
             engines,
             empty,
+            ahead: Ahead::start(&cx.world.prometheus.url, 25).await?,
         })
     }
 
