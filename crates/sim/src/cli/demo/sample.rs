@@ -1,10 +1,12 @@
-//! The picture in the documentation.
+//! The picture and the comparison in the documentation.
 
 use std::time::Duration;
 
+use clap::Parser;
+
 use super::comparison::{FixedSearch, Rivals};
-use super::title;
 use super::view::{Header, picture};
+use super::{DemoFlags, play, title};
 use crate::documents::check_block;
 use crate::world::pace::Speed;
 use crate::world::{World, scenario};
@@ -47,4 +49,15 @@ async fn the_picture_in_the_docs_is_what_seed_1_shows() {
     };
     let shown = &lines[..second];
     check_block("README.md", "25 minutes in", &shown.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_comparison_in_the_docs_is_what_the_command_prints() {
+    let flags = "demo --against keda --duration 1h --speed max --no-page";
+    let flags = DemoFlags::try_parse_from(flags.split(' ')).unwrap();
+    let summary = play(flags.arguments()).await.unwrap();
+    // The others say how fast this machine is.
+    let is_lasting = |line: &&str| !line.starts_with("played") && !line.starts_with("scalings");
+    let lines: Vec<&str> = summary.lines().filter(is_lasting).collect();
+    check_block("docs/demo.md", "seed 1 of `fleet`:", &lines.join("\n"));
 }
