@@ -306,29 +306,19 @@ fn write_labels(text: &mut impl Write, labels: &ExpositionLabels) -> fmt::Result
 /// A bound as the Python client writes it, which always shows a fraction.
 struct Bound(f64);
 
-impl Display for Bound {
-    fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
-        if self.0.is_infinite() {
-            text.write_str("+Inf")
-        } else {
-            write!(text, "{:?}", self.0)
-        }
-    }
+wva_base::display_of! { Bound:
+    Self(bound) if bound.is_infinite() => "+Inf";
+    Self(bound) => "{bound:?}";
 }
 
 /// A value; infinities and the lack of a number have names of their own.
 struct Number(f64);
 
-impl Display for Number {
-    fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
-        if self.0.is_nan() {
-            text.write_str("NaN")
-        } else if self.0.is_infinite() {
-            text.write_str(if self.0 > 0.0 { "+Inf" } else { "-Inf" })
-        } else {
-            write!(text, "{}", self.0)
-        }
-    }
+wva_base::display_of! { Number:
+    Self(number) if number.is_nan() => "NaN";
+    Self(f64::INFINITY) => "+Inf";
+    Self(f64::NEG_INFINITY) => "-Inf";
+    Self(number) => "{number}";
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Defaults, pruning and validation by schema.
 
-use std::fmt::{self, Display, Formatter};
-
 use serde_json::{Map, Value};
 
 use super::refusal::Cause;
@@ -22,15 +20,11 @@ impl Path<'_> {
     }
 }
 
-impl Display for Path<'_> {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => Ok(()),
-            Self::Field(Self::Root, name) => formatter.write_str(name),
-            Self::Field(parent, name) => write!(formatter, "{parent}.{name}"),
-            Self::Item(parent, index) => write!(formatter, "{parent}[{index}]"),
-        }
-    }
+wva_base::display_of! { Path<'_>:
+    Self::Root => "";
+    Self::Field(Self::Root, name) => "{name}";
+    Self::Field(parent, name) => "{parent}.{name}";
+    Self::Item(parent, index) => "{parent}[{index}]";
 }
 
 /// Fills in defaults; an explicit null where none may stand counts as absent.

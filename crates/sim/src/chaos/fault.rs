@@ -303,23 +303,16 @@ fn whose(controller: usize) -> String {
     }
 }
 
-impl fmt::Display for RoleFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Several(roles) => {
-                let names: Vec<String> = roles.iter().map(ToString::to_string).collect();
-                formatter.write_str(&names.join(","))
-            }
-            Self::Torn(role, done) => write!(formatter, "{role} after {done}"),
-            Self::Kill(role)
-            | Self::Before(role)
-            | Self::After(role)
-            | Self::Panic(role)
-            | Self::Hang(role)
-            | Self::Abort(role)
-            | Self::Storm(role) => role.fmt(formatter),
-        }
-    }
+wva_base::display_of! { RoleFault:
+    Self::Several(roles) => "{}", roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    Self::Torn(role, done) => "{role} after {done}";
+    Self::Kill(role)
+    | Self::Before(role)
+    | Self::After(role)
+    | Self::Panic(role)
+    | Self::Hang(role)
+    | Self::Abort(role)
+    | Self::Storm(role) => "{role}";
 }
 
 #[cfg(test)]

@@ -147,17 +147,9 @@ impl fmt::Display for FaultSchedule {
     }
 }
 
-impl fmt::Display for Strike {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "#{:<4} {:>11.3} s  for {:>8.3} s  {}",
-            self.id,
-            self.at.as_secs_f64(),
-            self.lasts.as_secs_f64(),
-            self.fault
-        )
-    }
+wva_base::display_of! { Strike:
+    Self { id, at, lasts, fault } =>
+        "#{id:<4} {:>11.3} s  for {:>8.3} s  {fault}", at.as_secs_f64(), lasts.as_secs_f64();
 }
 
 fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Duration) {

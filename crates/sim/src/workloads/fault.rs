@@ -1,7 +1,5 @@
 //! What may go wrong with workloads.
 
-use std::fmt;
-
 use super::Outages;
 use super::kubelet::{self, Death};
 use super::nodes;
@@ -38,15 +36,11 @@ pub struct StruckPods {
     pub pods: usize,
 }
 
-impl fmt::Display for WorkloadFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Crash(struck) => write!(formatter, "{struck} crashes"),
-            Self::Evict(struck) => write!(formatter, "{struck} is evicted"),
-            Self::NodeLost { node } => write!(formatter, "node {node} is lost"),
-            Self::NodeBack { node } => write!(formatter, "node {node} is back"),
-        }
-    }
+wva_base::display_of! { WorkloadFault:
+    Self::Crash(struck) => "{struck} crashes";
+    Self::Evict(struck) => "{struck} is evicted";
+    Self::NodeLost { node } => "node {node} is lost";
+    Self::NodeBack { node } => "node {node} is back";
 }
 
 impl WorkloadFault {
@@ -93,11 +87,7 @@ impl WorkloadFault {
     }
 }
 
-impl fmt::Display for StruckPods {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} pod of {}", self.pods, self.deployment)
-    }
-}
+wva_base::display_of! { StruckPods: Self { pods, deployment, .. } => "{pods} pod of {deployment}"; }
 
 impl StruckPods {
     /// The live pods of the deployment, in the order of names.

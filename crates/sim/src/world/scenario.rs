@@ -1,9 +1,10 @@
 //! What a world is made of, as a value.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+use humantime::format_duration;
 
 use super::autoscaled::AutoscaledModel;
 use super::hidden::HiddenSignal;
@@ -233,44 +234,14 @@ pub enum ScenarioFault {
     },
 }
 
-impl fmt::Display for ScenarioFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |time: &Duration| humantime::format_duration(*time);
-        match self {
-            Self::Workload(fault) => fault.fmt(formatter),
-            Self::NoPrometheus(lasts) => {
-                write!(
-                    formatter,
-                    "Prometheus cannot be reached for {}",
-                    time(lasts)
-                )
-            }
-            Self::NoScrapes(lasts) => {
-                write!(formatter, "Prometheus scrapes nothing for {}", time(lasts))
-            }
-            Self::NoPages(lasts) => {
-                write!(
-                    formatter,
-                    "pages of servers cannot be reached for {}",
-                    time(lasts)
-                )
-            }
-            Self::LatePrometheus { lag, lasts } => write!(
-                formatter,
-                "answers of Prometheus are {} late for {}",
-                time(lag),
-                time(lasts)
-            ),
-            Self::ApiServer { fault, lasts } => {
-                let how = match fault {
-                    ApiFault::Refusing(code) => format!("answers {code}"),
-                    ApiFault::Slow(delay) => format!("takes {} longer", time(delay)),
-                    ApiFault::Silent => "does not answer".to_owned(),
-                };
-                write!(formatter, "the API server {how} for {}", time(lasts))
-            }
-        }
-    }
+wva_base::display_of! { ScenarioFault:
+    Self::Workload(fault) => "{fault}";
+    Self::NoPrometheus(lasts) => "Prometheus cannot be reached for {}", format_duration(*lasts);
+    Self::NoScrapes(lasts) => "Prometheus scrapes nothing for {}", format_duration(*lasts);
+    Self::NoPages(lasts) => "pages of servers cannot be reached for {}", format_duration(*lasts);
+    Self::LatePrometheus { lag, lasts } =>
+        "answers of Prometheus are {} late for {}", format_duration(*lag), format_duration(*lasts);
+    Self::ApiServer { fault, lasts } => "the API server {fault} for {}", format_duration(*lasts);
 }
 
 /// How the API server fails the controller.
@@ -282,6 +253,12 @@ pub enum ApiFault {
     Slow(Duration),
     /// No request is answered, and watches end.
     Silent,
+}
+
+wva_base::display_of! { ApiFault:
+    Self::Refusing(code) => "answers {code}";
+    Self::Slow(delay) => "takes {} longer", format_duration(*delay);
+    Self::Silent => "does not answer";
 }
 
 impl Scenario {

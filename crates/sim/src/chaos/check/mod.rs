@@ -20,8 +20,6 @@ pub(super) mod spans;
 pub(super) mod tree;
 pub(super) mod zero;
 
-use std::fmt;
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvariantViolation {
     pub(crate) invariant: &'static str,
@@ -37,8 +35,4 @@ impl InvariantViolation {
     }
 }
 
-impl fmt::Display for InvariantViolation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.invariant, self.text)
-    }
-}
+wva_base::display_of! { InvariantViolation: Self { invariant, text } => "{invariant}: {text}"; }
