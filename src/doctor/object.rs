@@ -46,11 +46,8 @@ impl ObjectName {
     }
 }
 
-impl std::fmt::Display for ObjectName {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let key = ObjectKey::new(&*self.namespace, &*self.name);
-        write!(formatter, "{} {key}", self.kind)
-    }
+wva_base::display_of! { ObjectName:
+    Self { kind, namespace, name, .. } => "{kind} {}", ObjectKey::new(namespace.as_str(), name.as_str());
 }
 
 /// One object, with every field that it has.
