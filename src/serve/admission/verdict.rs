@@ -1,7 +1,5 @@
 //! The answer of a webhook.
 
-use std::fmt;
-
 use serde_json::{Map, Value, json};
 use wva_base::text::bounded;
 
@@ -19,11 +17,9 @@ struct FieldCause {
     message: String,
 }
 
-impl fmt::Display for FieldCause {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let colon = if self.field.is_empty() { "" } else { ": " };
-        write!(formatter, "{}{colon}{}", self.field, self.message)
-    }
+wva_base::display_of! { FieldCause:
+    Self { field, message } if field.is_empty() => "{message}";
+    Self { field, message } => "{field}: {message}";
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
