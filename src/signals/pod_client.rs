@@ -85,11 +85,7 @@ impl PageUrl {
     }
 }
 
-impl fmt::Display for PageUrl {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.url)
-    }
-}
+wva_base::display_of! { PageUrl: Self { url, .. } => "{url}"; }
 
 /// The answer of a metrics page.
 pub type PageAnswer = BoxFuture<'static, Result<MetricFamilies, PageReadError>>;

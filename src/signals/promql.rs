@@ -126,14 +126,9 @@ impl SeriesSelector {
     }
 }
 
-impl fmt::Display for SeriesSelector {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name)?;
-        if self.matchers.is_empty() {
-            return Ok(());
-        }
-        write!(formatter, "{{{}}}", self.matchers.join(","))
-    }
+wva_base::display_of! { SeriesSelector:
+    Self { name, matchers } if matchers.is_empty() => "{name}";
+    Self { name, matchers } => "{name}{{{}}}", matchers.join(",");
 }
 
 /// How several series become one.
