@@ -63,22 +63,10 @@ pub enum Access {
     },
 }
 
-impl std::fmt::Display for Access {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Path { verb, path } => write!(formatter, "{verb} path {path:?}"),
-            Self::Resource {
-                verb,
-                group,
-                resource,
-                namespace,
-                ..
-            } => write!(
-                formatter,
-                "{verb} resource {resource:?} in API group {group:?} in the namespace {namespace:?}"
-            ),
-        }
-    }
+wva_base::display_of! { Access:
+    Self::Path { verb, path } => "{verb} path {path:?}";
+    Self::Resource { verb, group, resource, namespace, .. } =>
+        "{verb} resource {resource:?} in API group {group:?} in the namespace {namespace:?}";
 }
 
 /// Whether the client may.
