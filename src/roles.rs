@@ -1,6 +1,5 @@
 //! Every role of the controller: its place in the tree, and how it is treated there.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -252,17 +251,13 @@ fn pump(stop: StopHow, stall_after: Option<Duration>) -> RolePolicy {
     }
 }
 
-/// The label, with the variant or kind where there are several: `variant/ns-a/llama`,
-/// `watcher/Pod`.
-impl fmt::Display for Role {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Variant(key) => write!(formatter, "{}/{key}", self.label()),
-            Self::PodAutoscaler(key) => write!(formatter, "{}/{key}", self.label()),
-            Self::Watcher(kind) => write!(formatter, "{}/{}", self.label(), kind.as_str()),
-            _ => formatter.write_str(self.label()),
-        }
-    }
+// The label, with the variant or kind where there are several: `variant/ns-a/llama`,
+// `watcher/Pod`.
+wva_base::display_of! { Role:
+    role @ Self::Variant(key) => "{}/{key}", role.label();
+    role @ Self::PodAutoscaler(key) => "{}/{key}", role.label();
+    role @ Self::Watcher(kind) => "{}/{}", role.label(), kind.as_str();
+    role => "{}", role.label();
 }
 
 /// The inverse of `Display`.
