@@ -30,20 +30,16 @@ use wva_base::moment::WallTime;
 mod pods;
 mod storm_service;
 
-pub use pods::PodMark;
+pub(crate) use pods::PodMark;
 
-/// A count that is to be written.
 #[derive(Debug, Clone, Copy)]
 pub struct ScaleWrite<'a> {
-    /// The object.
     pub target: &'a TargetKey,
-    /// The version that it is named in.
     pub api_version: &'a str,
     /// Where it holds the count.
     pub field: &'a ReplicaField,
     /// The count that the decision rests on.
     pub from: Replicas,
-    /// The count to write.
     pub to: Replicas,
 }
 
@@ -52,7 +48,6 @@ impl ScaleWrite<'_> {
     pub const REQUESTS: u32 = 3;
 }
 
-/// Why something was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum AutoscalerWriteError {
     /// The right to write would end before the next request. Nothing is in flight.
@@ -61,23 +56,17 @@ pub enum AutoscalerWriteError {
     /// The object has another version or count by now: decide again from that.
     #[error("the object has changed meanwhile")]
     Outdated,
-    /// The PodAutoscaler or its target is gone.
     #[error("the object is gone")]
     Gone,
     /// Another object has the name of the generated one.
     #[error("{0}")]
     Foreign(Arc<str>),
-    /// The target cannot be scaled.
     #[error("{0}")]
     Unscalable(Arc<str>),
-    /// A right is missing.
     #[error("{error}; allow the controller to {verbs} {resource}")]
     Denied {
-        /// What is to be allowed.
         verbs: &'static str,
-        /// The resource.
         resource: String,
-        /// What the API server says.
         #[source]
         error: RequestError,
     },
@@ -100,7 +89,6 @@ impl AutoscalerWriteError {
         }
     }
 
-    /// See [`RequestError::retry_after`].
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Denied { error, .. } | Self::Failed(error) => error.retry_after(),
@@ -210,9 +198,6 @@ impl WriteApi {
 
     /// Makes the generated object what it should be, and reads what it reports. One that another owner has is left
     /// alone. `is_new` applies what the object has already, so that fields go that were applied before.
-    ///
-    /// # Errors
-    /// See [`AutoscalerWriteError`].
     pub async fn apply_hpa(
         &self,
         permit: WritePermit,
@@ -266,9 +251,6 @@ impl WriteApi {
     }
 
     /// Deletes a generated object as it was seen: one of its name that was made or given away meanwhile stays.
-    ///
-    /// # Errors
-    /// See [`AutoscalerWriteError`].
     pub async fn delete_hpa(
         &self,
         permit: WritePermit,
@@ -370,7 +352,7 @@ fn holds(present: &Value, manifest: &Value) -> bool {
 }
 
 /// Whether an object is what is to be generated.
-pub fn is_in_place(present: &HorizontalPodAutoscaler, hpa: &GeneratedHpa) -> bool {
+pub(crate) fn is_in_place(present: &HorizontalPodAutoscaler, hpa: &GeneratedHpa) -> bool {
     let present_value = serde_json::to_value(present).unwrap_or_default();
     present.metadata.deletion_timestamp.is_none() && holds(&present_value, &manifest(hpa))
 }
@@ -384,8 +366,7 @@ fn manifest(hpa: &GeneratedHpa) -> Value {
     manifest
 }
 
-/// What a generated object reports.
-pub fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {
+pub(crate) fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {
     let status = hpa.status.clone().unwrap_or_default();
     let text = |text: Option<String>| Arc::from(text.unwrap_or_default());
     let conditions = status.conditions.into_iter().flatten();

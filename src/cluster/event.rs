@@ -13,7 +13,7 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-pub use reason::EventReason;
+pub(crate) use reason::EventReason;
 
 use super::client::RequestError;
 use super::fingerprint::fingerprint;
@@ -23,7 +23,7 @@ use crate::policy::snapshot::CycleId;
 use wva_base::moment::WallTime;
 
 /// Longest note, in bytes; the limit of the API.
-pub const NOTE_LIMIT: usize = 1024;
+pub(crate) const NOTE_LIMIT: usize = 1024;
 /// Longest name of the reporting instance, in bytes; the limit of the API.
 const INSTANCE_LIMIT: usize = 128;
 /// Longest part of an object's name that goes into the name of its event, in bytes.
@@ -32,12 +32,10 @@ const STEM_LIMIT: usize = 200;
 const CLUSTER_NAMESPACE: &str = "default";
 
 /// The program that reports events, as a qualified name.
-pub const REPORTING_CONTROLLER: &str = "llmd.ai/workload-variant-autoscaler";
+pub(crate) const REPORTING_CONTROLLER: &str = "llmd.ai/workload-variant-autoscaler";
 
-/// How events are written: by whom, and how patiently.
 #[derive(Clone)]
 pub struct EventApi {
-    /// The API server.
     pub client: Client,
     /// The program, as a qualified name.
     pub controller: Arc<str>,
@@ -54,11 +52,9 @@ wva_base::debug_of!(EventApi: controller, instance);
 pub struct Regarding {
     /// Its API version, like `apps/v1`.
     pub api_version: Arc<str>,
-    /// Its kind.
     pub kind: Arc<str>,
     /// Its namespace; empty for kinds that have none.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// Its unique id: events of a former object of this name are not shown with it.
     pub uid: Arc<str>,
@@ -75,37 +71,28 @@ wva_base::named! {
     }
 }
 
-/// What to say about an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventNotice {
-    /// The object.
     pub regarding: Regarding,
-    /// How bad it is.
     pub severity: EventType,
-    /// Why.
     pub reason: EventReason,
     /// What we did or tried, in one word of at most 128 letters.
     pub action: &'static str,
     /// The whole story; cut at 1 kB.
     pub note: String,
-    /// The planning cycle that it comes from.
     pub cycle: Option<CycleId>,
 }
 
-/// Something that has happened, once or again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Occurrence {
-    /// What to say about it.
-    pub notice: EventNotice,
-    /// How often.
-    pub times: u32,
+pub(crate) struct Occurrence {
+    pub(crate) notice: EventNotice,
+    pub(crate) times: u32,
     /// When last.
-    pub at: WallTime,
+    pub(crate) at: WallTime,
 }
 
 impl Occurrence {
-    /// It has happened once.
-    pub fn once(notice: EventNotice, at: WallTime) -> Self {
+    pub(crate) fn once(notice: EventNotice, at: WallTime) -> Self {
         Self {
             notice,
             times: 1,
@@ -118,17 +105,15 @@ impl Occurrence {
     }
 }
 
-/// An event that is stored, and how often it has happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Posted {
+pub(crate) struct Posted {
     namespace: String,
     name: String,
     count: i32,
 }
 
-/// Why an event is not stored.
 #[derive(Debug, thiserror::Error)]
-pub enum EventError {
+pub(crate) enum EventError {
     /// The right to write would end before the request. Nothing is in flight.
     #[error("event: the right to write ends too soon for another request")]
     Expired,
@@ -148,15 +133,14 @@ impl From<PermitExpired> for EventError {
 
 impl EventError {
     /// Whether a right is missing.
-    pub fn is_denied(&self) -> bool {
+    pub(crate) fn is_denied(&self) -> bool {
         match self {
             Self::Refused(error) => error.is_denied(),
             Self::Expired | Self::Retry(_) => false,
         }
     }
 
-    /// See [`RequestError::retry_after`].
-    pub fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(error) | Self::Retry(error) => error.retry_after(),
             Self::Expired => None,
@@ -166,7 +150,7 @@ impl EventError {
 
 /// Stores an event, or counts up the `earlier` one of the same kind. An earlier one that the server
 /// has since forgotten is stored anew. Two calls with the same occurrence store one event.
-pub async fn publish(
+pub(crate) async fn publish(
     permit: WritePermit,
     api: &EventApi,
     occurrence: &Occurrence,

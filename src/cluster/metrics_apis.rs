@@ -21,20 +21,15 @@ use wva_base::moment::WallTime;
 /// Versions of the custom metrics API, the preferred one first.
 const CUSTOM_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 
-/// One of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MetricsApi {
-    /// `metrics.k8s.io`.
+pub(crate) enum MetricsApi {
     Resource,
-    /// `custom.metrics.k8s.io`.
     Custom,
-    /// `external.metrics.k8s.io`.
     External,
 }
 
 impl MetricsApi {
-    /// Its group.
-    pub fn group(self) -> &'static str {
+    pub(crate) fn group(self) -> &'static str {
         match self {
             Self::Resource => "metrics.k8s.io",
             Self::Custom => "custom.metrics.k8s.io",
@@ -50,8 +45,7 @@ impl MetricsApi {
         }
     }
 
-    /// What serves it.
-    pub fn server(self) -> &'static str {
+    pub(crate) fn server(self) -> &'static str {
         match self {
             Self::Resource => "metrics-server",
             Self::Custom => "an adapter for custom metrics",
@@ -61,34 +55,28 @@ impl MetricsApi {
 }
 
 /// The version that each API is served in.
-pub type ServedMetricsApis = BTreeMap<MetricsApi, &'static str>;
+pub(crate) type ServedMetricsApis = BTreeMap<MetricsApi, &'static str>;
 
 /// One request: it brings the values of all pods of a namespace, or one total.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MetricsRequest {
-    /// Of which API.
-    pub api: MetricsApi,
-    /// Of which namespace.
-    pub namespace: Arc<str>,
+pub(crate) struct MetricsRequest {
+    pub(crate) api: MetricsApi,
+    pub(crate) namespace: Arc<str>,
     /// Of which metric; empty for usage, which has both.
-    pub metric: Arc<str>,
+    pub(crate) metric: Arc<str>,
 }
 
 /// A value with the time that it was measured at, where the API states it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MeasuredMetric {
-    /// The value, or why it is none.
-    pub value: Result<f64, InvalidQuantity>,
-    /// When.
-    pub at: Option<WallTime>,
+pub(crate) struct MeasuredMetric {
+    pub(crate) value: Result<f64, InvalidQuantity>,
+    pub(crate) at: Option<WallTime>,
 }
 
-/// What a request brought.
 #[derive(Debug, Clone, PartialEq)]
-pub enum MetricsAnswer {
+pub(crate) enum MetricsAnswer {
     /// Milli-cores and bytes, by pod.
     Usage(BTreeMap<Arc<str>, PodUsage>),
-    /// Values by pod.
     Custom(BTreeMap<Arc<str>, MeasuredMetric>),
     /// The sum of all items; `None` without any.
     External(Option<MeasuredMetric>),
@@ -96,20 +84,18 @@ pub enum MetricsAnswer {
 
 /// The usage of all containers of a pod.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PodUsage {
+pub(crate) struct PodUsage {
     /// Milli-cores.
-    pub cpu: MeasuredMetric,
+    pub(crate) cpu: MeasuredMetric,
     /// Bytes.
-    pub memory: MeasuredMetric,
+    pub(crate) memory: MeasuredMetric,
 }
 
-/// Asks the metrics APIs.
 #[derive(Clone)]
-pub struct MetricsApiClient {
-    /// The API server.
-    pub client: Client,
+pub(crate) struct MetricsApiClient {
+    pub(crate) client: Client,
     /// Longest wait for one answer.
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
 }
 
 wva_base::debug_of!(MetricsApiClient: timeout);
@@ -148,8 +134,7 @@ struct ValueItem {
 }
 
 impl MetricsApiClient {
-    /// Which of the APIs are served, and in which version.
-    pub async fn served(&self) -> Result<ServedMetricsApis, RequestError> {
+    pub(crate) async fn served(&self) -> Result<ServedMetricsApis, RequestError> {
         let groups = within(self.timeout, self.client.list_api_groups()).await?;
         let all = [
             MetricsApi::Resource,
@@ -169,7 +154,7 @@ impl MetricsApiClient {
     ///
     /// # Errors
     /// Whatever kept the API from answering; a metric that it does not have is refused with 404.
-    pub async fn read(
+    pub(crate) async fn read(
         &self,
         request: &MetricsRequest,
         version: &str,

@@ -1,16 +1,16 @@
 //! Conversations with the Kubernetes API server, and what is kept of its answers.
 
-pub mod autoscaler;
+pub(crate) mod autoscaler;
 pub mod client;
-pub mod event;
+pub(crate) mod event;
 pub mod fingerprint;
 pub mod kinds;
 pub mod lease;
-pub mod metrics_apis;
+pub(crate) mod metrics_apis;
 pub mod mirror;
 pub mod permit;
 pub mod project;
-pub mod review;
+pub(crate) mod review;
 pub mod scale;
 pub mod status;
 pub mod watch;

@@ -25,7 +25,6 @@ pub struct User {
     pub name: String,
     /// Unique id; empty where none is given.
     pub uid: String,
-    /// Groups.
     pub groups: Vec<String>,
     /// What else the authenticator says about them.
     pub extra: BTreeMap<String, Vec<String>>,
@@ -38,23 +37,18 @@ impl User {
     }
 }
 
-/// What a client wants to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
     /// A request for a path that is no resource.
     Path {
         /// The HTTP method in small letters.
         verb: String,
-        /// The path.
         path: String,
     },
-    /// A request for a resource.
     Resource {
         /// `get`, `list`, …
         verb: &'static str,
-        /// The API group.
         group: &'static str,
-        /// Version of the group.
         version: &'static str,
         /// The resource, with `/` and the subresource where it is one.
         resource: String,
@@ -69,12 +63,9 @@ wva_base::display_of! { Access:
         "{verb} resource {resource:?} in API group {group:?} in the namespace {namespace:?}";
 }
 
-/// Whether the client may.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AccessDecision {
-    /// They may.
+pub(crate) enum AccessDecision {
     Allowed,
-    /// They may not.
     Denied {
         /// What the authorizer says; often empty.
         reason: String,
@@ -82,7 +73,10 @@ pub enum AccessDecision {
 }
 
 /// Asks whose token this is; `None` if it is no user's, or no longer.
-pub async fn review_token(client: &Client, token: &str) -> Result<Option<User>, RequestError> {
+pub(crate) async fn review_token(
+    client: &Client,
+    token: &str,
+) -> Result<Option<User>, RequestError> {
     let review = TokenReview {
         spec: TokenReviewSpec {
             token: Some(token.to_owned()),
@@ -109,8 +103,7 @@ fn user(info: UserInfo) -> User {
     }
 }
 
-/// Asks whether `user` may.
-pub async fn review_access(
+pub(crate) async fn review_access(
     client: &Client,
     user: &User,
     access: &Access,

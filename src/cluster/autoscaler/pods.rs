@@ -13,7 +13,6 @@ use crate::cluster::permit::{WriteApi, WritePermit};
 use crate::policy::deletion::CHOSEN_COST;
 use crate::policy::object::{DeletionCost, PodObject};
 
-/// What becomes of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodMark {
     /// It is to go before the others.
@@ -28,9 +27,6 @@ impl WriteApi {
     /// The fields are applied, and not by force: a cost that something else wrote since the pod was read is a conflict,
     /// and one that it wrote over ours stays where ours is removed. A version would do so as well, but every change of
     /// a status would refuse the write. The uid keeps a pod from being created that is gone.
-    ///
-    /// # Errors
-    /// See [`AutoscalerWriteError`].
     pub async fn mark_pod(
         &self,
         permit: WritePermit,

@@ -29,9 +29,9 @@ use wva_base::text::shortened;
 
 /// What a scaler may state of the variant that it declares.
 #[derive(Debug, Clone, Copy)]
-pub struct StatedField {
+pub(crate) struct StatedField {
     /// Its key in the metadata of a trigger.
-    pub key: &'static str,
+    pub(crate) key: &'static str,
     /// The annotation that says the same.
     annotation: &'static str,
     is_sound: fn(&str) -> bool,
@@ -40,13 +40,12 @@ pub struct StatedField {
 }
 
 impl StatedField {
-    /// Whether a text may stand there.
-    pub fn takes(&self, text: &str) -> bool {
+    pub(crate) fn takes(&self, text: &str) -> bool {
         (self.is_sound)(text)
     }
 
     /// What a text that may not stand there is, with the remedy.
-    pub fn refusal(&self, text: &str) -> &'static str {
+    pub(crate) fn refusal(&self, text: &str) -> &'static str {
         match text.trim() {
             "" if self.key == MODEL.key => BLANK_MODEL,
             _ => self.remedy,
@@ -91,10 +90,10 @@ const START: StatedField = StatedField {
     remedy: "is no number of seconds; set it to a whole number from 1 to 86400, or remove it",
 };
 /// Everything that a scaler may state of its variant, the model first.
-pub const STATED: [StatedField; 5] = [MODEL, COST, TIER, OUTPUT, START];
+pub(crate) const STATED: [StatedField; 5] = [MODEL, COST, TIER, OUTPUT, START];
 
 /// The annotation of a variant that another key of llm-d nearly is.
-pub fn nearly_stated(key: &str) -> Option<&'static str> {
+pub(crate) fn nearly_stated(key: &str) -> Option<&'static str> {
     let name = |key: &'static str| key.strip_prefix(GROUP);
     let known = STATED.map(|field| field.annotation);
     let known = [MANAGED_ANNOTATION, COUNT_ANNOTATION]
@@ -242,7 +241,6 @@ pub(super) fn declared(
 /// A count that stayed on an object which declares no variant any more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftoverCount {
-    /// What removes it.
     pub removal: CountPatch,
     /// The controllers of our kind that wrote it.
     pub owners: Vec<StatusOwner>,

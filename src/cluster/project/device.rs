@@ -22,17 +22,14 @@ const NODE_NAME: &str = "metadata.name";
 /// Attributes that name the product, best first.
 const PRODUCTS: [&str; 2] = ["productName", "model"];
 
-/// A pool of devices.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PoolKey {
     /// The resource of the device class of its driver.
     pub resource: Arc<str>,
-    /// Its name.
     pub pool: Arc<str>,
 }
 
 impl PoolKey {
-    /// One device of the pool.
     pub fn device(&self, device: &Device) -> DeviceKey {
         DeviceKey {
             pool: self.clone(),
@@ -44,30 +41,22 @@ impl PoolKey {
 /// What is kept of a `ResourceSlice`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SliceObject {
-    /// Its name.
     pub name: Arc<str>,
-    /// The pool that it is a part of.
     pub pool: PoolKey,
-    /// The generation of the pool.
     pub generation: i64,
     /// Slices of the pool at this generation.
     pub slices: i64,
     /// Where all of its devices are; `None` where each says that itself.
     pub place: Option<DevicePlace>,
-    /// Its devices.
     pub devices: Vec<Device>,
 }
 
-/// One device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// Its name.
     pub name: Arc<str>,
-    /// What it is.
     pub sort: DeviceSort,
     /// Where it is, if that is not where all of its slice are.
     pub place: Option<DevicePlace>,
-    /// What it is called.
     pub product: Option<Arc<str>>,
     /// Counters that it shares with other devices of the pool.
     pub counters: Vec<Arc<str>>,
@@ -76,7 +65,6 @@ pub struct Device {
 /// The nodes that reach a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DevicePlace {
-    /// One.
     Node(Arc<str>),
     /// Those that one of these selects, of which each may require a name.
     Selected(Vec<LabelSelector>),
@@ -145,19 +133,16 @@ fn requirement(stated: &NodeSelectorRequirement) -> Option<Requirement> {
     })
 }
 
-/// What a device is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceSort {
     /// A whole GPU that can be had.
     Gpu,
     /// A part of one, or one that claims are kept off.
     Other,
-    /// It is not known what it is.
     Unknown,
 }
 
 impl SliceObject {
-    /// Whether its devices are GPUs.
     pub fn has_gpus(&self) -> bool {
         is_gpu_device(&self.pool.resource)
     }
@@ -222,21 +207,16 @@ fn attribute<'a>(device: &'a DeviceFields, name: &str) -> Option<&'a str> {
     value.string.as_deref().filter(|text| !text.is_empty())
 }
 
-/// One device of all pools.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceKey {
-    /// Its pool.
     pub pool: PoolKey,
-    /// Its name.
     pub device: Arc<str>,
 }
 
 /// What is kept of a `ResourceClaim`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimObject {
-    /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// GPUs that are allocated to it, and parts of them.
     pub devices: BTreeSet<DeviceKey>,
@@ -245,7 +225,6 @@ pub struct ClaimObject {
 }
 
 impl ClaimObject {
-    /// Whether it holds GPUs.
     pub fn holds_gpus(&self) -> bool {
         !self.devices.is_empty()
     }

@@ -13,23 +13,23 @@ use wva_base::moment::WallTime;
 
 pub mod config_map;
 mod declared;
-pub mod device;
+pub(crate) mod device;
 pub mod gpu;
 mod intern;
-pub mod namespace;
-pub mod pod;
-pub mod pod_autoscaler;
+mod namespace;
+mod pod;
+pub(crate) mod pod_autoscaler;
 mod pod_template;
-pub mod pool;
+pub(crate) mod pool;
 mod quantity;
-pub mod replica_set;
-pub mod resource_claim_template;
-pub mod scaler;
+mod replica_set;
+pub(crate) mod resource_claim_template;
+pub(crate) mod scaler;
 pub mod service;
-pub mod service_monitor;
-pub mod storm_service;
+pub(crate) mod service_monitor;
+pub(crate) mod storm_service;
 pub mod variant;
-pub mod workload;
+mod workload;
 
 /// An object of which we keep a part.
 pub trait Projected:

@@ -31,20 +31,14 @@ struct Specified {
     spec: PodAutoscalerSpec,
 }
 
-/// A `PodAutoscaler` as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredAutoscaler {
-    /// Its name.
     pub key: ObjectKey,
-    /// `metadata.uid`.
     pub uid: Arc<str>,
-    /// `metadata.generation`.
     pub generation: i64,
     /// `metadata.creationTimestamp`.
     pub created: WallTime,
-    /// `metadata.resourceVersion`.
     pub resource_version: Arc<str>,
-    /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
     /// The label `wva.llmd.ai/controller-instance`.
     pub instance: Option<Arc<str>>,
@@ -82,7 +76,10 @@ impl StoredAutoscaler {
 }
 
 /// The object that a reference names.
-pub fn target_key(namespace: &Arc<str>, reference: &ScaleTargetReference) -> Option<TargetKey> {
+pub(crate) fn target_key(
+    namespace: &Arc<str>,
+    reference: &ScaleTargetReference,
+) -> Option<TargetKey> {
     let ScaleTargetReference {
         api_version,
         kind,
@@ -111,13 +108,13 @@ impl Projected for PodAutoscaler {
 }
 
 /// A status as it is stored; an empty one where it has another form.
-pub fn read_status(status: Option<Value>) -> PodAutoscalerStatus {
+pub(crate) fn read_status(status: Option<Value>) -> PodAutoscalerStatus {
     let status = status.and_then(|status| serde_json::from_value(status).ok());
     status.unwrap_or_default()
 }
 
 /// What is kept of an object that has not the form of its kind.
-pub fn malformed(malformed: &Malformed, texts: &mut Interner) -> StoredAutoscaler {
+pub(crate) fn malformed(malformed: &Malformed, texts: &mut Interner) -> StoredAutoscaler {
     let why = Err(Arc::from(&*malformed.text));
     stored(&malformed.metadata, why, malformed.status.clone(), texts)
 }

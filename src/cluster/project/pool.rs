@@ -16,13 +16,11 @@ use crate::settings::pool_group::PoolGroup;
 pub struct PoolObject {
     /// Its namespace, which is also that of its endpoint picker.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// Labels that a pod of the pool carries.
     pub selector: BTreeMap<Arc<str>, Arc<str>>,
     /// Name of the endpoint picker's service.
     pub picker: Option<Arc<str>>,
-    /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
 }
 

@@ -26,12 +26,12 @@ pub(super) fn class_resource(class: &str) -> String {
 }
 
 /// The class whose devices a container requests by this resource.
-pub fn device_class(resource: &str) -> Option<&str> {
+pub(crate) fn device_class(resource: &str) -> Option<&str> {
     resource.strip_prefix(CLASS_RESOURCE)?.strip_prefix('/')
 }
 
 /// GPUs of one device of a class by resource; `None` where they cannot be counted.
-pub fn device_gpus(class: &str) -> Option<BTreeMap<Arc<str>, Gpus>> {
+pub(crate) fn device_gpus(class: &str) -> Option<BTreeMap<Arc<str>, Gpus>> {
     let resource = Arc::from(class_resource(class));
     let mut gpus = BTreeMap::from([(resource, gpus_of(class)?)]);
     gpus.retain(|_, gpus| *gpus > Gpus::ZERO);
@@ -49,9 +49,7 @@ fn gpus_of(class: &str) -> Option<Gpus> {
 /// What is kept of a `ResourceClaimTemplate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimTemplateObject {
-    /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// GPUs of one claim by resource; `None` where they cannot be counted.
     pub gpus: Option<BTreeMap<Arc<str>, Gpus>>,

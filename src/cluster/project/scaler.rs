@@ -10,7 +10,7 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::declared::{Declaration, LeftoverCount, MODEL, declared};
-pub use super::declared::{STATED, StatedField, nearly_stated};
+pub(crate) use super::declared::{STATED, nearly_stated};
 use super::variant::VariantRecord;
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, wall_time,
@@ -34,10 +34,10 @@ use wva_base::moment::WallTime;
 const VARIANT: &str = "variant_name";
 const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
 /// Metadata of a trigger of the external scaler that names the variant.
-pub const EXTERNAL_VARIANT: &str = "variantName";
+pub(crate) const EXTERNAL_VARIANT: &str = "variantName";
 /// Metadata of a trigger of the external scaler by which its `ScaledObject` is a variant: the model.
 /// Source: llm-scaling-manager, external scaler.
-pub const MODEL_KEY: &str = MODEL.key;
+pub(crate) const MODEL_KEY: &str = MODEL.key;
 /// KEDA reads these itself and passes them on. With the suffix, a value comes from the environment of the target.
 const OF_KEDA: [&str; 3] = ["scalerAddress", "enableTLS", "unsafeSsl"];
 const FROM_ENV: &str = "FromEnv";
@@ -57,17 +57,13 @@ const MAX_VALUE: usize = 40;
 /// What is kept of a scaler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScalerObject {
-    /// Its namespace.
     pub namespace: Arc<str>,
     /// What it scales, if that is a kind that a variant can have as target.
     pub target: Option<TargetKey>,
-    /// The rest.
     pub scaler: Scaler,
     /// `metadata.creationTimestamp`.
     pub created: WallTime,
-    /// What controls it.
     pub owner: Option<ControllerRef>,
-    /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
     /// All of it, where it was generated for a `PodAutoscaler`.
     pub generated: Option<Arc<HorizontalPodAutoscaler>>,
@@ -302,12 +298,12 @@ fn selected(selector: &LabelSelector, label: &str) -> Option<Arc<str>> {
 }
 
 /// Whether a trigger is answered by an external scaler, of whatever make.
-pub fn is_external(trigger: &Trigger) -> bool {
+pub(crate) fn is_external(trigger: &Trigger) -> bool {
     matches!(trigger.kind.as_str(), "external" | "external-push")
 }
 
 /// Whether a key of the metadata of an external trigger is for KEDA itself.
-pub fn is_of_keda(key: &str) -> bool {
+pub(crate) fn is_of_keda(key: &str) -> bool {
     OF_KEDA.contains(&key.strip_suffix(FROM_ENV).unwrap_or(key))
 }
 
@@ -362,7 +358,7 @@ fn trigger(trigger: &Trigger) -> Input {
 }
 
 /// The value that a query wants of a label, where it wants exactly one.
-pub fn matched(query: &str, label: &str) -> Option<Arc<str>> {
+pub(crate) fn matched(query: &str, label: &str) -> Option<Arc<str>> {
     query.match_indices(label).find_map(|(at, _)| {
         let before = query.get(..at)?.chars().next_back();
         // Part of a longer name, like `namespace` in `exported_namespace`.

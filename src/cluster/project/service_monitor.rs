@@ -11,13 +11,10 @@ use crate::policy::object::Lifecycle;
 /// What is kept of a `ServiceMonitor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceMonitorObject {
-    /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// `metadata.uid`, for events on it.
     pub uid: Arc<str>,
-    /// Whether it is being deleted.
     pub lifecycle: Lifecycle,
 }
 

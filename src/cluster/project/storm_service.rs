@@ -15,7 +15,7 @@ use crate::policy::units::Replicas;
 use crate::policy::workload::ReplicaTemplate;
 
 /// What its scale subresource would report.
-pub fn target(key: &TargetKey, object: &DynamicObject) -> TargetObject {
+pub(crate) fn target(key: &TargetKey, object: &DynamicObject) -> TargetObject {
     let number = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_i64);
     let status_replicas = count(object.data.pointer("/status/replicas")).unwrap_or_default();
     TargetObject {
@@ -40,7 +40,7 @@ pub fn target(key: &TargetKey, object: &DynamicObject) -> TargetObject {
 }
 
 /// Mode, count and roles.
-pub fn storm_service(object: &DynamicObject) -> StormServiceObject {
+pub(crate) fn storm_service(object: &DynamicObject) -> StormServiceObject {
     let spec = |pointer: &str| object.data.pointer(pointer);
     let roles = spec("/spec/template/spec/roles").and_then(Value::as_array);
     StormServiceObject {
