@@ -72,7 +72,6 @@ pub struct BodyReader {
 }
 
 impl BodyReader {
-    /// Reads bodies of at most so many bytes.
     pub fn new(largest: usize) -> Self {
         Self::holding(largest, HELD_BYTES)
     }

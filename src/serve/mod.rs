@@ -3,7 +3,7 @@
 pub mod access;
 pub mod admission;
 pub mod answer;
-pub mod body;
+pub(crate) mod body;
 pub mod connection;
 mod connection_limiter;
 pub mod external;
