@@ -5,7 +5,7 @@ mod remedy;
 
 use serde_json::{Value, json};
 
-pub use self::group::{FindingGroup, FindingSeverity};
+pub(crate) use self::group::{FindingGroup, FindingSeverity};
 pub(super) use self::remedy::RESTS;
 
 use super::object::ObjectName;
@@ -13,11 +13,8 @@ use super::object::ObjectName;
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindingSpec {
-    /// Its number.
     pub number: u16,
-    /// Its group.
     pub group: FindingGroup,
-    /// Its severity.
     pub severity: FindingSeverity,
     /// What is wrong, in a few words.
     pub title: &'static str,

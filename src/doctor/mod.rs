@@ -1,15 +1,15 @@
 //! Why an installation is blind or inert: facts that are read from a cluster or from files, checks that judge them,
 //! and findings with a code, an object, a cause and a remedy.
 
-pub mod checks;
+pub(crate) mod checks;
 mod command;
 pub mod facts;
-pub mod finding;
+pub(crate) mod finding;
 pub mod look;
-pub mod object;
-pub mod observed;
+pub(crate) mod object;
+pub(crate) mod observed;
 pub mod probe;
-pub mod report;
+pub(crate) mod report;
 
 #[cfg(test)]
 mod tests;

@@ -9,12 +9,11 @@ use serde_json::Value;
 use crate::policy::key::ObjectKey;
 
 /// A field that does not have the shape of its type, by its path.
-pub type MisshapenField = serde_path_to_error::Error<serde_json::Error>;
+pub(crate) type MisshapenField = serde_path_to_error::Error<serde_json::Error>;
 
 /// Names an object for people and for commands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ObjectName {
-    /// Its kind.
     pub kind: String,
     /// Its namespace; empty for kinds that have none.
     pub namespace: String,
@@ -26,7 +25,6 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// Names an object.
     pub fn new(
         kind: impl Into<String>,
         namespace: impl Into<String>,
@@ -91,7 +89,6 @@ impl LiveObject {
         self.0.pointer(pointer).is_some()
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         self.text("/metadata/name")
     }
@@ -101,7 +98,6 @@ impl LiveObject {
         self.text("/metadata/namespace")
     }
 
-    /// Its kind.
     pub fn kind(&self) -> &str {
         self.text("/kind")
     }
@@ -114,17 +110,14 @@ impl LiveObject {
         }
     }
 
-    /// The value of a label.
     pub fn label(&self, name: &str) -> Option<&str> {
         member(&self.0, "/metadata/labels", name)
     }
 
-    /// The value of an annotation.
     pub fn annotation(&self, name: &str) -> Option<&str> {
         member(&self.0, "/metadata/annotations", name)
     }
 
-    /// The service account of its pods.
     pub fn service_account(&self) -> &str {
         match self.text("/spec/template/spec/serviceAccountName") {
             "" => "default",
@@ -151,13 +144,13 @@ fn member<'a>(value: &'a Value, pointer: &str, name: &str) -> Option<&'a str> {
 }
 
 /// The text at a JSON pointer; empty where there is none.
-pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     let text = value.pointer(pointer).and_then(Value::as_str);
     text.unwrap_or_default()
 }
 
 /// The elements at a JSON pointer.
-pub fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     let list = value.pointer(pointer).and_then(Value::as_array);
     list.map_or(&[], Vec::as_slice)
 }

@@ -24,10 +24,9 @@ use crate::state::Readers;
 use crate::state::mirrors::SyncStatus;
 
 /// Codes with the objects that they are about.
-pub type ObservedFindings = BTreeSet<(FindingCode, ObjectKey)>;
+pub(crate) type ObservedFindings = BTreeSet<(FindingCode, ObjectKey)>;
 
-/// Everything that is found now.
-pub fn observe(shared: &Readers) -> ObservedFindings {
+pub(crate) fn observe(shared: &Readers) -> ObservedFindings {
     let mut found = ObservedFindings::new();
     let kind = LiveKind::VariantAutoscaling;
     let is_absent = |one: SyncStatus| {

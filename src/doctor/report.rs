@@ -13,12 +13,9 @@ use wva_base::text::counted;
 /// Where each code is explained.
 const PAGE: &str = "docs/user-guide/findings.md";
 
-/// What one check came out with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckOutcome {
-    /// Nothing is wrong.
     Fine,
-    /// Something is.
     Found(Vec<Finding>),
     /// It could not look, and why.
     Unseen(Vec<String>),
@@ -29,11 +26,9 @@ pub enum CheckOutcome {
 /// What KEDA makes of the target of a ScaledObject while no controller answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutageForecast {
-    /// The ScaledObject.
     pub object: ObjectName,
     /// The replicas that its target has then.
     pub replicas: i64,
-    /// Why.
     pub why: String,
 }
 
@@ -107,7 +102,6 @@ wva_base::named! {
 }
 
 impl Verdict {
-    /// The exit code.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Fine => 0,
