@@ -14,10 +14,10 @@ mod history;
 mod join;
 pub mod metrics_page;
 mod names;
-pub mod page_lines;
-pub mod pod_client;
-pub mod promql;
-pub mod published;
+pub(crate) mod page_lines;
+pub(crate) mod pod_client;
+pub(crate) mod promql;
+pub(crate) mod published;
 pub mod query;
 mod reading;
 mod recipe;
@@ -29,7 +29,7 @@ mod routers;
 mod samples;
 mod settings;
 pub(crate) mod small_file;
-pub mod sources;
+pub(crate) mod sources;
 mod splitter;
 
 #[cfg(test)]

@@ -3,18 +3,12 @@
 use super::exposition::InvalidPage;
 
 /// Longest line, in bytes.
-pub const LINE_LIMIT: usize = 64 * 1024;
+pub(crate) const LINE_LIMIT: usize = 64 * 1024;
 
-/// Why a page cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PageFault {
-    /// It is longer than a page may be.
     #[error("the page exceeds {limit} bytes, and no more are read; serve fewer series there")]
-    TooLarge {
-        /// The longest that is read.
-        limit: u64,
-    },
-    /// One of its lines is longer than a line may be.
+    TooLarge { limit: u64 },
     #[error(
         "line {line} of the page exceeds {LINE_LIMIT} bytes; serve the text format of Prometheus there"
     )]
@@ -22,7 +16,6 @@ pub enum PageFault {
         /// The line, counted from 1.
         line: usize,
     },
-    /// It is not text.
     #[error("line {line} of the page is not UTF-8; serve the text format of Prometheus there")]
     NotText {
         /// The line, counted from 1.
@@ -31,16 +24,10 @@ pub enum PageFault {
     /// A line is neither sample nor comment.
     #[error("{0}; serve the text format of Prometheus there")]
     Invalid(#[from] InvalidPage),
-    /// More samples than are kept.
     #[error(
         "the page shows more than {limit} samples of {series}; name a series with fewer label sets"
     )]
-    TooMany {
-        /// Name of the series.
-        series: String,
-        /// Most that are kept.
-        limit: usize,
-    },
+    TooMany { series: String, limit: usize },
 }
 
 #[derive(Debug)]

@@ -29,33 +29,30 @@ impl Namespace {
     }
 }
 
-/// A text that cannot name a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "namespace {text:?} is not a DNS-1123 label (at most 63 of a-z, 0-9 and -, with a letter or digit at both ends); correct WATCH_NAMESPACE"
 )]
 pub struct InvalidNamespace {
-    /// What was given.
     pub text: String,
 }
 
 /// A range or a step in whole seconds, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RangeWindow {
+pub(crate) struct RangeWindow {
     seconds: u64,
 }
 
 impl RangeWindow {
     /// Drops fractions of a second; less than a second becomes one.
-    pub const fn of(duration: Duration) -> Self {
+    pub(crate) const fn of(duration: Duration) -> Self {
         let seconds = duration.as_secs();
         Self {
             seconds: if seconds == 0 { 1 } else { seconds },
         }
     }
 
-    /// Length in seconds.
-    pub const fn seconds(self) -> u64 {
+    pub(crate) const fn seconds(self) -> u64 {
         self.seconds
     }
 }
@@ -74,14 +71,14 @@ impl fmt::Display for RangeWindow {
 /// A selector of the series of one metric. Names are `'static`, so they can only come from this
 /// program.
 #[derive(Debug, Clone)]
-pub struct SeriesSelector {
+pub(crate) struct SeriesSelector {
     name: &'static str,
     matchers: Vec<String>,
 }
 
 impl SeriesSelector {
     /// All series of a metric.
-    pub fn named(name: &'static str) -> Self {
+    pub(crate) fn named(name: &'static str) -> Self {
         Self {
             name,
             matchers: Vec::new(),
@@ -90,38 +87,38 @@ impl SeriesSelector {
 
     /// Only those whose label equals the value.
     #[must_use]
-    pub fn matching(mut self, label: &'static str, value: &str) -> Self {
+    pub(crate) fn matching(mut self, label: &'static str, value: &str) -> Self {
         self.matchers.push(format!("{label}=\"{}\"", escape(value)));
         self
     }
 
     /// The value of each series that is live now.
-    pub fn now(&self) -> Vector {
+    pub(crate) fn now(&self) -> Vector {
         Vector(self.to_string())
     }
 
     /// The growth per second of each counter in the window, across its resets.
-    pub fn rate_in(&self, window: RangeWindow) -> Vector {
+    pub(crate) fn rate_in(&self, window: RangeWindow) -> Vector {
         Vector(format!("rate({self}[{window}])"))
     }
 
     /// The highest value of each series in the window.
-    pub fn highest_in(&self, window: RangeWindow) -> Vector {
+    pub(crate) fn highest_in(&self, window: RangeWindow) -> Vector {
         Vector(format!("max_over_time({self}[{window}])"))
     }
 
     /// The last value of each series in the window.
-    pub fn last_in(&self, window: RangeWindow) -> Vector {
+    pub(crate) fn last_in(&self, window: RangeWindow) -> Vector {
         Vector(format!("last_over_time({self}[{window}])"))
     }
 
     /// The time of the newest raw sample of each series that is live now.
-    pub fn live_timestamp(&self) -> Vector {
+    pub(crate) fn live_timestamp(&self) -> Vector {
         Vector(format!("timestamp({self})"))
     }
 
     /// The time of the newest raw sample of each series that was live at some step in the window.
-    pub fn newest_timestamp_in(&self, window: RangeWindow, step: RangeWindow) -> Vector {
+    pub(crate) fn newest_timestamp_in(&self, window: RangeWindow, step: RangeWindow) -> Vector {
         Vector(format!("max_over_time(timestamp({self})[{window}:{step}])"))
     }
 }
@@ -131,23 +128,20 @@ wva_base::display_of! { SeriesSelector:
     Self { name, matchers } => "{name}{{{}}}", matchers.join(",");
 }
 
-/// How several series become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Aggregation {
-    /// The highest.
+pub(crate) enum Aggregation {
     Max,
-    /// Their sum.
     Sum,
 }
 
 /// An expression whose result is an instant vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vector(String);
+pub(crate) struct Vector(String);
 
 impl Vector {
     /// One series per combination of the given labels.
     #[must_use]
-    pub fn grouped(self, how: Aggregation, labels: &[&'static str]) -> Self {
+    pub(crate) fn grouped(self, how: Aggregation, labels: &[&'static str]) -> Self {
         let operator = match how {
             Aggregation::Max => "max",
             Aggregation::Sum => "sum",
@@ -161,13 +155,13 @@ impl Vector {
 
     /// One series, the highest, of those that differ in nothing but the given labels.
     #[must_use]
-    pub fn but_for(self, labels: &[&'static str]) -> Self {
+    pub(crate) fn but_for(self, labels: &[&'static str]) -> Self {
         Self(format!("max without ({}) ({})", labels.join(", "), self.0))
     }
 
     /// Its own series, and those of `other` whose labels it does not have.
     #[must_use]
-    pub fn or(mut self, other: &Self) -> Self {
+    pub(crate) fn or(mut self, other: &Self) -> Self {
         self.0.push_str(" or ");
         self.0.push_str(&other.0);
         self
@@ -175,7 +169,7 @@ impl Vector {
 
     /// Its own series, and those of `other` for which it has none with the same values of `labels`.
     #[must_use]
-    pub fn or_on(self, labels: &[&'static str], other: &Self) -> Self {
+    pub(crate) fn or_on(self, labels: &[&'static str], other: &Self) -> Self {
         Self(format!(
             "{} or on ({}) {}",
             self.0,
@@ -186,7 +180,7 @@ impl Vector {
 
     /// The same series with one more label.
     #[must_use]
-    pub fn tagged(self, label: &'static str, value: &'static str) -> Self {
+    pub(crate) fn tagged(self, label: &'static str, value: &'static str) -> Self {
         Self(format!(
             "label_replace({}, \"{label}\", \"{value}\", \"\", \"\")",
             self.0
@@ -194,19 +188,18 @@ impl Vector {
     }
 
     /// The text of its values at every multiple of `step` in the last `range`.
-    pub fn over(self, range: RangeWindow, step: RangeWindow) -> String {
+    pub(crate) fn over(self, range: RangeWindow, step: RangeWindow) -> String {
         format!("({})[{range}:{step}]", self.0)
     }
 
-    /// The text to send.
-    pub fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.0
     }
 }
 
 /// Escapes a value for use between double quotes. Line breaks and other control characters are
 /// escaped too: they cannot end the string, but would make the query unreadable to the parser.
-pub fn escape(value: &str) -> String {
+pub(crate) fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {
         match character {

@@ -6,9 +6,8 @@ use std::time::Duration;
 use super::{PromApi, QueryError, QueryResult};
 use crate::policy::key::VariantKey;
 
-/// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
+pub(crate) enum Question {
     /// Variants with a count at all.
     Any,
     /// Variants with more than one.
@@ -16,8 +15,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Any, Self::Several];
+    pub(crate) const ALL: [Self; 2] = [Self::Any, Self::Several];
 
     /// By the namespace that the series carries: the scraped one's own where the scrape keeps it,
     /// else the one that Prometheus puts aside.
@@ -34,7 +32,7 @@ impl Question {
 }
 
 /// The variants that the answer names.
-pub async fn published(
+pub(crate) async fn published(
     api: &dyn PromApi,
     question: Question,
     deadline: Duration,

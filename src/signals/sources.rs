@@ -7,20 +7,15 @@ use crate::policy::snapshot::SignalName;
 /// One series in all its spellings: some stores and relabelling rules rewrite the colon to an
 /// underscore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spelled(pub &'static [&'static str]);
+pub(crate) struct Spelled(pub(crate) &'static [&'static str]);
 
 /// How a value follows from series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Formula {
+pub(crate) enum Formula {
     /// It is the value of one.
     Value(Spelled),
     /// It is one over another; nothing where the other is zero.
-    Share {
-        /// What is counted.
-        part: Spelled,
-        /// Over what it is counted.
-        whole: Spelled,
-    },
+    Share { part: Spelled, whole: Spelled },
     /// It is the sum of several, all of which must be there.
     Total(&'static [Spelled]),
     /// It is the product of two labels: the number of KV blocks and the tokens of one.
@@ -29,51 +24,41 @@ pub enum Formula {
 
 /// One way to learn a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SignalSource {
-    /// The query that brings the series.
-    pub query: QueryName,
-    /// What is made of them.
-    pub formula: Formula,
+pub(crate) struct SignalSource {
+    pub(crate) query: QueryName,
+    pub(crate) formula: Formula,
 }
 
 /// How the data-parallel ranks of one pod add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ranks {
+pub(crate) enum Ranks {
     /// Amounts add.
     Sum,
     /// Shares average.
     Mean,
 }
 
-/// A signal of a replica and where it comes from.
 #[derive(Debug, Clone, Copy)]
-pub struct EngineSignal {
-    /// The signal.
-    pub signal: SignalName,
-    /// How ranks add up.
-    pub ranks: Ranks,
+pub(crate) struct EngineSignal {
+    pub(crate) signal: SignalName,
+    pub(crate) ranks: Ranks,
     /// Its sources, the preferred one first.
-    pub sources: &'static [SignalSource],
+    pub(crate) sources: &'static [SignalSource],
 }
 
-/// One series of a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RouterSource {
-    /// The query that brings it.
-    pub query: QueryName,
-    /// Its name.
-    pub name: &'static str,
+pub(crate) struct RouterSource {
+    pub(crate) query: QueryName,
+    pub(crate) name: &'static str,
     /// The series whose age stands for its own: it is written on the same occasions.
-    pub age: &'static str,
+    pub(crate) age: &'static str,
 }
 
-/// A signal of a router and where it comes from.
 #[derive(Debug, Clone, Copy)]
-pub struct RouterSignal {
-    /// The signal.
-    pub signal: SignalName,
+pub(crate) struct RouterSignal {
+    pub(crate) signal: SignalName,
     /// Its sources, the preferred one first.
-    pub sources: &'static [RouterSource],
+    pub(crate) sources: &'static [RouterSource],
 }
 
 macro_rules! engine {
@@ -141,7 +126,7 @@ macro_rules! signals {
 }
 
 /// Signals of replicas.
-pub const ENGINE: &[EngineSignal] = signals! { EngineSignal:
+pub(crate) const ENGINE: &[EngineSignal] = signals! { EngineSignal:
     KvUsage Mean {
         value!(KvUsage, "vllm", "kv_cache_usage_perc");
         value!(KvUsage, "vllm", "gpu_cache_usage_perc");
@@ -213,7 +198,7 @@ pub const ENGINE: &[EngineSignal] = signals! { EngineSignal:
 
 /// Requests that the router sends to a pod. The newest generation shows the oldest name a second
 /// time.
-pub const ARRIVALS: RouterSignal = RouterSignal {
+pub(crate) const ARRIVALS: RouterSignal = RouterSignal {
     signal: SignalName::ArrivalRate,
     sources: &[
         router!(RouterRates, "llm_d_epp_scheduler_attempts_total"),
@@ -223,14 +208,14 @@ pub const ARRIVALS: RouterSignal = RouterSignal {
 };
 
 /// The series with the requests that a router holds, the preferred one first.
-pub fn router_queue() -> &'static [RouterSource] {
+pub(crate) fn router_queue() -> &'static [RouterSource] {
     let mut rows = ROUTER.iter();
     rows.find(|row| row.signal == SignalName::RouterQueueRequests)
         .map_or(&[], |row| row.sources)
 }
 
 /// Signals of routers.
-pub const ROUTER: &[RouterSignal] = signals! { RouterSignal:
+pub(crate) const ROUTER: &[RouterSignal] = signals! { RouterSignal:
     RouterQueueRequests {
         router!(RouterQueue, "llm_d_epp_flow_control_queue_size");
         router!(RouterQueue, "llm_d_router_epp_flow_control_queue_size");
