@@ -457,7 +457,7 @@ fn checked(stored: &StoredAutoscaler) -> Result<Arc<AutoscalerPolicy>, Autoscale
 }
 
 /// A `PodAutoscaler`, as an event refers to it.
-pub fn regarding(stored: &StoredAutoscaler) -> Regarding {
+pub(crate) fn regarding(stored: &StoredAutoscaler) -> Regarding {
     Regarding {
         api_version: Arc::from(API_VERSION),
         kind: Arc::from(KIND),

@@ -11,12 +11,9 @@ use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::policy::snapshot::VariantView;
 use wva_supervise::{Epoch, Fenced, Guard};
 
-/// What is known of one object.
 pub trait BoardEntry {
-    /// What names the object.
     type Key;
 
-    /// The object.
     fn key(&self) -> &Self::Key;
 }
 
@@ -40,17 +37,13 @@ impl BoardEntry for AutoscalerRecord {
 #[derive(Debug)]
 pub struct KeyedBoard<K: Eq + Hash, V>(Arc<DashMap<K, Entry<V>>>);
 
-/// Views by variant.
-pub type Board = KeyedBoard<VariantKey, VariantView>;
+pub(crate) type Board = KeyedBoard<VariantKey, VariantView>;
 
-/// The half that writes them.
-pub type BoardWriter = KeyedBoardWriter<VariantKey, VariantView>;
+pub(crate) type BoardWriter = KeyedBoardWriter<VariantKey, VariantView>;
 
-/// Records by `PodAutoscaler`.
-pub type AutoscalerBoard = KeyedBoard<ObjectKey, AutoscalerRecord>;
+pub(crate) type AutoscalerBoard = KeyedBoard<ObjectKey, AutoscalerRecord>;
 
-/// The half that writes them.
-pub type AutoscalerBoardWriter = KeyedBoardWriter<ObjectKey, AutoscalerRecord>;
+pub(crate) type AutoscalerBoardWriter = KeyedBoardWriter<ObjectKey, AutoscalerRecord>;
 
 /// The half that writes. The registry of the objects has it: each entry is written by the actor of its object, and
 /// removed by the registry when the object is gone.
@@ -82,7 +75,6 @@ impl<K: Eq + Hash, V> Default for KeyedBoardWriter<K, V> {
 }
 
 impl<K: Clone + Eq + Hash + Ord, V> KeyedBoard<K, V> {
-    /// The view of one object.
     pub fn get(&self, key: &K) -> Option<Arc<V>> {
         self.0.get(key).map(|entry| Arc::clone(&entry.view))
     }
@@ -97,7 +89,6 @@ impl<K: Clone + Eq + Hash + Ord, V> KeyedBoard<K, V> {
 }
 
 impl<K: Clone + Eq + Hash + Ord, V: BoardEntry<Key = K>> KeyedBoardWriter<K, V> {
-    /// The half for everybody else.
     pub fn reader(&self) -> KeyedBoard<K, V> {
         self.0.clone()
     }
@@ -121,7 +112,6 @@ impl<K: Clone + Eq + Hash + Ord, V: BoardEntry<Key = K>> KeyedBoardWriter<K, V> 
         })
     }
 
-    /// Takes an object down.
     pub fn remove(&self, key: &K) {
         self.0.0.remove(key);
     }

@@ -8,12 +8,9 @@ use tokio::sync::futures::OwnedNotified;
 
 use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
 
-/// An object that can be followed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FollowedObject {
-    /// A VariantAutoscaling.
     Variant(VariantKey),
-    /// A ScaledObject.
     ScaledObject(ObjectKey),
     /// A scale target, of which the VariantAutoscalings that name it count.
     Target(TargetKey),
@@ -38,7 +35,6 @@ pub struct ObjectFollower {
 }
 
 impl ObjectChanges {
-    /// Follows an object from now on.
     pub fn follow(&self, object: FollowedObject) -> ObjectFollower {
         let mut followers = self.0.entry(object.clone()).or_default();
         followers.count += 1;
@@ -51,7 +47,6 @@ impl ObjectChanges {
         }
     }
 
-    /// Wakes everything that follows an object.
     pub fn wake(&self, object: &FollowedObject) {
         if let Some(followers) = self.0.get(object) {
             followers.changed.notify_waiters();

@@ -31,17 +31,17 @@ use crate::version;
 use wva_base::moment::Moment;
 use wva_supervise::{Clock, Reader, Writer};
 
-pub mod autoscalers;
-pub mod board;
-pub mod changes;
+pub(crate) mod autoscalers;
+pub(crate) mod board;
+pub(crate) mod changes;
 pub mod claim;
-pub mod findings;
+pub(crate) mod findings;
 pub mod mirrors;
 mod readiness;
-pub mod recorder;
-pub mod records;
-pub mod relist;
-pub mod requests;
+pub(crate) mod recorder;
+pub(crate) mod records;
+pub(crate) mod relist;
+pub(crate) mod requests;
 mod views;
 
 use board::{AutoscalerBoard, AutoscalerBoardWriter, Board, BoardWriter};

@@ -50,32 +50,24 @@ const FILES: u64 = 4;
 /// What a cycle was made from, and its plan.
 #[derive(Debug, Clone)]
 pub struct CycleRecord {
-    /// When.
     pub now: Moment,
-    /// The settings generation.
     pub generation: u64,
-    /// The fleet.
     pub snapshot: ClusterSnapshot,
     /// What was learned before.
     pub learned: Arc<Learned>,
-    /// The settings.
     pub settings: Arc<DynamicSettings>,
-    /// The plan.
     pub plan: Arc<Plan>,
 }
 
 /// What a decision on a `PodAutoscaler` was made from, and what was decided.
 #[derive(Debug, Clone)]
 pub struct AutoscalerEntry {
-    /// When.
     pub now: Moment,
-    /// The object.
     pub object: Arc<PodAutoscalerObject>,
     /// What was seen of its target.
     pub view: AutoscalerView,
     /// What was remembered before.
     pub before: AutoscalerState,
-    /// The decision.
     pub decision: AutoscalerDecision,
     /// What is remembered after it.
     pub after: AutoscalerState,
@@ -149,7 +141,6 @@ impl DecisionRecorder {
         })))
     }
 
-    /// Whether cycles are recorded at all.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }

@@ -14,7 +14,6 @@ use wva_supervise::{Reader, Writer};
 pub struct RecordTable {
     /// The term of the claim that the records are of. Another controller may have led since.
     pub term: u64,
-    /// By variant.
     pub records: BTreeMap<VariantKey, Arc<PublishedRecord>>,
 }
 
@@ -30,7 +29,6 @@ impl RecordTable {
 pub struct Records(Reader<RecordTable>);
 
 impl Records {
-    /// Reads what this writes.
     pub fn of(writer: &Writer<RecordTable>) -> Self {
         Self(writer.reader())
     }
@@ -61,7 +59,6 @@ impl Records {
             .read(|table| table.records.values().filter(is_direct).cloned().collect())
     }
 
-    /// The record of one variant.
     pub fn get(&self, key: &VariantKey) -> Option<Arc<PublishedRecord>> {
         self.0.read(|table| table.records.get(key).cloned())
     }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 /// Both halves; the numbers that they exchange only grow, and outlive who asks and who reads. Each kind has channels of
 /// its own: those who wait on the same one are woken in any order.
-pub fn halves() -> (RelistRequester, RelistResponders) {
+pub(crate) fn halves() -> (RelistRequester, RelistResponders) {
     let kind = || {
         let (asked, requests) = watch::channel(0);
         let (done, answers) = watch::channel(0);
@@ -33,7 +33,6 @@ pub fn halves() -> (RelistRequester, RelistResponders) {
 
 /// The halves of the watchers of all kinds that may be variants.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "each is of the watcher of that kind")]
 pub struct RelistResponders {
     pub variants: Arc<RelistResponder>,
     pub horizontal_pod_autoscalers: Arc<RelistResponder>,
