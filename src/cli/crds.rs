@@ -14,7 +14,7 @@ pub(super) struct CrdsFlags;
 ///
 /// # Errors
 /// Does not fail for the definitions that are compiled in; the error is the serialiser's.
-pub fn text() -> Result<String, serde_yaml::Error> {
+pub(crate) fn text() -> Result<String, serde_yaml::Error> {
     let documents = definitions()
         .iter()
         .map(serde_yaml::to_string)

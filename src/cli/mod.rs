@@ -7,22 +7,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub mod args;
-pub mod bundle;
+mod bundle;
 pub mod completions;
 pub mod controller;
 mod controller_api;
-pub mod crds;
-pub mod doctor;
-pub mod migrate;
+mod crds;
+mod doctor;
+mod migrate;
 mod namespace_flags;
-pub mod page;
-pub mod plan;
+mod page;
+mod plan;
 pub mod program;
-pub mod replay;
-pub mod status;
+mod replay;
+mod status;
 pub mod stop;
 pub mod usage;
-pub mod why;
+mod why;
 
 #[cfg(test)]
 mod vectors;

@@ -37,7 +37,7 @@ use crate::settings::bundle::{Bundle, read_noted};
 const GENERATION: u64 = 1;
 
 /// Runs the command.
-pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let outcome = match arguments::parse(arguments) {
         Ok(PlanCommand::Help(text)) => Ok(text),
         Ok(PlanCommand::Schema) => schema().map_err(|error| vec![error.to_string()]),
