@@ -103,7 +103,7 @@ fn autoscaler_event(reason: AutoscalerEventReason) -> (&'static str, &'static st
         AutoscalerEventReason::FailedGetReplicas => ("Warning", "the target states no count"),
         AutoscalerEventReason::FailedComputeScale => (
             "Warning",
-            "no count can be decided, the target keeps its replicas",
+            "no count can be decided, the target keeps its replicas; pods have ten minutes to start",
         ),
         AutoscalerEventReason::FailedRescale => ("Warning", "the count was not written"),
     }

@@ -82,7 +82,9 @@ impl Readers {
         let term = self.claim.term();
         let before = self.autoscalers.get(key);
         let before = before.filter(|before| before.uid == stored.uid && before.term == term);
-        let unread_since = before.as_ref().and_then(|before| before.unread_since);
+        let clocks = before.as_ref();
+        let clocks = clocks.map(|before| (before.unread_since, before.starting_since));
+        let (unread_since, starting_since) = clocks.unwrap_or_default();
         let state = match before {
             Some(before) => before.state.clone(),
             None => AutoscalerState::restored(&stored.status),
@@ -106,6 +108,7 @@ impl Readers {
             base: stored.base_bounds(),
             notes: Vec::new(),
             unread_since: None,
+            starting_since: None,
             yielding: Vec::new(),
         };
         match checked(&stored) {
@@ -118,8 +121,13 @@ impl Readers {
                 record.verdict = invalid;
             }
         }
-        if matches!(record.verdict, AutoscalerVerdict::Unread { .. }) || self.lacks_reads(&record) {
+        let lacks_reads = self.lacks_reads(&record);
+        if lacks_reads || matches!(record.verdict, AutoscalerVerdict::Unread { .. }) {
             record.unread_since = unread_since.or(Some(now));
+        }
+        let is_starting = lacks_reads && !record.pods.is_empty();
+        if is_starting || record.is_cold() {
+            record.starting_since = starting_since.or(Some(now));
         }
         Some(record)
     }

@@ -40,6 +40,12 @@ fn cluster(pods: &[(&str, Value)]) -> SharedState {
     list::<HorizontalPodAutoscaler>(&mirrors.horizontal_pod_autoscalers, []);
     list::<ScaledObject>(&mirrors.scaled_objects, []);
     list::<VariantAutoscaling>(&mirrors.variants, []);
+    list_pods(&shared, pods);
+    shared
+}
+
+/// The pods whose names begin with `cold` are not ready.
+fn list_pods(shared: &SharedState, pods: &[(&str, Value)]) {
     let pods = pods.iter().map(|(name, labels)| {
         let (namespace, name) = name.split_once('/').unwrap_or(("ns", name));
         json!({
@@ -48,12 +54,12 @@ fn cluster(pods: &[(&str, Value)]) -> SharedState {
                 "deletionTimestamp": name.starts_with("going").then_some("2026-01-01T00:00:00Z"),
             },
             "status": {"podIP": "10.0.0.1", "conditions": [{
-                "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z",
+                "type": "Ready", "status": if name.starts_with("cold") { "False" } else { "True" },
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
             }]},
         })
     });
-    list::<SlimPod>(&mirrors.pods, pods);
-    shared
+    list::<SlimPod>(&shared.writers.mirrors.pods, pods);
 }
 
 /// A `PodAutoscaler`: its name, kind and name of its target, role, and annotated mode.

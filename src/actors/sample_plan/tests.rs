@@ -69,6 +69,7 @@ pub(in crate::actors) fn record(
         notes: Vec::new(),
         yielding: Vec::new(),
         unread_since: None,
+        starting_since: None,
         key: ObjectKey::new("ns", name),
         uid: "u".into(),
         generation: 1,

@@ -8,8 +8,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::check::{AutoscalerPolicy, SpecProblem};
-use super::decide::AutoscalerDecision;
-use super::demand::AutoscaledPod;
+use super::decide::{AutoscalerDecision, AutoscalerOutcome};
+use super::demand::{AutoscaledPod, SourceGap};
+use super::reason::{AutoscalerReason, AutoscalerStep};
+use super::samples::PROGRESS_DEADLINE;
 use super::schedule::ReplicaBounds;
 use super::state::AutoscalerState;
 use super::storm_service::ReplicaField;
@@ -51,6 +53,8 @@ pub struct AutoscalerRecord {
     pub notes: Vec<Arc<str>>,
     /// Since when no count can be decided because something was not read yet; `None` if that is not why.
     pub unread_since: Option<Moment>,
+    /// Since when no count can be decided because pods start or are first read; `None` if that is not why.
+    pub starting_since: Option<Moment>,
     /// What is remembered for the next tick.
     pub state: AutoscalerState,
     /// What came of it.
@@ -69,7 +73,39 @@ impl AutoscalerRecord {
     /// Whether first reads are on their way: what lacks is no failure yet.
     pub fn awaits_first_reads(&self) -> bool {
         let since = self.unread_since;
-        since.is_some_and(|since| self.decided.since(since) < FIRST_READS)
+        let is_early = since.is_some_and(|since| self.decided.since(since) < FIRST_READS);
+        is_early && !self.is_overdue()
+    }
+
+    /// Whether no count is decided because no pod serves, and one starts.
+    pub fn is_cold(&self) -> bool {
+        let Some(decision) = self.decision() else {
+            return false;
+        };
+        let starts = |pod: &MeasuredPod| {
+            matches!(
+                pod.pod,
+                AutoscaledPod::Pending | AutoscaledPod::Ready { .. }
+            )
+        };
+        let lacks_pods_alone = |step: &AutoscalerStep| match &step.why {
+            AutoscalerReason::Unmeasured { why, .. } => *why == SourceGap::NoServingPod,
+            _ => true,
+        };
+        decision.outcome == AutoscalerOutcome::FailedComputeScale
+            && self.pods.values().any(starts)
+            && decision.steps.iter().all(lacks_pods_alone)
+    }
+
+    /// Whether pods start: that none serves is no failure yet.
+    pub(super) fn awaits_pods(&self) -> bool {
+        self.is_cold() && !self.is_overdue()
+    }
+
+    /// Whether pods take too long to start. One that turns ready and unready by turns gains no time.
+    fn is_overdue(&self) -> bool {
+        let since = self.starting_since;
+        since.is_some_and(|since| self.decided.since(since) >= PROGRESS_DEADLINE)
     }
 
     /// The decision, if one was possible.

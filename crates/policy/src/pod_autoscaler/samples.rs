@@ -75,16 +75,16 @@ impl ReadFailure {
     }
 }
 
-/// A pod that scales for longer has failed. Source: the default of `progressDeadlineSeconds`, after which
-/// Kubernetes reports that a Deployment makes no progress.
-const LONGEST_RESHARDING: Duration = Duration::from_mins(10);
+/// A pod that starts or scales for longer has failed. Source: the default of `progressDeadlineSeconds`, after
+/// which Kubernetes reports that a Deployment makes no progress.
+pub(super) const PROGRESS_DEADLINE: Duration = Duration::from_mins(10);
 
 impl SampleReading {
     /// Whether the page answers that the pod moves its shards: what it showed before does not count.
     pub fn is_resharding(&self, now: Moment) -> bool {
         let failure = self.failure.as_ref();
         let since = failure.and_then(|failure| failure.unavailable_since);
-        since.is_some_and(|since| now.since(since) < LONGEST_RESHARDING)
+        since.is_some_and(|since| now.since(since) < PROGRESS_DEADLINE)
     }
 
     /// The value as a decision uses it. A value that is still fresh enough outlives a read that failed; the absence of

@@ -11,10 +11,9 @@ use serde_json::Value;
 use super::check::ScalingStrategy;
 use super::condition;
 use super::decide::{AutoscalerDecision, AutoscalerOutcome};
-use super::demand::{AutoscaledPod, SourceGap};
 use super::forecast::ForecastMode;
 use super::reason::{AutoscalerReason, AutoscalerStage, amount};
-use super::record::{AutoscalerRecord, AutoscalerVerdict, MeasuredPod};
+use super::record::{AutoscalerRecord, AutoscalerVerdict};
 use super::schedule::EffectiveBounds;
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
@@ -317,31 +316,20 @@ fn bounds(record: &AutoscalerRecord, now: WallTime) -> ScheduledBounds {
     }
 }
 
-/// Why no count was decided: what each source lacks. Pods that start, and first reads, bring what lacks.
+/// Why no count was decided: what each source lacks. Pods that start, and first reads, may yet bring what lacks.
 pub(super) fn compute_failure(
     record: &AutoscalerRecord,
     decision: &AutoscalerDecision,
 ) -> Option<String> {
-    if decision.outcome == AutoscalerOutcome::Decided || record.awaits_first_reads() {
+    let is_decided = decision.outcome == AutoscalerOutcome::Decided;
+    if is_decided || record.awaits_first_reads() || record.awaits_pods() {
         return None;
     }
-    let is_starting = |pod: &MeasuredPod| {
-        matches!(
-            pod.pod,
-            AutoscaledPod::Pending | AutoscaledPod::Ready { .. }
-        )
-    };
-    let mut gaps = Vec::new();
-    let mut is_cold = record.pods.values().any(is_starting);
-    for step in &decision.steps {
-        if let AutoscalerReason::Unmeasured { why, .. } = &step.why {
-            is_cold &= *why == SourceGap::NoServingPod;
-            gaps.push(step.why.to_string());
-        }
-    }
-    if is_cold {
-        return None;
-    }
+    let gaps = decision.steps.iter().filter_map(|step| match &step.why {
+        AutoscalerReason::Unmeasured { .. } => Some(step.why.to_string()),
+        _ => None,
+    });
+    let gaps: Vec<String> = gaps.collect();
     Some(format!("no source has a demand: {}", gaps.join("; ")))
 }
 

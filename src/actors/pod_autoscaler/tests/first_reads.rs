@@ -79,3 +79,30 @@ async fn a_target_without_pods_waits_for_them() {
     assert_eq!(names(&started), [""; 0]);
     assert_eq!(started.unread_since, Some(started.decided));
 }
+
+/// The clock of a pod that is ready and unready by turns is that of its first start.
+#[tokio::test]
+async fn a_pod_that_flaps_gains_no_time() {
+    let labels = || {
+        let place = "stormservice.orchestration.aibrix.ai/pod-group-index";
+        json!({"storm-service-name": "pd", "role-name": "prefill", place: "0"})
+    };
+    let shared = cluster(&[]);
+    let started = unread(&shared);
+    assert_eq!(started.starting_since, None);
+    put_up(&shared.writers.pod_autoscalers, [started.clone()]);
+    let mut since = None;
+    for (seconds, pod) in [(10, "cold-0"), (20, "warm-0"), (30, "cold-0")] {
+        list_pods(&shared, &[(pod, labels())]);
+        let now = started.decided.later(Duration::from_secs(seconds));
+        let record = decide_at(&shared, now);
+        let is_cold = pod == "cold-0";
+        assert_eq!(names(&record), [pod]);
+        assert_eq!(record.unread_since, (!is_cold).then_some(now));
+        assert_eq!(record.starting_since, Some(*since.get_or_insert(now)));
+        put_up(&shared.writers.pod_autoscalers, [record]);
+    }
+    list_pods(&shared, &[]);
+    let now = started.decided.later(Duration::from_secs(40));
+    assert_eq!(decide_at(&shared, now).starting_since, None);
+}

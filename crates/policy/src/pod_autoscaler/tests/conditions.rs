@@ -174,6 +174,47 @@ fn pods_that_start_are_no_failure() {
     }
 }
 
+/// A pod that crashes, lacks its image or finds no node is pending as well, and one that flaps is ready in between.
+#[test]
+fn pods_that_start_for_ten_minutes_have_failed() {
+    let nothing = ScaleOutcome::NotWritten;
+    let why = "no source has a demand: pod http://:8000/metrics load: no pod serves";
+    let ready = AutoscaledPod::Ready {
+        ready_for: Duration::from_secs(30),
+    };
+    for (pod, unread_since) in [
+        (AutoscaledPod::Pending, None),
+        (ready, None),
+        (ready, Some(at(690))),
+    ] {
+        let view = AutoscalerView {
+            pods: [(name(0), pod)].into(),
+            ..view(1, &[vec![]])
+        };
+        let measured = MeasuredPod {
+            pod,
+            address: None,
+            engine: None,
+        };
+        let starting = |second: u64| AutoscalerRecord {
+            pods: Arc::new([(name(0), measured.clone())].into()),
+            unread_since,
+            starting_since: Some(at(100)),
+            ..decided("", &view, second)
+        };
+        let early = first(&starting(699), &nothing);
+        assert_eq!(early.scaling_history, []);
+        assert_eq!(events(None, &starting(699), &nothing), []);
+        let late = next(&starting(700), &early, &nothing);
+        assert_eq!(late.scaling_history.len(), 1);
+        assert_eq!(late.scaling_history[0].error.as_deref(), Some(why));
+        let before = (&starting(699), &nothing);
+        let events = events(Some(before), &starting(700), &nothing);
+        let notes: Vec<&str> = events.iter().map(|event| &*event.note).collect();
+        assert_eq!(notes, [why]);
+    }
+}
+
 #[test]
 fn totals_keep_their_failures_apart() {
     let spec =

@@ -37,6 +37,7 @@ pub(super) fn judged(
         notes: Vec::new(),
         yielding: Vec::new(),
         unread_since: None,
+        starting_since: None,
         state: AutoscalerState::default(),
         verdict,
     }
