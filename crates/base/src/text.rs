@@ -37,6 +37,23 @@ pub fn counted<N: fmt::Display + From<u8> + PartialEq + Copy>(count: N, noun: &s
     format!("{count} {noun}{ending}")
 }
 
+/// How many names a text lists before it counts the rest.
+pub const LISTED: usize = 5;
+
+/// The first names of a list, and how many others there are.
+pub fn listed<T: fmt::Display>(items: &[T]) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        for (position, item) in items.iter().take(LISTED).enumerate() {
+            let separator = if position == 0 { "" } else { ", " };
+            write!(f, "{separator}{item}")?;
+        }
+        match items.len().saturating_sub(LISTED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    })
+}
+
 /// Larger numbers are written in powers of ten: a message with all their digits loses its other words.
 const LARGE: f64 = 1e15;
 
@@ -61,7 +78,7 @@ pub fn decimal(value: f64, places: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bounded, counted, decimal, number};
+    use super::{bounded, counted, decimal, listed, number};
 
     #[test]
     fn a_text_is_cut_between_letters() {
@@ -75,6 +92,14 @@ mod tests {
         assert_eq!(counted(1_usize, "pod"), "1 pod");
         assert_eq!(counted(1_i64, "replica"), "1 replica");
         assert_eq!(counted(21_u32, "pod"), "21 pods");
+    }
+
+    #[test]
+    fn a_list_names_five_and_counts_the_rest() {
+        let list = |count: usize| listed(&[1, 2, 3, 4, 5, 6, 7][..count]).to_string();
+        assert_eq!(list(0), "");
+        assert_eq!(list(5), "1, 2, 3, 4, 5");
+        assert_eq!(list(7), "1, 2, 3, 4, 5 and 2 more");
     }
 
     #[test]

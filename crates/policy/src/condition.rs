@@ -16,8 +16,8 @@ use super::key::{TargetKey, TargetKind};
 use super::metrics_gap::MetricsGap;
 use super::ownership::Exposure;
 use super::plan::{Decision, MetricsState};
-use super::reason::listed;
 use super::snapshot::{TargetPast, TargetView, VariantView};
+use wva_base::text::listed;
 
 wva_base::named! {
     /// Types of condition.

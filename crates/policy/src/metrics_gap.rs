@@ -9,9 +9,8 @@ use serde::Serialize;
 
 use super::key::{ModelKey, VariantKey};
 use super::plan::{MetricsState, Plan};
-use super::reason::LISTED;
 use super::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness, SignalName, VariantView};
-use wva_base::text::{bounded, shortened};
+use wva_base::text::{LISTED, bounded, shortened};
 
 /// Longest error text in a condition, in letters.
 const MAX_ERROR: usize = 400;

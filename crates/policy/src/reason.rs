@@ -4,7 +4,6 @@ mod gap;
 mod stay;
 mod text;
 
-use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,9 +27,6 @@ use super::target_problem::TargetProblem;
 use super::transition::TransitionReason;
 use super::units::{Gpus, Replicas};
 use super::zero::{WakeCause, WakeObstacle, ZeroBlock};
-
-/// How many names a text lists before it counts the rest.
-pub(super) const LISTED: usize = 5;
 
 /// Why a stage did what it did: in JSON a code with its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -472,18 +468,4 @@ impl Reason {
             _ => true,
         }
     }
-}
-
-/// The first names of a list, and how many others there are.
-pub(super) fn listed<T: Display>(items: &[T]) -> impl Display {
-    fmt::from_fn(move |f| {
-        for (position, item) in items.iter().take(LISTED).enumerate() {
-            let separator = if position == 0 { "" } else { ", " };
-            write!(f, "{separator}{item}")?;
-        }
-        match items.len().saturating_sub(LISTED) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    })
 }

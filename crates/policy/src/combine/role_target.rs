@@ -12,8 +12,9 @@ use super::liveness::Liveness;
 use super::votes::{Vote, VoteDirection};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::VariantKey;
-use crate::reason::{MissingInput, ViewGap, listed};
+use crate::reason::{MissingInput, ViewGap};
 use crate::units::Cost;
+use wva_base::text::listed;
 
 /// What an optimizer is asked to do with one role of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

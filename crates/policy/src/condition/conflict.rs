@@ -2,7 +2,7 @@
 
 use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::ownership::Ownership;
-use crate::reason::listed;
+use wva_base::text::listed;
 
 /// `ControllerConflict`, where there is one.
 pub fn conflict(standing: &Ownership) -> Option<Condition> {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::pool::GpuPool;
-use crate::reason::listed;
 use crate::units::{Gpus, Replicas};
+use wva_base::text::listed;
 
 /// Whether the GPUs of a replica can be counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

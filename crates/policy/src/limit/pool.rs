@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use crate::reason::listed;
+use wva_base::text::listed;
 
 /// A supply of GPUs that several variants draw from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::combine::BlockReason;
 use crate::key::{ModelKey, VariantKey};
 use crate::plan::{MetricsState, MissingSignal};
-use crate::reason::listed;
+use wva_base::text::listed;
 
 /// A budget is not shared by priority, since a model holds GPUs of it whose demand is not known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

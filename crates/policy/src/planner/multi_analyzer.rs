@@ -22,7 +22,6 @@ use crate::limit::DemandGap;
 use crate::optimize::{Candidate, Method, cost_aware};
 use crate::pending_decision::PendingDecision;
 use crate::plan::{MetricsState, MissingSignal, ModelFigures, PlanStage, Reason};
-use crate::reason::LISTED;
 use crate::router_queue::HeldQueue;
 use crate::safety_net;
 use crate::saturation::SaturationAnalysis;
@@ -31,6 +30,7 @@ use crate::snapshot::ResolvedTarget;
 use crate::startup::StartProspect;
 use crate::total::total;
 use crate::units::{Cost, Replicas};
+use wva_base::text::LISTED;
 
 /// Growth of a model that waits for its share of GPUs.
 #[derive(Debug)]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Reason, listed};
+use super::Reason;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::snapshot::SignalName;
 use crate::units::Replicas;
+use wva_base::text::listed;
 
 /// An input of an analyzer that is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

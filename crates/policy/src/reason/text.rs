@@ -3,10 +3,11 @@
 use std::fmt::{self, Display};
 
 use super::gap::view_gap;
-use super::{Reason, ReleaseObstacle, listed};
+use super::{Reason, ReleaseObstacle};
 use crate::optimize::WantedAmount;
 use crate::router_queue::QueueSource;
 use crate::zero::{WakeCause, wake_refused};
+use wva_base::text::listed;
 
 wva_base::display_of! { Reason:
     Self::LastDesired => "starts from the count published last";

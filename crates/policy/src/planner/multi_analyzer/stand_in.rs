@@ -7,7 +7,8 @@ use crate::analyzers::{AnalyzerConfig, Opinions, liveness};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{BlockReason, Participation};
 use crate::plan::{PlanStage, Reason};
-use crate::reason::{LISTED, MissingInput, MissingSignal};
+use crate::reason::{MissingInput, MissingSignal};
+use wva_base::text::LISTED;
 
 /// Until a voter has had the time to speak, percentages in its place release nothing: it may be silent because a signal
 /// is missing.
