@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::scaler::is_of_keda;
+use super::scaler::{EXTERNAL_VARIANT, is_of_keda};
 use super::variant::VariantRecord;
 use super::{Interner, annotation, label, lifecycle, name, namespace_of, uid, wall_time};
 use crate::api::variant_autoscaling::VariantAutoscalingStatus;
@@ -25,7 +25,7 @@ use crate::policy::params::DEFAULT_KEY;
 use crate::policy::snapshot::VariantPolicy;
 use crate::policy::units::{Cost, Replicas};
 use wva_base::nearest::nearest;
-use wva_base::text::shortened;
+use wva_base::text::{listed, shortened};
 
 /// What a scaler may state of the variant that it declares.
 #[derive(Debug, Clone, Copy)]
@@ -54,8 +54,6 @@ impl StatedField {
 }
 
 const GROUP: &str = "llm-d.ai/";
-/// How many unknown keys are named.
-const LISTED: usize = 5;
 const BLANK_MODEL: &str = "is blank; set it to the model name that the engine reports";
 
 pub(super) const MODEL: StatedField = StatedField {
@@ -108,6 +106,36 @@ pub(crate) fn nearly_stated(key: &str) -> Option<&'static str> {
         .find(|own| name(own) == Some(near))
 }
 
+/// The keys of the external scaler. All but the first make the `ScaledObject` itself a variant.
+pub(crate) fn own_keys() -> impl Iterator<Item = &'static str> {
+    std::iter::once(EXTERNAL_VARIANT).chain(STATED.iter().map(|field| field.key))
+}
+
+/// Why the external scaler refuses metadata of triggers with keys that are neither its own nor KEDA's.
+pub(crate) fn unknown_keys<'a>(
+    metadata: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> Option<String> {
+    let is_known = |key: &str| is_of_keda(key) || own_keys().any(|own| own == key);
+    let unknown = metadata.into_iter().filter(|(key, _)| !is_known(key));
+    // Several triggers may have the same key.
+    let unknown: BTreeMap<&String, &String> = unknown.collect();
+    let texts = unknown
+        .iter()
+        .map(|(key, value)| format!("{:?}={:?}", shortened(key), shortened(value)));
+    let texts: Vec<String> = texts.collect();
+    let (fault, them) = match texts.len() {
+        0 => return None,
+        1 => ("is no key", "it"),
+        _ => ("are no keys", "them"),
+    };
+    let own: Vec<&str> = own_keys().collect();
+    Some(format!(
+        "{} {fault} of this scaler; remove {them}, the keys are {}",
+        listed(&texts),
+        own.join(", ")
+    ))
+}
+
 /// What the specification of a scaler says of its variant; each bound with the name of its field.
 pub(super) struct Declaration<'a> {
     pub(super) kind: ScalerKind,
@@ -151,19 +179,8 @@ impl Declaration<'_> {
 
     /// The keys of its triggers that the scaler refuses, so that the object is never scaled.
     fn unknown_keys(&self) -> Option<String> {
-        let is_known = |key: &str| is_of_keda(key) || STATED.iter().any(|field| field.key == key);
-        let metadata = self.triggers.iter().copied().flatten();
-        let unknown = metadata.filter(|(key, _)| !is_known(key)).take(LISTED);
-        let unknown =
-            unknown.map(|(key, value)| format!("{:?}={:?}", shortened(key), shortened(value)));
-        let unknown: Vec<String> = unknown.collect();
-        (!unknown.is_empty()).then(|| {
-            format!(
-                "trigger metadata has {}, which this scaler does not know; remove it, the keys are {}",
-                unknown.join(", "),
-                STATED.map(|field| field.key).join(", ")
-            )
-        })
+        let why = unknown_keys(self.triggers.iter().copied().flatten())?;
+        Some(format!("trigger metadata {why}"))
     }
 
     /// What is wrong with its target and its bounds.

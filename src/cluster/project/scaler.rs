@@ -10,7 +10,7 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::declared::{Declaration, LeftoverCount, MODEL, declared};
-pub(crate) use super::declared::{STATED, nearly_stated};
+pub(crate) use super::declared::{STATED, nearly_stated, own_keys, unknown_keys};
 use super::variant::VariantRecord;
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, wall_time,
@@ -303,7 +303,7 @@ pub(crate) fn is_external(trigger: &Trigger) -> bool {
 }
 
 /// Whether a key of the metadata of an external trigger is for KEDA itself.
-pub(crate) fn is_of_keda(key: &str) -> bool {
+pub(super) fn is_of_keda(key: &str) -> bool {
     OF_KEDA.contains(&key.strip_suffix(FROM_ENV).unwrap_or(key))
 }
 

@@ -5,15 +5,10 @@ use std::sync::Arc;
 
 use super::proto::ScaledObjectRef;
 pub(super) use crate::cluster::project::scaler::EXTERNAL_VARIANT as VARIANT_NAME;
-use crate::cluster::project::scaler::{MODEL_KEY, STATED, is_of_keda};
+use crate::cluster::project::scaler::{MODEL_KEY, STATED, own_keys, unknown_keys};
 use crate::policy::key::ObjectKey;
 use wva_base::names::is_dns_subdomain;
 use wva_base::text::shortened;
-
-/// The keys of this scaler. All but the first are read from the ScaledObject itself, which they make a variant.
-fn own_keys() -> impl Iterator<Item = &'static str> {
-    std::iter::once(VARIANT_NAME).chain(STATED.iter().map(|field| field.key))
-}
 
 /// A trigger of a ScaledObject, as far as it concerns the scaler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,16 +22,8 @@ pub(super) struct ScalerTrigger {
 pub(super) enum TriggerError {
     #[error("the reference names no ScaledObject: its {0} is empty")]
     Unnamed(&'static str),
-    #[error(
-        "trigger metadata of ScaledObject {object}: {key:?}={value:?} is no key of this scaler; remove it, the keys \
-         are {keys}",
-        keys = own_keys().collect::<Vec<_>>().join(", ")
-    )]
-    UnknownKey {
-        object: ObjectKey,
-        key: String,
-        value: String,
-    },
+    #[error("trigger metadata of ScaledObject {object}: {why}")]
+    UnknownKeys { object: ObjectKey, why: String },
     #[error(
         "trigger metadata of ScaledObject {object}: {VARIANT_NAME}={value:?} is no name of an object; write the name \
          of a VariantAutoscaling in namespace {}, or remove the key to take that of the target", object.namespace
@@ -92,10 +79,8 @@ impl ScalerTrigger {
     }
 
     fn of(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Result<Self, TriggerError> {
-        let is_known = |key: &str| is_of_keda(key) || own_keys().any(|own| own == key);
-        if let Some((key, value)) = metadata.iter().find(|(key, _)| !is_known(key)) {
-            let (key, value) = (shortened(key), shortened(value));
-            return Err(TriggerError::UnknownKey { object, key, value });
+        if let Some(why) = unknown_keys(metadata) {
+            return Err(TriggerError::UnknownKeys { object, why });
         }
         let variant = match metadata.get(VARIANT_NAME) {
             Some(value) if !is_dns_subdomain(value) => {

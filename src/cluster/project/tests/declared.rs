@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::api::scaled_object::ScaledObject;
+use crate::cluster::project::scaler::unknown_keys;
 use crate::cluster::project::variant::VariantRecord;
 use crate::policy::actuation::ScalerKind;
 use crate::policy::object::VariantSpec;
@@ -302,11 +303,11 @@ fn what_a_trigger_says_wrong_is_named_with_its_key() {
         (json!({ "modelID": "llama" }), &[("model-id", "qwen")],
          ["annotation llm-d.ai/model-id=\"qwen\"", "trigger metadata modelID=\"llama\" differ"]),
         (json!({ "modelID": "llama", "scalerAddress": "wva:9090", "warmPool": "2" }), &[],
-         ["trigger metadata has \"warmPool\"=\"2\", which", "the keys are modelID, variantCost"]),
+         ["trigger metadata \"warmPool\"=\"2\" is no key", "the keys are variantName, modelID, variantCost"]),
         (json!({ "modelID": "llama", "variantCost": "-1", "replicaStartSeconds": "x" }), &[],
          ["variantCost=\"-1\" is no cost", "replicaStartSeconds=\"x\" is no number of seconds"]),
         (json!({ "modelID": "llama", "variantCost": "-1", "foo": "bar", "foe": "" }), &[("model-id", "qwen")],
-         ["trigger metadata has \"foe\"=\"\", \"foo\"=\"bar\", which", "variantCost=\"-1\""]),
+         ["trigger metadata \"foe\"=\"\", \"foo\"=\"bar\" are no keys", "variantCost=\"-1\""]),
         (json!({ "modelID": "llama", "variantCost": "-1", "foo": "bar" }), &[("model-id", "qwen")],
          ["differ; remove one of them. trigger metadata variantCost=\"-1\"", "\"foo\"=\"bar\""]),
     } {
@@ -318,6 +319,30 @@ fn what_a_trigger_says_wrong_is_named_with_its_key() {
             assert!(why.contains(part), "{why} lacks {part}");
         }
     }
+}
+
+#[test]
+fn unknown_keys_of_several_triggers_are_listed_once_and_counted() {
+    let metadata = |keys: &[&str]| -> BTreeMap<String, String> {
+        let pairs = keys.iter().map(|key| ((*key).to_owned(), "1".to_owned()));
+        pairs.collect()
+    };
+    let why = |keys: &[&str]| {
+        let (one, other) = (metadata(keys), metadata(&["a"]));
+        unknown_keys(one.iter().chain(&other))
+    };
+    let known = metadata(&["variantName", "modelID", "enableTLS"]);
+    assert_eq!(unknown_keys(&known), None);
+    let keys = "the keys are variantName, modelID, variantCost, scalingPolicy, defaultOutputTokens, \
+                replicaStartSeconds";
+    let one = format!("\"a\"=\"1\" is no key of this scaler; remove it, {keys}");
+    assert_eq!(why(&["a"]), Some(one));
+    let seven = format!(
+        "\"a\"=\"1\", \"b\"=\"1\", \"c\"=\"1\", \"d\"=\"1\", \"e\"=\"1\" and 2 more are no keys of this scaler; \
+         remove them, {keys}"
+    );
+    let names = ["modelID", "a", "b", "c", "d", "e", "f", "g"];
+    assert_eq!(why(&names), Some(seven));
 }
 
 #[test]
