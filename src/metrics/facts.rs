@@ -60,7 +60,7 @@ facts! {
     ScalingBlocked: "wva_model_scaling_blocked", &["namespace", "model", "reason"],
         "1 while something lasting keeps the model from going to zero or from waking (`variant-floor`, `activation-retention`, `no-wake-signal`, `gpus-not-counted`, `gpu-budget`, `load-unknown`); absent otherwise.";
     Objective: "wva_model_latency_objective_seconds", &["namespace", "model", "latency"],
-        "Latency that the model is sized for; latency is time_to_first_token or inter_token_latency. Absent where no objective sizes it.";
+        "Latency objective that an analyzer of the model holds; latency is time_to_first_token or inter_token_latency. Absent where no analyzer holds one.";
     AnalyzerDemand: "wva_analyzer_demand", &["analyzer", "namespace", "model", "role"],
         "Demand as an analyzer counts it, in its own unit; absent where it has no opinion.";
     AvailableGpus: "wva_available_gpus", &["accelerator_type"],

@@ -96,7 +96,7 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
 }
 
 #[test]
-fn the_latencies_that_size_a_model_are_shown_in_seconds() {
+fn the_latency_objectives_of_an_analyzer_are_shown_in_seconds() {
     let metrics = Metrics::new(None).unwrap();
     let nodes = fleet("{types: {}}");
     let targets = "{model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}";

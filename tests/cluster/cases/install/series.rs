@@ -26,7 +26,7 @@ const ELSEWHERE: [(&str, &str); 6] = wva_base::cases! {
     ("wva_events_dropped_total", "more events than the API server takes"),
     ("wva_invariant_violations_total", "a plan breaks a postcondition"),
     ("wva_metrics_collection_errors_total", "a query fails"),
-    ("wva_model_latency_objective_seconds", "latency objectives size a model"),
+    ("wva_model_latency_objective_seconds", "an analyzer holds latency objectives"),
     ("wva_pod_mapping_miss_total", "a pod with metrics belongs to no variant"),
 };
 
