@@ -1,7 +1,8 @@
 //! `Display` as a table of texts.
 
 /// Implements `Display`. A row has a pattern and the text of what matches it, with arguments where names in the text do
-/// not do: `display_of! { Fruit: Self::Apple { worms } => "{worms} worms"; }`. A formatter leaves the rows as they are.
+/// not do: `display_of! { Fruit: Self::Apple { worms } => "{worms} worms"; }`. Width and padding of an outer format
+/// have no effect. `rustfmt` does not reformat the rows.
 #[macro_export]
 macro_rules! display_of {
     (
