@@ -105,10 +105,10 @@ zap-log-level: LOG_LEVEL
 {{- if and $p.allowHTTP (or (include "wva.hasCA" .) $p.serverName) -}}
 {{- fail "wva.prometheus.allowHTTP: plain http knows no TLS; remove wva.prometheus.caCert, caFrom and serverName" -}}
 {{- end -}}
-{{- if and $p.allowHTTP (hasPrefix "https://" $p.baseURL) -}}
+{{- if and $p.allowHTTP (hasPrefix "https://" (default "" $p.baseURL)) -}}
 {{- fail (printf "wva.prometheus.allowHTTP: it is for http://, and wva.prometheus.baseURL is %s; write http:// there, or leave allowHTTP out" $p.baseURL) -}}
 {{- end -}}
-{{- if and (not $p.allowHTTP) (hasPrefix "http://" $p.baseURL) -}}
+{{- if and (not $p.allowHTTP) (hasPrefix "http://" (default "" $p.baseURL)) -}}
 {{- fail (printf "wva.prometheus.baseURL: %s is not https; write https://, or set wva.prometheus.allowHTTP=true for a Prometheus without TLS" $p.baseURL) -}}
 {{- end -}}
 {{- if gt (len (compact (list $p.caCert $p.caFrom.configMap $p.caFrom.secret))) 1 -}}
