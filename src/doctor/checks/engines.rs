@@ -146,7 +146,8 @@ fn named(facts: &Facts) -> Vec<Finding> {
         let targets = facts.all(live_kind(&key.kind)?).iter();
         let own =
             targets.filter(|one| *one.namespace() == *key.namespace && *one.name() == *key.name);
-        let names: BTreeSet<&str> = own.map(served).collect::<Option<_>>()?;
+        let names: Vec<Vec<&str>> = own.map(served).collect::<Option<_>>()?;
+        let names: BTreeSet<&str> = names.into_iter().flatten().collect();
         other_name(variant, &format!("the arguments of {key} say"), &names)
     });
     found.collect()

@@ -36,6 +36,12 @@ const SCALERS: [&str; 4] = [
     "wva",
     "workload-variant-autoscaler",
 ];
+/// Arguments that state the model to load.
+const MODELS: [&str; 4] = ["--model", "--model-path", "--model_path", "serve"];
+/// Arguments that state the names to serve it under.
+const NAMES: [&str; 2] = ["--served-model-name", "--served_model_name"];
+/// Signs of a shell that end a word, or make another word of it.
+const SHELL: [char; 8] = ['$', ';', '&', '|', '(', ')', '\\', '`'];
 /// Words in names of models that say how the same weights are stored.
 const FORMS: [&str; 6] = ["hf", "gguf", "awq", "gptq", "fp8", "bf16"];
 
@@ -170,15 +176,27 @@ fn contested(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// The value of the last of these arguments of the containers of a target.
-fn stated<'a>(target: &'a LiveObject, arguments: &[&str]) -> Option<&'a str> {
-    let containers = templates(target).flat_map(|template| list(template, "/spec/containers"));
-    let words = containers.flat_map(|container| {
-        let command = list(container, "/command").iter();
-        command.chain(list(container, "/args"))
-    });
-    let words = words.filter_map(Value::as_str);
-    let mut words = words.flat_map(str::split_whitespace).peekable();
+/// The words of the command line of a container, without the ends of continued lines.
+fn words(container: &Value) -> impl Iterator<Item = &str> {
+    let command = list(container, "/command").iter();
+    let lines = command.chain(list(container, "/args"));
+    let words = lines
+        .filter_map(Value::as_str)
+        .flat_map(str::split_whitespace);
+    words.filter(|word| *word != "\\")
+}
+
+/// Whether a container has one of these arguments, with a value or without.
+fn has_argument(container: &Value, arguments: &[&str]) -> bool {
+    words(container).any(|word| {
+        let name = word.split_once('=').map_or(word, |(name, _)| name);
+        arguments.contains(&name)
+    })
+}
+
+/// The value of the last of these arguments of a container.
+fn last_value<'a>(container: &'a Value, arguments: &[&str]) -> Option<&'a str> {
+    let mut words = words(container).peekable();
     let mut stated = None;
     while let Some(word) = words.next() {
         let (name, value) = match word.split_once('=') {
@@ -193,38 +211,59 @@ fn stated<'a>(target: &'a LiveObject, arguments: &[&str]) -> Option<&'a str> {
     stated.map(|value| value.trim_matches(['"', '\'']))
 }
 
-/// The model that the containers of a target load: an argument, or the word after `serve`. `None` also of a path or a
-/// variable, which do not show what is loaded.
-fn loaded(target: &LiveObject) -> Option<&str> {
-    let model = stated(
-        target,
-        &["--model", "--model-path", "--model_path", "serve"],
-    )?;
-    let is_shown = !model.starts_with(['/', '.', '~']) && !model.contains(['$', ':']);
-    is_shown.then_some(model)
+/// The model that a container loads. `None` also of a path or a variable, which do not show what is loaded.
+fn loaded_by(container: &Value) -> Option<&str> {
+    let model = last_value(container, &MODELS)?;
+    let is_path = model.starts_with(['/', '.', '~']) || model.contains(':');
+    (!is_path && !model.contains(SHELL)).then_some(model)
 }
 
-/// The `model_name` of the series of a target, as its containers state it: the first name that is given, else the
-/// model by its place on a hub. A word without `/` after `serve` may be of another program.
-pub(super) fn served(target: &LiveObject) -> Option<&str> {
-    match stated(target, &["--served-model-name", "--served_model_name"]) {
-        Some(name) => (!name.contains('$')).then_some(name),
-        None => loaded(target).filter(|model| model.contains('/')),
+/// The `model_name` of the series of a container: the first name that is given, else the model by its place on a hub.
+/// A file of options may give the name, and a word without `/` after `serve` may be of another program.
+fn served_by(container: &Value) -> Option<&str> {
+    if has_argument(container, &NAMES) {
+        let name = last_value(container, &NAMES)?;
+        return (!name.contains(SHELL)).then_some(name);
     }
+    let model = loaded_by(container).filter(|model| model.contains('/'))?;
+    (!has_argument(container, &["--config"])).then_some(model)
+}
+
+/// What is read of each container of a target that states a model. `None` where one of them does not show it, or none
+/// states a model.
+fn of_engines<'a>(
+    target: &'a LiveObject,
+    read: impl Fn(&'a Value) -> Option<&'a str>,
+) -> Option<Vec<&'a str>> {
+    let containers = templates(target).flat_map(|template| list(template, "/spec/containers"));
+    let engines = containers.filter(|one| has_argument(one, &MODELS) || has_argument(one, &NAMES));
+    let shown: BTreeSet<&str> = engines.map(read).collect::<Option<_>>()?;
+    (!shown.is_empty()).then(|| shown.into_iter().collect())
+}
+
+/// The names under which the containers of a target serve, where all of them show theirs.
+pub(super) fn served(target: &LiveObject) -> Option<Vec<&str>> {
+    of_engines(target, served_by)
 }
 
 fn names(facts: &Facts) -> Vec<Finding> {
     let found = models(facts).into_iter().filter_map(|(model, variants)| {
         let run = variants.iter().filter_map(|variant| {
             let target = target(facts, variant)?;
-            Some((*variant, loaded(target)?))
+            Some((*variant, of_engines(target, loaded_by)?))
         });
-        let run: Vec<(&LiveObject, &str)> = run.collect();
+        let run: Vec<(&LiveObject, Vec<&str>)> = run.collect();
         let (_, first) = run.first()?;
-        let (variant, other) = run.iter().find(|(_, other)| !are_alike(first, other))?;
+        let is_shared = |other: &[&str]| {
+            let mut others = other.iter();
+            others.any(|other| first.iter().any(|one| are_alike(one, other)))
+        };
+        let (variant, other) = run.iter().find(|(_, other)| !is_shared(other))?;
         let cause = format!(
-            "variants with modelID {} run {first} and {other}",
-            model.model
+            "variants with modelID {} run {} and {}",
+            model.model,
+            first.join(", "),
+            other.join(", ")
         );
         Some(FindingCode::OneNameTwoModels.at(variant.title(), cause))
     });

@@ -1,6 +1,6 @@
 //! What several manifests show together: disputes, models of one name, triggers of targets.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::manifests::{VARIANT, lines, samples, written};
 use crate::doctor::{FindingCode, examine};
@@ -215,11 +215,21 @@ fn no_file_of_a_config_map_hides_a_fault_of_another() {
     }
 }
 
-/// A Deployment with arguments, and a variant of it.
+/// A Deployment of a container with arguments, and a variant of it.
 fn engine(name: &str, cost: u8, arguments: &[&str]) -> String {
+    engines(name, cost, &[arguments])
+}
+
+/// A Deployment of containers by their arguments, and a variant of it.
+fn engines(name: &str, cost: u8, containers: &[&[&str]]) -> String {
+    let containers = containers.iter().enumerate();
+    let containers = containers.map(|(index, arguments)| {
+        json!({ "name": format!("c{index}"), "image": "i", "args": arguments })
+    });
+    let containers: Vec<Value> = containers.collect();
     let target = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name, "namespace": "ns" },
-        "spec": { "template": { "spec": { "containers": [{ "name": "c", "image": "i", "args": arguments }] } } },
+        "spec": { "template": { "spec": { "containers": containers } } },
     });
     let variant = VARIANT.replace("name: a", &format!("name: {name}"));
     let variant = variant.replace("3.0", &cost.to_string());
@@ -269,10 +279,61 @@ fn a_model_is_compared_with_the_name_that_its_target_states() {
         (&["--model=org/z", "--served-model-name=$(NAME)"], vec![]),
         (&["--model=/mnt/models"], vec![]),
         (&["serve", "app"], vec![]),
+        (&["vllm serve org/z --served-model-name m; sleep 1"], vec![]),
+        (&["vllm serve org/z; sleep 1"], vec![]),
+        (&["vllm serve \\\n org/z \\\n --served-model-name \\\n m"], vec![]),
+        (&["vllm serve \\\n org/z \\\n --served-model-name \\\n zzz"], differs("WVA063", "zzz")),
+        (&["serve", "org/m"], differs("WVA064", "org/m")),
+        (&["serve", "org/m", "--config", "/etc/vllm.yaml"], vec![]),
+        (&["serve", "org/m", "--config=/etc/vllm.yaml", "--served-model-name=zzz"], differs("WVA063", "zzz")),
         (&[], vec![]),
     } {
         let found = lines(&engine("a", 3, arguments));
         assert_eq!(found, expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_model_is_one_of_those_that_the_containers_of_its_target_serve() {
+    let guard = &["--served-model-name=guard"][..];
+    let says = |names: &str| {
+        vec![format!(
+            "WVA063 modelID is \"m\", and the arguments of Deployment ns/a say {names:?}"
+        )]
+    };
+    for (engine, expected) in wva_base::cases! {
+        (&["--served-model-name=m"][..], vec![]),
+        (&["--served-model-name=zzz"], says("guard, zzz")),
+        (&["--model=/mnt/models"], vec![]),
+        (&["serve", "org/z", "--config", "/etc/vllm.yaml"], vec![]),
+        (&["serve", "--config=/etc/vllm.yaml"], vec![]),
+        (&["--config=/etc/proxy.yaml"], says("guard")),
+    } {
+        for containers in [[engine, guard], [guard, engine]] {
+            let found = lines(&engines("a", 3, &containers));
+            assert_eq!(found, expected, "{containers:?}");
+        }
+    }
+}
+
+/// A container that one of two targets has more is no other model.
+#[test]
+fn models_of_one_name_are_compared_by_all_containers() {
+    let served = "--served-model-name=m";
+    let main = &["--model=org/m", served][..];
+    let guard = &["--model=org/guard"][..];
+    for (other, differ) in [
+        (&[main, guard][..], false),
+        (&[guard, main], false),
+        (&[guard, &["--model=other/z", served][..]], true),
+    ] {
+        let found = lines(&[engine("a", 3, main), engines("b", 4, other)].concat());
+        let expected = usize::from(differ);
+        assert_eq!(found.len(), expected, "{other:?} {found:?}");
+        assert!(
+            found.iter().all(|line| line.starts_with("WVA088")),
+            "{found:?}"
+        );
     }
 }
 
