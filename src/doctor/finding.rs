@@ -337,7 +337,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFindsSeveral = 135, Scalers, Error,
         "the query has several answers",
-        "KEDA takes one number. With several it reports an error.",
+        "KEDA takes one number, and reports an error at several. A HorizontalPodAutoscaler adds several up.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFails = 136, Scalers, Error,
         "Prometheus refuses the query",

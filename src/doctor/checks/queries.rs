@@ -54,13 +54,20 @@ pub(in crate::doctor) fn count_queries(facts: &Facts) -> Vec<(&LiveObject, Strin
         found.extend(ours.map(|query| (object, query)));
     }
     if has_foreign_adapter(facts) {
-        for object in facts.all(LiveKind::HorizontalPodAutoscaler) {
+        let autoscalers = facts.all(LiveKind::HorizontalPodAutoscaler).iter();
+        for object in autoscalers.filter(|object| !is_scaling(object)) {
             let metrics = object.list("/spec/metrics").iter();
             let queries = metrics.filter_map(adapted);
             found.extend(queries.map(|query| (object, query)));
         }
     }
     found
+}
+
+/// Whether a HorizontalPodAutoscaler reports that it has its metrics. It does not show which query brought them.
+fn is_scaling(object: &LiveObject) -> bool {
+    let mut conditions = object.list("/status/conditions").iter();
+    conditions.any(|one| text(one, "/type") == "ScalingActive" && text(one, "/status") == "True")
 }
 
 /// Whether external metrics come from Prometheus, as far as is known: the controller itself serves both labels.

@@ -367,6 +367,12 @@ fn a_selector_by_the_wrong_label_names_the_right_one() {
         found.collect::<Vec<_>>(),
         [(FindingCode::QueryFindsNothing, cause)]
     );
+    // Its adapter has another rule than that of the samples.
+    let mut works = facts.clone();
+    let active = json!({ "conditions": [{ "type": "ScalingActive", "status": "True", "reason": "ValidMetricFound" }] });
+    let kind = LiveKind::HorizontalPodAutoscaler;
+    edit(&mut works, kind, "a", "/status", active);
+    assert_eq!(codes(&works), Vec::new());
     let service = "v1beta1.external.metrics.k8s.io";
     let name = json!("wva-external-metrics");
     let kind = LiveKind::APIService;
