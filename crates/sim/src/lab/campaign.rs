@@ -49,7 +49,9 @@ pub(crate) enum CampaignError {
     Report(#[from] super::report::ReportError),
     #[error("{0}")]
     Thread(io::Error),
-    #[error("{path}: {error}; delete it")]
+    #[error("{0}; delete it")]
+    Record(super::report::ReportError),
+    #[error("cannot write {path}: {error}")]
     Content {
         path: String,
         error: serde_json::Error,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::campaign::CampaignError;
 use super::record::LabRecord;
-use super::report::read_run;
+use super::report::{ReportError, read_run};
 
 pub(super) fn kept(path: &Path, key: &str) -> Option<LabRecord> {
     let text = fs::read(path).ok()?;
@@ -50,5 +50,11 @@ pub(super) fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 pub(super) fn records(folder: &Path) -> Result<Vec<LabRecord>, CampaignError> {
     let paths = json_files(folder).map_err(|error| CampaignError::output(folder, error))?;
-    paths.iter().map(|path| Ok(read_run(path)?)).collect()
+    let records = paths.iter().map(|path| {
+        read_run(path).map_err(|error| match error {
+            ReportError::Read { path, source } => CampaignError::output(&path, source),
+            other => CampaignError::Record(other),
+        })
+    });
+    records.collect()
 }

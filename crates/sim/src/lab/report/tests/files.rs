@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::{ReportError, compare, explain, write};
 use super::sample;
+use crate::lab::files::records;
 use crate::lab::tests::Folder;
 
 fn good() -> Value {
@@ -45,6 +46,28 @@ fn a_malformed_run_is_refused_with_its_field() {
             assert!(text.starts_with(&expected), "{field}: {text}");
         }
     }
+}
+
+/// A campaign reads every file in its folder.
+#[test]
+fn a_campaign_names_the_remedy_for_a_file_that_it_cannot_read() {
+    let folder = Folder::of_step("remedies");
+    let path = folder.put_run(&good());
+    let runs = folder.path().join("runs");
+    assert_eq!(records(&runs).unwrap().len(), 1);
+    let mut other = good();
+    other["version"] = json!(7);
+    for text in ["PK".to_owned(), other.to_string()] {
+        fs::write(&path, text).unwrap();
+        let refused = explain(&path, 10.0).unwrap_err();
+        let text = records(&runs).unwrap_err().to_string();
+        assert_eq!(text, format!("{refused}; delete it"));
+    }
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let text = records(&runs).unwrap_err().to_string();
+    assert!(text.starts_with(&path.display().to_string()), "{text}");
+    assert!(text.ends_with("; check --out"), "{text}");
 }
 
 #[test]
