@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fluid::GOAL;
 
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -61,7 +61,7 @@ fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ReportErro
 }
 
 fn wrong_version(path: &Path, version: u32) -> ReportError {
-    let problem = format!("{version} is not supported; this report reads version {VERSION}");
+    let problem = format!("{version} is not supported, only {VERSION} is");
     ReportError::field(path, "version", problem)
 }
 

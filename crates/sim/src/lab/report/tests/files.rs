@@ -15,8 +15,12 @@ fn good() -> Value {
 
 /// One field of a good run, what stands there instead, and the message.
 const MALFORMED: [(&str, &str, &str); 5] = [
-    ("/version", "2", "version: 2 is not supported"),
-    ("", "{\"version\": 7}", "version: 7 is not supported"),
+    ("/version", "1", "version: 1 is not supported, only 2 is"),
+    (
+        "",
+        "{\"version\": 7}",
+        "version: 7 is not supported, only 2 is",
+    ),
     (
         "",
         "{\"kind\": \"List\"}",

@@ -49,7 +49,7 @@ pub(crate) fn scenario(seconds: f64) -> Value {
 /// A run whose score is as given and whose series are short.
 pub(crate) fn run(scenario: &str, policy: &str, seed: u64, (share, hours): (f64, f64)) -> Value {
     json!({
-        "version": 1, "scenario": scenario, "policy": policy, "family": policy, "knob": null,
+        "version": 2, "scenario": scenario, "policy": policy, "family": policy, "knob": null,
         "seed": seed, "key": "abc", "virtualSeconds": 7200.0, "cpuSeconds": 3.1,
         "score": {
             "from": 600.0, "requests": 1000, "good": whole((share * 1000.0).floor()),
