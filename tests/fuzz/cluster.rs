@@ -8,7 +8,7 @@ use wva::api::scaled_object::ScaledObject;
 use wva::api::variant_autoscaling::VariantAutoscaling;
 use wva::cluster::project::variant::malformed;
 use wva::cluster::project::{Interner, Projected};
-use wva::cluster::watch::{Guarded, key_of};
+use wva::cluster::watch::Guarded;
 
 use crate::campaign::{Campaign, Memory, Outcome};
 use crate::mutate::Grammar;
@@ -26,10 +26,8 @@ fn project<K: Projected>(input: &[u8]) -> Outcome {
     let Ok(guarded) = serde_json::from_slice::<Guarded<K>>(input) else {
         return Outcome::Refused;
     };
-    let named = guarded.key();
     match guarded.into_object() {
         Ok(object) => {
-            assert_eq!(key_of(object.meta()), named);
             let _view = object.project(&mut Interner::default());
             Outcome::Accepted
         }
