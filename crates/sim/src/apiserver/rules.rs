@@ -1,10 +1,11 @@
 //! The patterns of definitions, and the rules of our own, written out: the server has no engine for CEL. Rules of
 //! foreign definitions are not enforced.
 
-use regex::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
-/// A pattern of a schema, of ASCII; `None` where the engine does not know it.
+/// A pattern of a schema, of bytes: the engine for text refuses to exclude ASCII alone. `None` where the engine does
+/// not know it.
 pub(super) fn pattern(text: &str) -> Option<Regex> {
     RegexBuilder::new(text).unicode(false).build().ok()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use regex::Regex;
+use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
 use super::rules;

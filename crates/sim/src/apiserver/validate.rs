@@ -197,7 +197,7 @@ fn check_text(schema: &Schema, text: &str, path: Path<'_>, found: &mut Vec<Cause
         found.push(path.cause("FieldValueTooLong", message));
     }
     if let Some(pattern) = &schema.pattern
-        && !pattern.is_match(text)
+        && !pattern.is_match(text.as_bytes())
     {
         let why = format!("{path} in body should match '{pattern}'");
         found.push(invalid(&why));

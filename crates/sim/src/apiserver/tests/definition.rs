@@ -101,6 +101,19 @@ fn every_pattern_and_rule_of_the_definition_is_enforced() {
 }
 
 #[test]
+fn patterns_that_exclude_letters_are_enforced() {
+    for (pattern, other, matching) in [
+        ("^a.c$", "ac", "abc"),
+        ("^[^/]+$", "a/b", "ab"),
+        (r"^\S+$", "a b", "é"),
+    ] {
+        let pattern = rules::pattern(pattern).unwrap();
+        assert!(!pattern.is_match(other.as_bytes()), "{pattern}");
+        assert!(pattern.is_match(matching.as_bytes()), "{pattern}");
+    }
+}
+
+#[test]
 fn an_edit_is_not_refused_for_what_was_wrong_before() {
     let live = json!({"spec": {"low": 5, "high": 2}, "status": {"count": 1}});
     let cause = |reason, field: &str| Cause {
