@@ -278,8 +278,14 @@ impl<'a> Fleet<'a> {
             Plant::Each(plants) => {
                 let mut undo = Undo::Keep;
                 for one in plants {
-                    let last = Box::pin(self.plant(one)).await?;
-                    undo = Undo::Both(Box::new(last), Box::new(undo));
+                    match Box::pin(self.plant(one)).await {
+                        Ok(last) => undo = Undo::Both(Box::new(last), Box::new(undo)),
+                        Err(error) => {
+                            // The first fault counts, also where the undoing has one.
+                            drop(self.mend(undo).await);
+                            return Err(error);
+                        }
+                    }
                 }
                 Ok(undo)
             }
