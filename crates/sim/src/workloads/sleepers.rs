@@ -1,5 +1,5 @@
 //! Engines that stay asleep on a node when their pods end, with the weights in host memory. A pod of the same owner
-//! that is placed there wakes one.
+//! that is placed there wakes one. Pods of a Deployment belong to the ReplicaSet of their template.
 //!
 //! They hold no GPU: it goes back to the node, as with the fast model actuation of llm-d. How many sleep is an
 //! annotation of the node, one for each owner.
