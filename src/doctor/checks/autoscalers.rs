@@ -20,6 +20,7 @@ use crate::policy::pod_autoscaler::metric_name::{ENGINE_LABEL, MetricNameError, 
 use crate::policy::pod_autoscaler::object::{KIND, ScaleTargetReference, read_known, unreadable};
 use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
+use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 use crate::settings::FeatureSwitch;
 use crate::settings::endpoint_hosts::EndpointHosts;
 use crate::settings::generation::Generation;
@@ -135,8 +136,8 @@ fn unserved(reference: &ScaleTargetReference) -> Option<String> {
     is_own.then(|| format!("{version:?} has no {kind} that can be scaled; write {remedy}"))
 }
 
-/// Objects of the manifests that a scaler, an older one, or of equal age the first, keeps from their target. The mode
-/// of a StormService is the annotated one.
+/// Objects of the manifests that a scaler, an older one, or of equal age the first, keeps from their target. Two roles
+/// of a StormService may be two targets whatever annotations say: `spec.mode` of the service, which is not read, wins.
 fn conflicts(facts: &Facts) -> Vec<Finding> {
     let mut claims: BTreeMap<TargetKey, Vec<TargetClaim>> = BTreeMap::new();
     let mut titles: BTreeMap<TargetKey, Vec<ObjectName>> = BTreeMap::new();
@@ -147,7 +148,7 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
             .ok()
             .and_then(|object| object.check().ok());
         if let (Some(policy), Some(target)) = (policy, stored.target()) {
-            let mode = policy.tuning.storm_service;
+            let mode = StormServiceMode::Pooled;
             let claim = TargetClaim::of_autoscaler(&policy, mode, stored.created);
             claims.entry(target.clone()).or_default().push(claim);
             titles.entry(target).or_default().push(object.title());

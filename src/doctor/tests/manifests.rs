@@ -78,7 +78,9 @@ fn manifests_that_scale_one_target_are_found() {
         ("s", Some("y"), "pooled", vec![]),
         ("s", Some("x"), "pooled", second.clone()),
         ("s", None, "pooled", second.clone()),
-        ("s", Some("y"), "replica", second.clone()),
+        ("s", Some("x"), "replica", second.clone()),
+        ("s", None, "replica", second.clone()),
+        ("s", Some("y"), "replica", vec![]),
     ] {
         assert_eq!(
             found(&pair(target, role, mode)),
