@@ -47,7 +47,9 @@ pub(in crate::cli) fn old_note(decisions: &Value, now: WallTime) -> Option<Strin
 
 /// Adds the reasons of the last decisions, as `/debug/decisions` has them.
 pub(super) fn add_decisions(status: &mut FleetStatus, mut decisions: Value) {
-    for row in &mut status.pod_autoscalers {
+    // A decision may be made and not applied: what fails now comes first.
+    let rows = status.pod_autoscalers.iter_mut();
+    for row in rows.filter(|row| !row.is_failing) {
         let key = format!("{}/{}", row.namespace, row.name);
         let found = decisions
             .get("podAutoscalers")

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::objects::FleetObjects;
 use crate::cluster::project::variant::MANAGED_ANNOTATION;
+use crate::doctor::checks::autoscaler_code;
 use crate::policy::condition::ConditionReason;
-use crate::policy::pod_autoscaler::condition::CONFLICT;
+use crate::policy::pod_autoscaler::condition::{ASLEEP, CONFLICT};
 use crate::policy::units::Cost;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -72,6 +73,9 @@ pub(super) struct PodAutoscalerRow {
     pub(super) desired: Option<u64>,
     /// The last decision in words.
     pub(super) decision: String,
+    /// Whether these words are of a condition that fails now.
+    #[serde(skip)]
+    pub(super) is_failing: bool,
 }
 
 pub(super) type TargetPlace<'a> = (&'a str, &'a str, &'a str);
@@ -386,16 +390,11 @@ fn pod_autoscaler(object: &Value, targets: &Targets<'_>) -> PodAutoscalerRow {
     replicas.current = replicas
         .current
         .or_else(|| number(object, "/status/actualScale"));
-    let latest = object.pointer("/status/scalingHistory");
-    let latest = latest.and_then(Value::as_array).and_then(|all| all.last());
-    // An object that cannot scale now has a history all the same.
-    let blocked = failing(object, &["ValidSpec", CONFLICT, "AbleToScale"]);
-    let (shown, path) = if let Some(latest) = latest.filter(|_| blocked.is_none()) {
-        (Some(latest), "/reason")
-    } else {
-        let idle = || failing(object, &["MetricsAvailable", "ScalingActive"]);
-        (blocked.or_else(idle), "/message")
-    };
+    let fault = fault(object);
+    let shown = fault
+        .map(|fault| text(fault, "/message"))
+        .or_else(|| last_scaling(object))
+        .or_else(|| unfinished(object));
     PodAutoscalerRow {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
@@ -403,6 +402,41 @@ fn pod_autoscaler(object: &Value, targets: &Targets<'_>) -> PodAutoscalerRow {
         strategy: text(object, "/spec/scalingStrategy").to_owned(),
         replicas,
         desired: number(object, "/status/desiredScale"),
-        decision: shown.map_or_else(|| "-".to_owned(), |shown| text(shown, path).to_owned()),
+        decision: shown.unwrap_or("-").to_owned(),
+        is_failing: fault.is_some(),
     }
+}
+
+/// The first condition of a PodAutoscaler that is a finding of `wva doctor`. An annotation without effect keeps nothing
+/// from scaling.
+fn fault(object: &Value) -> Option<&Value> {
+    let kinds = [
+        "ValidSpec",
+        CONFLICT,
+        "AbleToScale",
+        "MetricsAvailable",
+        "ScalingActive",
+        ASLEEP,
+    ];
+    let mut found = kinds.iter().filter_map(|kind| condition(object, kind));
+    found.find(|found| {
+        let [kind, status, reason] = ["/type", "/status", "/reason"].map(|path| text(found, path));
+        autoscaler_code(kind, status, reason).is_some()
+    })
+}
+
+/// Why a PodAutoscaler scaled last. A failure that lasts has a condition; the history keeps those that are over, too.
+fn last_scaling(object: &Value) -> Option<&str> {
+    let history = object.pointer("/status/scalingHistory")?.as_array()?;
+    let mut newest = history.iter().rev();
+    let scaled = newest.find(|entry| entry.get("success").and_then(Value::as_bool) == Some(true));
+    scaled.map(|entry| text(entry, "/reason"))
+}
+
+/// What is not known or not at its count yet, without being a failure.
+fn unfinished(object: &Value) -> Option<&str> {
+    let metrics = condition(object, "MetricsAvailable");
+    let metrics = metrics.filter(|found| text(found, "/status") != "True");
+    let shown = metrics.or_else(|| failing(object, &["ScalingActive"]));
+    shown.map(|shown| text(shown, "/message"))
 }

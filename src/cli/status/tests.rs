@@ -1,5 +1,7 @@
 //! The fleet from objects, with and without the controller.
 
+mod pod_autoscalers;
+
 use serde_json::{Value, json};
 
 use super::enrich::{add_ages, add_decisions, old_note};
@@ -393,53 +395,6 @@ async fn a_cluster_without_the_definitions_is_named() {
     let error = FleetObjects::read(&server.client(), None).await;
     let error = error.unwrap_err();
     assert!(error.contains("apply the output of wva crds"), "{error}");
-}
-
-#[test]
-fn what_keeps_a_pod_autoscaler_from_scaling_comes_before_its_history() {
-    let condition =
-        |kind: &str, message: &str| json!({"type": kind, "status": "False", "message": message});
-    let stable = || condition("ScalingActive", "desired=0, actual=0");
-    let unable = || condition("AbleToScale", "Deployment ns/x does not exist");
-    let unmeasured = || condition("MetricsAvailable", "no sample");
-    let holds = json!({"type": "ValidSpec", "status": "True", "message": "as expected"});
-    let scaled = || json!([{"reason": "kpa above target"}]);
-    for (conditions, history, shown) in [
-        (vec![], json!([]), "-"),
-        (vec![holds, stable()], json!([]), "desired=0, actual=0"),
-        (vec![stable(), unmeasured()], json!([]), "no sample"),
-        (vec![stable(), unmeasured()], scaled(), "kpa above target"),
-        (
-            vec![stable(), unable()],
-            json!([]),
-            "Deployment ns/x does not exist",
-        ),
-        (
-            vec![stable(), unable()],
-            scaled(),
-            "Deployment ns/x does not exist",
-        ),
-        (
-            vec![
-                condition("ValidSpec", "write maxReplicas"),
-                condition("AbleToScale", ""),
-            ],
-            scaled(),
-            "write maxReplicas",
-        ),
-    ] {
-        let object = json!({
-            "metadata": {"namespace": "serving", "name": "a"},
-            "spec": {"scalingStrategy": "KPA", "scaleTargetRef": {"kind": "Deployment", "name": "x"}},
-            "status": {"conditions": conditions, "scalingHistory": history},
-        });
-        let objects = FleetObjects {
-            pod_autoscalers: vec![object],
-            ..FleetObjects::default()
-        };
-        let status = FleetStatus::of(&objects);
-        assert_eq!(status.pod_autoscalers[0].decision, shown);
-    }
 }
 
 /// An annotated scaler is a variant to a controller that takes annotations, and to one that is not seen.

@@ -285,11 +285,7 @@ fn unknown_name(source: &MetricSource, target: Option<&LiveObject>) -> Option<St
 }
 
 /// What an own condition of a PodAutoscaler means, by its type, status and reason.
-pub(in crate::doctor) fn autoscaler_code(
-    kind: &str,
-    status: &str,
-    reason: &str,
-) -> Option<FindingCode> {
+pub(crate) fn autoscaler_code(kind: &str, status: &str, reason: &str) -> Option<FindingCode> {
     if status != "False" {
         return None;
     }

@@ -30,7 +30,7 @@ mod scalers;
 mod targets;
 mod variants;
 
-pub(super) use self::autoscalers::autoscaler_code;
+pub(crate) use self::autoscalers::autoscaler_code;
 pub(super) use self::cluster::webhooks_of;
 pub(super) use self::controller::likely_purpose;
 pub(super) use self::engines::spelling_code;
