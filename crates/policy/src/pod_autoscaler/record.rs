@@ -53,7 +53,7 @@ pub struct AutoscalerRecord {
     pub notes: Vec<Arc<str>>,
     /// Since when no count can be decided because something was not read yet; `None` if that is not why.
     pub unread_since: Option<Moment>,
-    /// Since when no count can be decided because pods start or are first read; `None` if that is not why.
+    /// Since when no count can be decided because pods do not serve yet or are first read; `None` if that is not why.
     pub starting_since: Option<Moment>,
     /// What is remembered for the next tick.
     pub state: AutoscalerState,
@@ -77,23 +77,18 @@ impl AutoscalerRecord {
         is_early && !self.is_overdue()
     }
 
-    /// Whether no count is decided because no pod serves, and one starts.
+    /// Whether no count is decided because no pod serves, and there is one that may: it starts, waits behind a gate,
+    /// reshards, or drains while another takes its place.
     pub fn is_cold(&self) -> bool {
         let Some(decision) = self.decision() else {
             return false;
-        };
-        let starts = |pod: &MeasuredPod| {
-            matches!(
-                pod.pod,
-                AutoscaledPod::Pending | AutoscaledPod::Ready { .. }
-            )
         };
         let lacks_pods_alone = |step: &AutoscalerStep| match &step.why {
             AutoscalerReason::Unmeasured { why, .. } => *why == SourceGap::NoServingPod,
             _ => true,
         };
         decision.outcome == AutoscalerOutcome::FailedComputeScale
-            && self.pods.values().any(starts)
+            && !self.pods.is_empty()
             && decision.steps.iter().all(lacks_pods_alone)
     }
 
@@ -102,7 +97,8 @@ impl AutoscalerRecord {
         self.is_cold() && !self.is_overdue()
     }
 
-    /// Whether pods take too long to start. One that turns ready and unready by turns gains no time.
+    /// Whether pods take too long to serve. One that turns ready and unready by turns gains no time, unless it was
+    /// measured in between.
     fn is_overdue(&self) -> bool {
         let since = self.starting_since;
         since.is_some_and(|since| self.decided.since(since) >= PROGRESS_DEADLINE)

@@ -138,6 +138,7 @@ fn a_target_that_was_not_read_is_a_failure_after_a_while() {
     assert_eq!(events(None, &unread(190), &nothing).len(), 1);
 }
 
+/// Nor are those that wait, move their shards or make room for others.
 #[test]
 fn pods_that_start_are_no_failure() {
     let ready = |seconds: u64| AutoscaledPod::Ready {
@@ -149,8 +150,9 @@ fn pods_that_start_are_no_failure() {
         (AutoscaledPod::Pending, starting, 0),
         (ready(59), starting, 0),
         (ready(60), absent, 1),
-        (AutoscaledPod::Gated, starting, 1),
-        (AutoscaledPod::Draining, starting, 1),
+        (AutoscaledPod::Gated, starting, 0),
+        (AutoscaledPod::Draining, starting, 0),
+        (AutoscaledPod::Resharding, starting, 0),
     } {
         let view = AutoscalerView {
             pods: [(name(0), pod)].into(),
@@ -184,6 +186,9 @@ fn pods_that_start_for_ten_minutes_have_failed() {
     };
     for (pod, unread_since) in [
         (AutoscaledPod::Pending, None),
+        (AutoscaledPod::Gated, None),
+        (AutoscaledPod::Draining, None),
+        (AutoscaledPod::Resharding, None),
         (ready, None),
         (ready, Some(at(690))),
     ] {
