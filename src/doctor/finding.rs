@@ -373,7 +373,7 @@ codes! {
         "kubectl describe {kind} {name} --namespace {namespace}";
     AutoscalerMetricsFail = 164, PodAutoscalers, Error,
         "a metric source fails",
-        "Port, path, protocol, a network policy, or a metrics API that is missing. Counts are kept.",
+        "Port, path, protocol, a network policy, a metrics API that is missing, or no pod that serves. Counts are kept.",
         "kubectl describe {kind} {name} --namespace {namespace}";
     AutoscalerPort = 165, PodAutoscalers, Error,
         "a metric source names a port that the pods do not state",

@@ -42,6 +42,7 @@ pub(super) const AUTOSCALERS: &[Cause] = causes! {
     AutoscalerConflict => |facts| reports(facts, 0, "MultiPodAutoscalerConflict", "MultiPodAutoscalerConflict");
     AutoscalerMetricAbsent => |facts| reports(facts, 3, "MetricsAvailable", "MetricsAbsent");
     AutoscalerMetricsFail => |facts| reports(facts, 3, "MetricsAvailable", "MetricsFailed");
+    AutoscalerMetricsFail => |facts| reports(facts, 3, "MetricsAvailable", "NoServingPod");
     AutoscalerMetricsFail => |facts| reports(facts, 1, "ScalingActive", "FailedGetResourceMetric");
     AutoscalerPort => |facts| {
         reports(facts, 3, "MetricsAvailable", "MetricsFailed");

@@ -8,7 +8,9 @@ use super::decide::{AutoscalerAlgorithm, AutoscalerDecision};
 use super::demand::{PodCounts, SourceGap};
 use super::reason::{AutoscalerReason, AutoscalerStage, SourceFigures};
 use super::record::{AutoscalerRecord, AutoscalerVerdict, TargetOwner};
-use super::status::{GeneratedHpaCondition, ScaleOutcome, StatusCondition, is_delegated};
+use super::status::{
+    GeneratedHpaCondition, ScaleOutcome, StatusCondition, compute_failure, is_delegated,
+};
 use crate::condition::ConditionStatus::{self, False, True, Unknown};
 use crate::signal::Failure;
 use crate::units::Replicas;
@@ -24,6 +26,8 @@ pub(crate) const ABLE_TO_SCALE: &str = "AbleToScale";
 /// The target can be scaled and has the desired count.
 pub const READY: &str = "Ready";
 pub(crate) const METRICS_AVAILABLE: &str = "MetricsAvailable";
+/// The reason while no pod could be measured: unknown while pods may still serve, else a failure.
+const NO_SERVING_POD: &str = "NoServingPod";
 /// Annotations have an effect; absent while all have.
 pub(crate) const ANNOTATIONS_ACCEPTED: &str = "AnnotationsAccepted";
 /// The target is at zero because the object scaled it there; absent while it is not at zero.
@@ -340,7 +344,7 @@ impl SampleState {
             Self::Zero => (True, "MetricsZero"),
             Self::Fresh => (True, "MetricsFound"),
             Self::Partial => (True, "MetricsPartial"),
-            Self::NoPod => (Unknown, "NoServingPod"),
+            Self::NoPod => (Unknown, NO_SERVING_POD),
             Self::Absent => (False, "MetricsAbsent"),
             Self::Stale => (False, "MetricsStale"),
             Self::Failed => (False, "MetricsFailed"),
@@ -395,11 +399,15 @@ fn metrics_available(record: &AutoscalerRecord, before: &[StatusCondition]) -> O
             "bounds decide alone: metrics are not read",
         )),
         AutoscalerAlgorithm::Kpa | AutoscalerAlgorithm::Apa => {
-            let judged = measured(record, decision);
+            let mut judged = measured(record, decision);
             let is_lacking = &*judged.status == False.as_str();
             // What was known stays until reads say otherwise: a restart changes nothing.
             if is_lacking && record.awaits_first_reads() {
                 return stored_condition(before, METRICS_AVAILABLE);
+            }
+            // Pods that had their time and do not serve are no longer on their way.
+            if &*judged.reason == NO_SERVING_POD && compute_failure(record, decision).is_some() {
+                judged.status = False.as_str().into();
             }
             Some(judged)
         }

@@ -74,10 +74,15 @@ fn failed_absent_stale_and_zero_stay_apart() {
         },
         100,
     );
-    assert!(
-        texts(&first(&idle, &ScaleOutcome::NotWritten))[4]
-            .starts_with("MetricsAvailable Unknown NoServingPod")
-    );
+    for (unread_since, status) in [(Some(at(50)), "Unknown"), (None, "False")] {
+        let idle = AutoscalerRecord {
+            unread_since,
+            ..idle.clone()
+        };
+        let text = &texts(&first(&idle, &ScaleOutcome::NotWritten))[4];
+        let expected = format!("MetricsAvailable {status} NoServingPod");
+        assert!(text.starts_with(&expected), "{text}");
+    }
     let above = decided("", &view(30, &[vec![1.0; 30]]), 100);
     assert!(
         texts(&first(&above, &ScaleOutcome::NotWritten))[4]
@@ -207,10 +212,16 @@ fn pods_that_start_for_ten_minutes_have_failed() {
             starting_since: Some(at(100)),
             ..decided("", &view, second)
         };
+        let no_pod = |status: &str| {
+            let why = "pod http://:8000/metrics load: no pod serves";
+            format!("MetricsAvailable {status} NoServingPod: {why}")
+        };
         let early = first(&starting(699), &nothing);
+        assert_eq!(texts(&early)[4], no_pod("Unknown"));
         assert_eq!(early.scaling_history, []);
         assert_eq!(events(None, &starting(699), &nothing), []);
         let late = next(&starting(700), &early, &nothing);
+        assert_eq!(texts(&late)[4], no_pod("False"));
         assert_eq!(late.scaling_history.len(), 1);
         assert_eq!(late.scaling_history[0].error.as_deref(), Some(why));
         let before = (&starting(699), &nothing);
