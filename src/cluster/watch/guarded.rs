@@ -180,16 +180,16 @@ mod tests {
         for (spec, expected) in [
             (
                 json!({"modelID": "m", "scaleTargetRef": {"name": "d"}, "minReplicas": "many"}),
-                "spec.minReplicas: invalid type: string \"many\", expected i32",
+                "spec.minReplicas: invalid type: string \"many\", expected a whole number",
             ),
             (
                 json!({"modelID": 5, "scaleTargetRef": {"name": "d"}, "minReplicas": "many"}),
-                "spec.minReplicas: invalid type: string \"many\", expected i32; \
+                "spec.minReplicas: invalid type: string \"many\", expected a whole number; \
                 write a whole number from 0 to 2147483647; spec.modelID: invalid type: integer `5`, expected a string",
             ),
             (
                 json!({"modelID": "m", "scaleTargetRef": {"name": ["d"]}}),
-                "spec.scaleTargetRef.name: invalid type: sequence, expected a string",
+                "spec.scaleTargetRef.name: invalid type: list, expected a string",
             ),
             (
                 json!({"scaleTargetRef": {"name": "d"}}),

@@ -12,6 +12,7 @@ use serde_path_to_error::{Path, Segment};
 use super::schedule::ReplicaBounds;
 use crate::units::Replicas;
 use wva_base::text::bounded;
+use wva_base::yaml::plain_words;
 
 /// Group and version of the object.
 pub const API_VERSION: &str = "autoscaling.aibrix.ai/v1alpha1";
@@ -90,7 +91,7 @@ impl UnreadableField {
             }
             _ => "",
         };
-        let why = bounded(&error.inner().to_string(), MOST_LETTERS);
+        let why = bounded(&plain_words(&error.inner().to_string()), MOST_LETTERS);
         Self {
             why: format!("{why}{range}"),
             path: if path == "." { String::new() } else { path },
