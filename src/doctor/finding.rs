@@ -380,7 +380,7 @@ codes! {
         "The page of the pods cannot be read there.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerAnnotation = 166, PodAutoscalers, Warning,
-        "an annotation has no effect",
+        "an annotation or a field has no effect",
         "It is unknown, or its value is out of range. The default holds.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerStuck = 167, PodAutoscalers, Error,
