@@ -1,6 +1,6 @@
 //! A model whose analyzers vote: assess, combine, optimize.
 
-mod gates;
+pub(super) mod gates;
 mod guard;
 mod stand_in;
 mod stragglers;

@@ -155,6 +155,33 @@ fn gated_replicas_have_a_word_of_their_own_where_analyzers_vote() {
     }
 }
 
+#[test]
+fn gated_replicas_are_named_once_where_no_replica_reports() {
+    let of = |second: &str, with: &str| {
+        let text = format!(
+            "version: 1\nvariants:\n- {{namespace: ns, name: v, model: m, desired: 1, \
+             target: {{current: 1, ready: 0}}, pods: [{{name: a, age: 2m, ready: false, {second}}}]}}\n"
+        );
+        let (_, plan) = decided(&[text], with);
+        let decision = &plan.decisions[&VariantKey::new("ns", "v")];
+        assert_eq!(decision.target.map(|count| count.0), Some(1), "{with}");
+        let steps = decision.steps.iter().map(|step| step.why.to_string());
+        steps.collect::<Vec<_>>()
+    };
+    let word = "gated for 120s (scheduling gates hold 1 of 1 replicas)";
+    for analyzer in ["", "saturation", "slo"] {
+        let settings = format!("saturation: {{default: {{analyzerName: \"{analyzer}\"}}}}");
+        let named = |second: &str| {
+            let said = of(second, &settings);
+            let is_held = |why: &String| why.starts_with("metrics are missing");
+            assert!(said.iter().any(is_held), "{said:?}");
+            said.iter().filter(|why| *why == word).count()
+        };
+        assert_eq!(named("gated: false"), 0, "{analyzer}");
+        assert_eq!(named("gated: true"), 1, "{analyzer}");
+    }
+}
+
 /// It had no replicas and nothing to measure, whatever it waited for.
 #[test]
 fn prefill_at_zero_names_the_decode_that_it_waits_for() {

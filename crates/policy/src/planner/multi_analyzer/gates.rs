@@ -10,11 +10,11 @@ use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason};
 use crate::units::Replicas;
 
-/// Names the replicas of each variant that wait behind gates.
-pub(super) fn name(drafts: &mut [PendingDecision<'_>]) {
+/// Names the replicas of each variant that wait behind gates, once where percentages stand in for analyzers.
+pub(in crate::planner) fn name(drafts: &mut [PendingDecision<'_>]) {
     for draft in drafts {
         if let Some(cause) = draft.transitions.gated() {
-            draft.keep(PlanStage::Base, Reason::Gated { cause });
+            draft.keep_still(PlanStage::Base, Reason::Gated { cause });
         }
     }
 }
