@@ -237,7 +237,7 @@ codes! {
         "kubectl describe pod {value} --namespace {namespace}";
     PodsGated = 90, Variants, Warning,
         "pods wait for admission",
-        "A scheduling gate, like Kueue's, holds them. They are asked for, and neither on their way nor capacity. After 5 minutes other variants grow instead, unless percentages decide.",
+        "A scheduling gate, like Kueue's, holds them. For 5 minutes they count as ordered (percentages hold their variant, and others grow at once); then as late, and other variants go first.",
         "kubectl describe pod {value} --namespace {namespace}";
     ClaimsNotCounted = 91, Variants, Warning,
         "GPUs of resource claims are not counted",
