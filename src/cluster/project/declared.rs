@@ -287,7 +287,7 @@ fn spec(
     declaration: Declaration<'_>,
     texts: &mut Interner,
 ) -> Result<VariantSpec, String> {
-    let mut faults: Vec<String> = declaration.unknown_keys().into_iter().collect();
+    let mut faults: Vec<String> = Vec::new();
     let stated = |field| declaration.stated(metadata, field);
     let mut sound = |found: Result<Option<_>, String>| {
         found.unwrap_or_else(|fault| {
@@ -313,6 +313,8 @@ fn spec(
             .and_then(|text| whole(text, VariantPolicy::MOST_START_SECONDS)),
     };
     faults.extend(declaration.wrong_fields());
+    // Last, since they may be long, and the note of an event is cut.
+    faults.extend(declaration.unknown_keys());
     let Some(model_id) = model.filter(|_| faults.is_empty()) else {
         return Err(faults.join(". "));
     };

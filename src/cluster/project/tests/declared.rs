@@ -309,7 +309,8 @@ fn what_a_trigger_says_wrong_is_named_with_its_key() {
         (json!({ "modelID": "llama", "variantCost": "-1", "foo": "bar", "foe": "" }), &[("model-id", "qwen")],
          ["trigger metadata \"foe\"=\"\", \"foo\"=\"bar\" are no keys", "variantCost=\"-1\""]),
         (json!({ "modelID": "llama", "variantCost": "-1", "foo": "bar" }), &[("model-id", "qwen")],
-         ["differ; remove one of them. trigger metadata variantCost=\"-1\"", "\"foo\"=\"bar\""]),
+         ["differ; remove one of them. trigger metadata variantCost=\"-1\"",
+          "to a number of at least 0, or remove it. trigger metadata \"foo\"=\"bar\""]),
     } {
         let declared = triggered("external", &metadata, annotations).unwrap();
         let SpecReading::Malformed { why } = &declared.object.spec else {
