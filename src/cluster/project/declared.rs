@@ -142,6 +142,8 @@ pub(super) struct Declaration<'a> {
     pub(super) target: TargetReference,
     pub(super) min: (&'static str, Option<i32>),
     pub(super) max: (&'static str, i32),
+    /// `idleReplicaCount` of a `ScaledObject`.
+    pub(super) idle: Option<i32>,
     /// The triggers of a `ScaledObject` that name a model.
     pub(super) triggers: Vec<&'a BTreeMap<String, String>>,
 }
@@ -203,6 +205,13 @@ impl Declaration<'_> {
         }
         if max < 1 {
             wrong.push(format!("spec.{most} is {max}; it must be at least 1"));
+        }
+        // KEDA refuses the object, and takes an absent minimum for 0.
+        let min = min.unwrap_or(0);
+        if let Some(idle) = self.idle.filter(|idle| *idle >= min) {
+            wrong.push(format!(
+                "spec.idleReplicaCount is {idle}, and spec.{least} {min}; the idle count must be below the minimum"
+            ));
         }
         wrong
     }

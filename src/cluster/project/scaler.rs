@@ -108,6 +108,7 @@ impl Projected for HorizontalPodAutoscaler {
                 target: reference,
                 min: ("minReplicas", Some(spec.min_replicas.unwrap_or(1))),
                 max: ("maxReplicas", spec.max_replicas),
+                idle: None,
                 triggers: Vec::new(),
             };
             declared(&self.metadata, declaration, texts)
@@ -159,6 +160,7 @@ impl Projected for ScaledObject {
             target: reference,
             min: ("minReplicaCount", spec.min_replica_count),
             max: ("maxReplicaCount", max),
+            idle: spec.idle_replica_count,
             triggers: (spec.triggers.iter())
                 .filter(|one| is_external(one) && declares(&one.metadata))
                 .map(|one| &one.metadata)

@@ -146,7 +146,20 @@ fn a_wrong_value_is_named_with_object_annotation_value_and_remedy() {
     let nameless = json!({ "scaleTargetRef": { "name": "" } });
     let crossed =
         json!({ "scaleTargetRef": { "name": "d" }, "minReplicaCount": 7, "maxReplicaCount": 5 });
+    let idle = |idle: i32, min: Option<i32>| {
+        let target = json!({ "name": "d" });
+        json!({ "scaleTargetRef": target, "idleReplicaCount": idle, "minReplicaCount": min })
+    };
+    spec(&scaled(&idle(1, Some(2)), &GOOD).unwrap());
     for (spec, part) in [
+        (
+            idle(0, None),
+            "spec.idleReplicaCount is 0, and spec.minReplicaCount 0;",
+        ),
+        (
+            idle(2, Some(2)),
+            "spec.idleReplicaCount is 2, and spec.minReplicaCount 2;",
+        ),
         (
             crossed,
             "spec.minReplicaCount is 7, and spec.maxReplicaCount 5;",
