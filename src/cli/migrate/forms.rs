@@ -61,35 +61,6 @@ pub(super) fn as_object((kind, object): StoredScaler<'_>) -> Option<Result<Value
     }))
 }
 
-/// The `VariantAutoscaling` of each annotated scaler, or why it has none. Of two variants with one target or name,
-/// neither is scaled.
-pub(super) fn as_objects(scalers: &[StoredScaler<'_>]) -> Vec<Result<Value, String>> {
-    let declaring = scalers.iter().filter_map(|scaler| {
-        let object = projected(*scaler)?;
-        Some((*scaler, object.target, object.declared?))
-    });
-    let declaring: Vec<_> = declaring.collect();
-    let title = |record: &VariantRecord| format!("{} {}", record.kind(), record.object.key);
-    let forms = declaring.iter().enumerate();
-    let forms = forms.filter_map(|(at, (scaler, target, record))| {
-        let others = declaring.iter().enumerate();
-        let mut others = others.filter(|(other, _)| *other != at);
-        let rival = others.find(|(_, (_, theirs, other))| {
-            let has_target = target.is_some() && theirs == target;
-            has_target || other.object.key == record.object.key
-        });
-        let Some((_, (_, _, rival))) = rival else {
-            return as_object(*scaler).map(|form| form.map_err(|why| why.to_string()));
-        };
-        Some(Err(format!(
-            "{}: {} declares a variant with its target or name, too; remove one of the two declarations",
-            title(record),
-            title(rival)
-        )))
-    });
-    forms.collect()
-}
-
 /// The scaler that follows a `VariantAutoscaling`, with annotations that stand for it.
 ///
 /// # Errors

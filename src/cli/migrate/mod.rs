@@ -2,6 +2,7 @@
 
 mod forms;
 mod rename;
+mod rivals;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 
 pub(super) use self::forms::{StoredScaler, declared};
 use super::namespace_flags::NamespaceFlags;
-use super::status::FleetObjects;
+use super::status::{FleetObjects, title};
 use super::{fail, print};
 use wva_base::text::printable;
 
@@ -60,21 +61,13 @@ pub(super) fn run(flags: &MigrateFlags) -> ExitCode {
 /// One document for each variant, and what is to be said: why others have none, and which may be refused.
 fn migrated(objects: &FleetObjects, to: VariantForm) -> (String, Vec<String>) {
     let scalers = objects.scalers();
-    let forms: Vec<Result<Value, String>> = match to {
-        VariantForm::Annotations => {
-            let variants = objects.variants.iter();
-            let forms = variants.map(|object| forms::as_annotations(object, &scalers));
-            forms.collect()
-        }
-        VariantForm::Objects => forms::as_objects(&scalers),
-    };
     let mut said = objects.notes.clone();
     if to == VariantForm::Objects {
         let still = scalers.iter();
         said.extend(still.filter_map(|scaler| forms::declares_still(*scaler)));
     }
     let mut text = String::new();
-    for form in forms {
+    for form in forms_of(&objects.variants, &scalers, to) {
         let printed = form.and_then(|form| {
             let document = serde_yaml::to_string(&form).map_err(|error| error.to_string())?;
             Ok((document, forms::refusal(&form)))
@@ -89,4 +82,35 @@ fn migrated(objects: &FleetObjects, to: VariantForm) -> (String, Vec<String>) {
         }
     }
     (text, said)
+}
+
+/// The other form of each variant, or why it has none.
+fn forms_of(
+    variants: &[Value],
+    scalers: &[StoredScaler<'_>],
+    to: VariantForm,
+) -> Vec<Result<Value, String>> {
+    let forms: Vec<(String, Result<Value, String>)> = match to {
+        VariantForm::Annotations => {
+            let forms = variants.iter();
+            let forms = forms.map(|object| (title(object), forms::as_annotations(object, scalers)));
+            forms.collect()
+        }
+        VariantForm::Objects => {
+            let forms = scalers.iter().filter_map(|scaler| {
+                let source = title(&declared(*scaler)?);
+                let form = forms::as_object(*scaler)?;
+                Some((source, form.map_err(|why| why.to_string())))
+            });
+            forms.collect()
+        }
+    };
+    let declared: Vec<Value> = scalers.iter().copied().filter_map(declared).collect();
+    let rivals = rivals::rivals(&forms, variants, &declared);
+    let forms = forms.into_iter().zip(rivals);
+    let forms = forms.map(|((_, form), rival)| match rival {
+        Some(why) => Err(why),
+        None => form,
+    });
+    forms.collect()
 }

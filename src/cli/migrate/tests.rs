@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::forms::{as_annotations, as_object, as_objects, declared, declares_still, refusal};
+use super::forms::{as_annotations, as_object, declared, declares_still, refusal};
+use super::{VariantForm, forms_of};
 use crate::policy::actuation::ScalerKind;
 
 const HPA: ScalerKind = ScalerKind::HorizontalPodAutoscaler;
@@ -285,7 +286,8 @@ fn of_two_scalers_with_one_target_or_name_neither_is_printed() {
         (other("scaler", "e"), false),
     ] {
         let plain = hpa("llama");
-        let printed = as_objects(&[(HPA, &one), (SCALED_OBJECT, &other), (HPA, &plain)]);
+        let scalers = [(HPA, &one), (SCALED_OBJECT, &other), (HPA, &plain)];
+        let printed = forms_of(&[], &scalers, VariantForm::Objects);
         let whys: Vec<&String> = printed
             .iter()
             .filter_map(|one| one.as_ref().err())
@@ -306,6 +308,114 @@ fn of_two_scalers_with_one_target_or_name_neither_is_printed() {
                 "{why}"
             );
         }
+    }
+}
+
+/// A variant or a scaler with this name and target.
+fn placed(mut object: Value, name: &str, target: &str) -> Value {
+    object["metadata"]["name"] = json!(name);
+    object["spec"]["scaleTargetRef"]["name"] = json!(target);
+    object
+}
+
+/// Why forms are left out, and how many are printed.
+fn left_out(
+    variants: &[Value],
+    scalers: &[(ScalerKind, Value)],
+    to: VariantForm,
+) -> (usize, Vec<String>) {
+    let scalers: Vec<_> = scalers
+        .iter()
+        .map(|(kind, object)| (*kind, object))
+        .collect();
+    let forms = forms_of(variants, &scalers, to);
+    let printed = forms.iter().filter(|form| form.is_ok()).count();
+    (printed, forms.into_iter().filter_map(Result::err).collect())
+}
+
+fn assert_named(whys: &[String], expected: &[(&str, &str)]) {
+    assert_eq!(whys.len(), expected.len(), "{whys:?}");
+    for (why, (own, rival)) in whys.iter().zip(expected) {
+        let start = format!("{own}: {rival} is a variant with its target or name");
+        assert!(why.starts_with(&start), "{why} instead of {start}");
+    }
+}
+
+#[test]
+fn a_scaler_that_becomes_a_rival_of_another_variant_is_left_out() {
+    let to = VariantForm::Annotations;
+    let object = |name: &str, target: &str| placed(variant(), name, target);
+    let plain = |read: &str, name: &str, target: &str| (HPA, placed(hpa(read), name, target));
+    let reading = |read: &str, name: &str, target: &str| {
+        let mut scaled = placed(scaled_object(), name, target);
+        scaled["spec"]["triggers"] =
+            json!([{ "type": "external", "metadata": { "variantName": read } }]);
+        (SCALED_OBJECT, scaled)
+    };
+    let annotated = |name: &str, target: &str| {
+        let one = as_annotations(&variant(), &[(HPA, &hpa("llama"))]).unwrap();
+        (HPA, placed(one, name, target))
+    };
+
+    let scalers = [plain("x", "p", "d"), plain("y", "q", "e")];
+    let (printed, whys) = left_out(&[object("x", "d"), object("y", "e")], &scalers, to);
+    assert_eq!((printed, whys), (2, Vec::new()));
+    // Two VariantAutoscalings with one target.
+    let scalers = [plain("x", "p", "d"), plain("y", "q", "d")];
+    let (printed, whys) = left_out(&[object("x", "d"), object("y", "d")], &scalers, to);
+    assert_eq!(printed, 0);
+    assert_named(
+        &whys,
+        &[
+            ("VariantAutoscaling ns/x", "VariantAutoscaling ns/y"),
+            ("VariantAutoscaling ns/y", "VariantAutoscaling ns/x"),
+        ],
+    );
+    // Two scalers with one name.
+    let scalers = [plain("x", "q", "d"), reading("y", "q", "e")];
+    let (printed, whys) = left_out(&[object("x", "d"), object("y", "e")], &scalers, to);
+    assert_eq!(printed, 0);
+    assert_named(
+        &whys,
+        &[
+            ("VariantAutoscaling ns/x", "ScaledObject ns/q"),
+            ("VariantAutoscaling ns/y", "HorizontalPodAutoscaler ns/q"),
+        ],
+    );
+    // A scaler with the name of one that is annotated.
+    let scalers = [reading("x", "q", "d"), annotated("other", "e")];
+    assert_eq!(left_out(&[object("x", "d")], &scalers, to), (1, Vec::new()));
+    let scalers = [reading("x", "q", "d"), annotated("q", "e")];
+    let (printed, whys) = left_out(&[object("x", "d")], &scalers, to);
+    assert_eq!(printed, 0);
+    assert_named(
+        &whys,
+        &[("VariantAutoscaling ns/x", "HorizontalPodAutoscaler ns/q")],
+    );
+    // A scaler that is annotated already is no rival of itself.
+    let scalers = [annotated("scaler", "d")];
+    assert_eq!(
+        left_out(&[object("scaler", "d")], &scalers, to),
+        (1, Vec::new())
+    );
+}
+
+#[test]
+fn an_object_that_becomes_a_rival_of_another_variant_is_left_out() {
+    let one = as_annotations(&variant(), &[(HPA, &hpa("llama"))]).unwrap();
+    let scalers = [(HPA, one)];
+    for (name, target, is_printed) in [
+        ("b", "e", true),
+        ("b", "d", false),
+        ("scaler", "e", false),
+        ("scaler", "d", false),
+    ] {
+        let there = [placed(variant(), name, target)];
+        let (printed, whys) = left_out(&there, &scalers, VariantForm::Objects);
+        assert_eq!(printed == 1, is_printed, "{name} {target}");
+        let rival = format!("VariantAutoscaling ns/{name}");
+        let named = [("HorizontalPodAutoscaler ns/scaler", &*rival)];
+        assert_named(&whys, &named[usize::from(is_printed)..]);
     }
 }
 

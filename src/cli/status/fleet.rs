@@ -78,7 +78,8 @@ pub(super) struct PodAutoscalerRow {
     pub(super) is_failing: bool,
 }
 
-pub(super) type TargetPlace<'a> = (&'a str, &'a str, &'a str);
+/// Namespace, kind and name of a scale target.
+pub(in crate::cli) type TargetPlace<'a> = (&'a str, &'a str, &'a str);
 
 #[derive(Debug)]
 struct Targets<'a> {
@@ -202,7 +203,8 @@ fn instance(object: &Value) -> &str {
     text(object, "/metadata/labels/wva.llmd.ai~1controller-instance")
 }
 
-fn title(object: &Value) -> String {
+/// Kind, namespace and name.
+pub(in crate::cli) fn title(object: &Value) -> String {
     let (namespace, name) = identity(object);
     format!("{} {namespace}/{name}", kind(object))
 }
@@ -264,14 +266,15 @@ fn target_kind(reference: &Value) -> &str {
 }
 
 /// The scale target of an object of this project, or of a scaler.
-pub(super) fn target_place(object: &Value) -> TargetPlace<'_> {
+pub(in crate::cli) fn target_place(object: &Value) -> TargetPlace<'_> {
     let reference = object.pointer("/spec/scaleTargetRef");
     let reference = reference.unwrap_or(&Value::Null);
     let (namespace, _) = identity(object);
     (namespace, target_kind(reference), text(reference, "/name"))
 }
 
-pub(super) fn identity(object: &Value) -> (&str, &str) {
+/// Namespace and name.
+pub(in crate::cli) fn identity(object: &Value) -> (&str, &str) {
     (
         text(object, "/metadata/namespace"),
         text(object, "/metadata/name"),

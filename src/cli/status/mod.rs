@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 
 pub(super) use self::enrich::old_note;
-pub(super) use self::fleet::FleetStatus;
+pub(super) use self::fleet::{FleetStatus, TargetPlace, identity, target_place, title};
 pub(super) use self::objects::{FleetObjects, list_events};
 use super::controller_api::{ControllerApi, ControllerFlags};
 use super::namespace_flags::NamespaceFlags;
