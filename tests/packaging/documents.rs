@@ -63,6 +63,40 @@ fn blocks_of_the_documentation_are_run_or_marked() {
     }
 }
 
+/// A ConfigMap that a reader copies has a name that the controller of the chart or of kustomize reads.
+#[test]
+fn config_maps_of_the_documentation_are_read() {
+    let manager = text("config/manager/manager.yaml");
+    let helpers = text(&format!("{}/templates/_helpers.tpl", super::CHART));
+    let is_read = |name: &str| {
+        let suffix = name.strip_prefix("workload-variant-autoscaler");
+        let of_chart = suffix.map(|suffix| format!("{{{{ include \"wva.fullname\" . }}}}{suffix}"));
+        let mut helpers = helpers.lines();
+        let is_of_chart = helpers.any(|line| of_chart.as_deref() == Some(line));
+        is_of_chart || manager.contains(&format!(" value: {name}\n"))
+    };
+    assert!(!is_read("wva-saturation-scaling-config"));
+    assert!(is_read(
+        "workload-variant-autoscaler-wva-saturation-scaling-config"
+    ));
+    let mut seen = 0;
+    for page in pages() {
+        let page_text = text(&page);
+        let blocks = page_text.split("```yaml\n").skip(1);
+        let blocks = blocks.filter_map(|rest| rest.split("```").next());
+        for document in blocks.flat_map(|block| block.split("\n---\n")) {
+            let object: Value = serde_yaml::from_str(document)
+                .unwrap_or_else(|error| panic!("{page}: {error}\n{document}"));
+            if object["kind"] == "ConfigMap" {
+                let name = object["metadata"]["name"].as_str().unwrap();
+                assert!(is_read(name), "{page}: {name}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 3, "only {seen}");
+}
+
 /// Commands in the sentences of a page, without its blocks.
 fn inline_commands(page: &str) -> Vec<String> {
     let prose: String = text(page).split("```").step_by(2).collect();
