@@ -43,7 +43,19 @@ const NAMES: [&str; 2] = ["--served-model-name", "--served_model_name"];
 /// Signs of a shell that end a word, or make another word of it.
 const SHELL: [char; 8] = ['$', ';', '&', '|', '(', ')', '\\', '`'];
 /// Words in names of models that say how the same weights are stored.
-const FORMS: [&str; 6] = ["hf", "gguf", "awq", "gptq", "fp8", "bf16"];
+const FORMS: [&str; 9] = [
+    "hf",
+    "gguf",
+    "awq",
+    "gptq",
+    "bnb",
+    "quantized",
+    "dynamic",
+    "static",
+    "block",
+];
+/// Words that say it with a number of bits; `#` is the number.
+const SIZED_FORMS: [&str; 8] = ["int#", "fp#", "bf#", "nvfp#", "mxfp#", "w#a#", "#bit", "q#"];
 
 checks! {
     Variants "targets exist" missing:
@@ -270,13 +282,25 @@ fn names(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
+/// Whether a word of a name says how weights are stored.
+fn is_form(word: &str) -> bool {
+    let mut sized = String::new();
+    for letter in word.chars() {
+        let letter = if letter.is_ascii_digit() { '#' } else { letter };
+        if letter != '#' || !sized.ends_with('#') {
+            sized.push(letter);
+        }
+    }
+    FORMS.contains(&word) || SIZED_FORMS.contains(&sized.as_str())
+}
+
 /// Whether two names may be of one model: copies and quantized forms keep its name, with words before or behind it.
 fn are_alike(one: &str, other: &str) -> bool {
     let base = |path: &str| {
         let name = path.trim_end_matches('/').rsplit('/').next();
         let name = name.unwrap_or_default().to_lowercase();
         let words = name.split(|letter: char| !letter.is_alphanumeric());
-        let words = words.filter(|word| !FORMS.contains(word));
+        let words = words.filter(|word| !is_form(word));
         words.collect::<String>()
     };
     let (one, other) = (base(one), base(other));
