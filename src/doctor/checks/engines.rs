@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::arguments::{is_unfilled, served};
 use super::clocks;
 use super::prometheus::server;
-use super::targets::{live_kind, may_go_to_zero, pods_of, served, target, target_key, templates};
+use super::targets::{live_kind, may_go_to_zero, pods_of, target, target_key, templates};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, text};
@@ -141,7 +142,10 @@ fn other_name(variant: &LiveObject, said: &str, names: &BTreeSet<&str>) -> Optio
 
 /// The variants whose targets serve under other names. Of a target that stands in several files each has to differ.
 fn named(facts: &Facts) -> Vec<Finding> {
-    let found = facts.variants().filter_map(|variant| {
+    // A modelID of a template is not filled in yet.
+    let variants = facts.variants();
+    let variants = variants.filter(|one| !is_unfilled(one.text("/spec/modelID")));
+    let found = variants.filter_map(|variant| {
         let key = target_key(variant)?;
         let targets = facts.all(live_kind(&key.kind)?).iter();
         let own =

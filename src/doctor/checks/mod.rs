@@ -15,6 +15,7 @@ macro_rules! checks {
     };
 }
 
+mod arguments;
 mod autoscalers;
 mod behavior;
 mod clocks;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::arguments::{loaded_by, of_engines};
 use super::clocks;
 use super::scalers::scalers;
 use super::variants::{models, settings_of};
@@ -12,7 +13,7 @@ use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::project::scaler::PAUSED_REPLICAS;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::{LiveObject, ObjectName, list, text};
+use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::doctor::probe::PrometheusProbe;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind};
 use crate::policy::object::TargetReference;
@@ -36,12 +37,6 @@ const SCALERS: [&str; 4] = [
     "wva",
     "workload-variant-autoscaler",
 ];
-/// Arguments that state the model to load.
-const MODELS: [&str; 4] = ["--model", "--model-path", "--model_path", "serve"];
-/// Arguments that state the names to serve it under.
-const NAMES: [&str; 2] = ["--served-model-name", "--served_model_name"];
-/// Signs of a shell that end a word, or make another word of it.
-const SHELL: [char; 8] = ['$', ';', '&', '|', '(', ')', '\\', '`'];
 /// Words in names of models that say how the same weights are stored.
 const FORMS: [&str; 9] = [
     "hf",
@@ -186,76 +181,6 @@ fn contested(facts: &Facts) -> Vec<Finding> {
         Some(FindingCode::TargetContested.at(last.title(), cause))
     });
     found.collect()
-}
-
-/// The words of the command line of a container, without the ends of continued lines.
-fn words(container: &Value) -> impl Iterator<Item = &str> {
-    let command = list(container, "/command").iter();
-    let lines = command.chain(list(container, "/args"));
-    let words = lines
-        .filter_map(Value::as_str)
-        .flat_map(str::split_whitespace);
-    words.filter(|word| *word != "\\")
-}
-
-/// Whether a container has one of these arguments, with a value or without.
-fn has_argument(container: &Value, arguments: &[&str]) -> bool {
-    words(container).any(|word| {
-        let name = word.split_once('=').map_or(word, |(name, _)| name);
-        arguments.contains(&name)
-    })
-}
-
-/// The value of the last of these arguments of a container.
-fn last_value<'a>(container: &'a Value, arguments: &[&str]) -> Option<&'a str> {
-    let mut words = words(container).peekable();
-    let mut stated = None;
-    while let Some(word) = words.next() {
-        let (name, value) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (word, None),
-        };
-        if arguments.contains(&name) {
-            let next = || words.next_if(|next| !next.starts_with('-'));
-            stated = value.or_else(next).or(stated);
-        }
-    }
-    stated.map(|value| value.trim_matches(['"', '\'']))
-}
-
-/// The model that a container loads. `None` also of a path or a variable, which do not show what is loaded.
-fn loaded_by(container: &Value) -> Option<&str> {
-    let model = last_value(container, &MODELS)?;
-    let is_path = model.starts_with(['/', '.', '~']) || model.contains(':');
-    (!is_path && !model.contains(SHELL)).then_some(model)
-}
-
-/// The `model_name` of the series of a container: the first name that is given, else the model by its place on a hub.
-/// A file of options may give the name, and a word without `/` after `serve` may be of another program.
-fn served_by(container: &Value) -> Option<&str> {
-    if has_argument(container, &NAMES) {
-        let name = last_value(container, &NAMES)?;
-        return (!name.contains(SHELL)).then_some(name);
-    }
-    let model = loaded_by(container).filter(|model| model.contains('/'))?;
-    (!has_argument(container, &["--config"])).then_some(model)
-}
-
-/// What is read of each container of a target that states a model. `None` where one of them does not show it, or none
-/// states a model.
-fn of_engines<'a>(
-    target: &'a LiveObject,
-    read: impl Fn(&'a Value) -> Option<&'a str>,
-) -> Option<Vec<&'a str>> {
-    let containers = templates(target).flat_map(|template| list(template, "/spec/containers"));
-    let engines = containers.filter(|one| has_argument(one, &MODELS) || has_argument(one, &NAMES));
-    let shown: BTreeSet<&str> = engines.map(read).collect::<Option<_>>()?;
-    (!shown.is_empty()).then(|| shown.into_iter().collect())
-}
-
-/// The names under which the containers of a target serve, where all of them show theirs.
-pub(super) fn served(target: &LiveObject) -> Option<Vec<&str>> {
-    of_engines(target, served_by)
 }
 
 fn names(facts: &Facts) -> Vec<Finding> {

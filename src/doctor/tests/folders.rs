@@ -294,10 +294,39 @@ fn a_model_is_compared_with_the_name_that_its_target_states() {
         (&["serve", "org/m"], differs("WVA064", "org/m")),
         (&["serve", "org/m", "--config", "/etc/vllm.yaml"], vec![]),
         (&["serve", "org/m", "--config=/etc/vllm.yaml", "--served-model-name=zzz"], differs("WVA063", "zzz")),
+        // A variable may hold further options, the name among them.
+        (&["vllm serve org/z --port 8000"], differs("WVA063", "org/z")),
+        (&["vllm serve org/z --port 8000 $OPTIONS"], vec![]),
+        (&["serve", "org/z", "$(OPTIONS)"], vec![]),
+        (&["exec vllm serve org/z \"$@\"", "--"], vec![]),
+        (&["vllm serve org/z ${OPTIONS[@]}"], vec![]),
+        (&["vllm serve org/z --served-model-name zzz $OPTIONS"], differs("WVA063", "zzz")),
+        (&["--model=org/z", "--served-model-name={{ .Values.name }}"], vec![]),
+        (&["vllm serve org/z --served-model-name m>/tmp/log"], vec![]),
+        (&["vllm serve org/z --served-model-name m\n# --served-model-name zzz"], vec![]),
+        (&["vllm serve org/z --served-model-name zzz # m"], differs("WVA063", "zzz")),
+        // Which of two values is in force is not known.
+        (&["vllm serve org/y --port 1 &\nvllm serve org/z --port 2"], vec![]),
+        (&["vllm serve org/z & vllm bench serve --model org/z"], differs("WVA063", "org/z")),
         (&[], vec![]),
     } {
         let found = lines(&engine("a", 3, arguments));
         assert_eq!(found, expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_model_id_of_a_template_is_not_compared() {
+    let text = engine("a", 3, &["--served-model-name=zzz"]);
+    for (model, expected) in [
+        ("other", 1),
+        ("'{{ .Values.modelID }}'", 0),
+        ("'${MODEL}'", 0),
+    ] {
+        let text = text.replace("modelID: m", &format!("modelID: {model}"));
+        let found = lines(&text);
+        let differs = found.iter().filter(|line| line.starts_with("WVA063"));
+        assert_eq!(differs.count(), expected, "{model} {found:?}");
     }
 }
 
