@@ -6,7 +6,6 @@ mod remedy;
 use serde_json::{Value, json};
 
 pub(crate) use self::group::{FindingGroup, FindingSeverity};
-pub(super) use self::remedy::RESTS;
 
 use super::object::ObjectName;
 
@@ -20,7 +19,8 @@ pub struct FindingSpec {
     pub title: &'static str,
     /// Why that matters.
     pub meaning: &'static str,
-    /// A command with `{namespace}`, `{name}` and `{kind}` of the object, and `{value}` of the finding.
+    /// A command with `{namespace}`, `{name}` and `{kind}` of the object, and `{value}` of the finding. That of a scaler
+    /// has `{target}`, `{target_kind}` and `{target_version}`, too.
     pub remedy: &'static str,
 }
 
@@ -278,7 +278,7 @@ codes! {
     NoScaler = 120, Scalers, Error,
         "nothing scales the target",
         "The count is published, and no HorizontalPodAutoscaler or ScaledObject applies it. The remedy takes a sample of the repository: scaledobject.yaml where the variant may go to zero, whose serverAddress is that of your Prometheus. docs/integrations/hpa-integration.md describes both.",
-        "sed 's/llama-8b/{name}/; s/llm-d/{namespace}/' config/samples/scalers/hpa.yaml | kubectl apply --namespace {namespace} -f -";
+        "sed \"s,llm-d,{namespace},; /variant_name/s,llama-8b,{name},; s, name: llama-8b, name: {target},; s,apps/v1,{target_version},; s,kind: Deployment,kind: {target_kind},\" config/samples/scalers/hpa.yaml | kubectl apply --namespace {namespace} -f -";
     SeveralScalers = 121, Scalers, Error,
         "several scalers write one target",
         "Each undoes what the other one sets.",
@@ -410,6 +410,7 @@ impl FindingCode {
             object,
             cause: cause.into(),
             value: String::new(),
+            target: None,
         }
     }
 }
@@ -425,6 +426,21 @@ pub struct Finding {
     pub cause: String,
     /// What stands for `{value}` in the remedy.
     pub value: String,
+    /// What the remedy makes a scaler for.
+    pub target: Option<UnscaledTarget>,
+}
+
+/// The target of a variant that no scaler follows, as the variant names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnscaledTarget {
+    /// Group and version of its kind.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Whether the variant may go to zero.
+    pub rests: bool,
 }
 
 impl Finding {

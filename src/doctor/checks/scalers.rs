@@ -18,7 +18,7 @@ use crate::api::{MANAGED_ANNOTATION, MODEL_ANNOTATION};
 use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_external, nearly_stated};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
-use crate::doctor::finding::{Finding, FindingCode, RESTS};
+use crate::doctor::finding::{Finding, FindingCode, UnscaledTarget};
 use crate::doctor::object::{LiveObject, MisshapenField, ObjectName, text};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
 use crate::policy::condition::ConditionReason;
@@ -323,12 +323,30 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             judged.retain(|one| !is_direct || one.code != FindingCode::NoScaler);
             let rests = is_new || variant.number("/spec/minReplicas") == Some(0);
             found.extend(judged.into_iter().map(|one| {
-                let is_of_rest = rests && one.code == FindingCode::NoScaler;
-                if is_of_rest { one.with(RESTS) } else { one }
+                let is_unscaled = one.code == FindingCode::NoScaler;
+                let target = is_unscaled.then(|| unscaled(variant, rests)).flatten();
+                Finding { target, ..one }
             }));
         }
     }
     found
+}
+
+/// The target that a scaler of a variant names.
+fn unscaled(variant: &LiveObject, rests: bool) -> Option<UnscaledTarget> {
+    let spec = variant.read::<VariantAutoscaling>().ok()?.spec;
+    let reference = spec.scale_target_ref;
+    let stated = reference.api_version.filter(|stated| !stated.is_empty());
+    let api_version = stated.unwrap_or_else(|| match &*reference.kind {
+        "LeaderWorkerSet" => "leaderworkerset.x-k8s.io/v1".to_owned(),
+        _ => "apps/v1".to_owned(),
+    });
+    Some(UnscaledTarget {
+        api_version,
+        kind: reference.kind,
+        name: reference.name,
+        rests,
+    })
 }
 
 /// Whether the controller says that it scales the target itself.

@@ -4,9 +4,6 @@ use super::{Finding, FindingCode};
 use crate::doctor::command::filled;
 use crate::policy::actuation::ScalerKind;
 
-/// The value of a finding about a variant that may go to zero.
-pub(in crate::doctor) const RESTS: &str = "to-zero";
-
 impl Finding {
     /// The command that mends it, or leads to what does.
     pub fn remedy(&self) -> String {
@@ -14,7 +11,7 @@ impl Finding {
             return format!("edit {file}");
         }
         let remedy = self.of_scaler().unwrap_or_else(|| self.code.spec().remedy);
-        let rests = self.code == FindingCode::NoScaler && self.value == RESTS;
+        let rests = self.target.as_ref().is_some_and(|target| target.rests);
         let remedy = if rests {
             remedy.replace("/hpa.yaml", "/scaledobject.yaml")
         } else {
@@ -29,6 +26,14 @@ impl Finding {
             ("{namespace}", &self.object.namespace),
             ("{value}", &self.value),
         ];
+        let of_target = self.target.iter().flat_map(|target| {
+            [
+                ("{target}", target.name.as_str()),
+                ("{target_kind}", &target.kind),
+                ("{target_version}", &target.api_version),
+            ]
+        });
+        let places: Vec<(&str, &str)> = places.into_iter().chain(of_target).collect();
         filled(&remedy, &places)
     }
 

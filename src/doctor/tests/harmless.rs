@@ -1,5 +1,7 @@
 //! What looks like a cause, and is none.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use super::answers::{answer, triggers};
@@ -237,13 +239,72 @@ fn the_scaler_of_a_remedy_reaches_zero_where_its_variant_may() {
             "/spec/minReplicas",
             json!(minimum),
         );
-        let diagnosis = examine(&facts);
-        let mut found = diagnosis.findings();
-        let found = found.find(|one| one.code == FindingCode::NoScaler);
-        let expected = format!(
-            "sed 's/llama-8b/a/; s/llm-d/ns/' config/samples/scalers/{sample} | kubectl apply --namespace ns -f -"
+        let remedy = remedy_of_no_scaler(&facts);
+        let sample =
+            format!(" config/samples/scalers/{sample} | kubectl apply --namespace ns -f -");
+        assert!(remedy.ends_with(&sample), "{remedy}");
+    }
+}
+
+fn remedy_of_no_scaler(facts: &Facts) -> String {
+    let diagnosis = examine(facts);
+    let mut found = diagnosis.findings();
+    let found = found.find(|one| one.code == FindingCode::NoScaler);
+    found.unwrap().remedy()
+}
+
+/// What a remedy gives to kubectl.
+fn applied(remedy: &str) -> Value {
+    let (command, _) = remedy.split_once(" | kubectl").unwrap();
+    let mut bash = Command::new("bash");
+    let bash = bash
+        .args(["-c", command])
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    let written = String::from_utf8(bash.output().unwrap().stdout).unwrap();
+    serde_yaml::from_str(&written).unwrap()
+}
+
+/// Names that hold words of the sample, and a target of another name and kind than its variant.
+#[test]
+fn the_scaler_of_a_remedy_reads_the_variant_and_scales_its_target() {
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "a" });
+    let group = json!({
+        "apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llama-8b-llm-d-group",
+    });
+    for (name, target, minimum) in wva_base::cases! {
+        ("a", &deployment, 1),
+        ("a", &deployment, 0),
+        ("ms-llama-8b-llm-d-decode", &group, 1),
+        ("ms-llama-8b-llm-d-decode", &group, 0),
+    } {
+        let mut facts = super::facts();
+        objects(&mut facts, LiveKind::HorizontalPodAutoscaler).clear();
+        objects(&mut facts, LiveKind::LeaderWorkerSet).push(LiveObject::new(json!({
+            "kind": "LeaderWorkerSet", "metadata": { "namespace": "ns", "name": "llama-8b-llm-d-group" },
+        })));
+        let place = "/spec/minReplicas";
+        edit(&mut facts, VARIANT, "a", place, json!(minimum));
+        let place = "/spec/scaleTargetRef";
+        edit(&mut facts, VARIANT, "a", place, target.clone());
+        edit(&mut facts, VARIANT, "a", "/metadata/name", json!(name));
+        let scaler = applied(&remedy_of_no_scaler(&facts));
+        assert_eq!(scaler["spec"]["scaleTargetRef"], *target, "{name}");
+        assert_eq!(scaler["metadata"]["name"], target["name"], "{name}");
+        let labels = json!({ "variant_name": name, "exported_namespace": "ns" });
+        let query = format!(
+            "max by (variant_name, exported_namespace) \
+             (wva_desired_replicas{{variant_name=\"{name}\",exported_namespace=\"ns\"}})"
         );
-        assert_eq!(found.unwrap().remedy(), expected);
+        let read = if minimum == 0 {
+            (
+                &scaler["spec"]["triggers"][0]["metadata"]["query"],
+                json!(query),
+            )
+        } else {
+            let metric = &scaler["spec"]["metrics"][0]["external"]["metric"];
+            (&metric["selector"]["matchLabels"], labels)
+        };
+        assert_eq!(*read.0, read.1, "{name}");
     }
 }
 

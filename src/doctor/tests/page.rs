@@ -29,7 +29,7 @@ wva doctor --wait 2m
 
 `√` is fine, `×` an error, `‼` a warning, `?` something that could not be looked at. Each finding has a code that keeps
 its meaning. In the remedies, `{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` comes from the
-finding.
+finding. `{target}`, `{target_kind}` and `{target_version}` are what the variant names in `scaleTargetRef`.
 
 It reads objects, runs the queries of ScaledObjects, and asks by SubjectAccessReview for the rights of the accounts of the
 controller, of the HorizontalPodAutoscaler controller and of KEDA. It changes nothing. Outside of the cluster it reaches
