@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::scalers::{ReadScaler, scalers};
 use super::targets::claimed;
-use super::variants::is_handled;
+use super::variants::may_be_handled;
 use crate::api::MANAGED_ANNOTATION;
 use crate::cluster::project::scaler::ScalerObject;
 use crate::doctor::facts::{Facts, LiveKind};
@@ -18,8 +18,6 @@ pub(super) fn claims<'a>(
     facts: &'a Facts,
     declared: &[ReadScaler<'a>],
 ) -> BTreeMap<TargetKey, Vec<&'a LiveObject>> {
-    // Which of them count is not known without a controller.
-    let counts = |object: &LiveObject| facts.controllers().is_empty() || is_handled(facts, object);
     let mut claims = claimed(facts);
     // What is malformed scales nothing, and takes nothing from others.
     let is_sound = |kept: &ScalerObject| {
@@ -32,7 +30,7 @@ pub(super) fn claims<'a>(
         }
     }
     for all in claims.values_mut() {
-        all.retain(|one| counts(one));
+        all.retain(|one| may_be_handled(facts, one));
     }
     claims
 }

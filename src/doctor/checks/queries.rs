@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::clocks::is_ours;
 use super::prometheus::counted;
 use super::scalers::scalers;
-use super::variants::is_handled;
+use super::variants::may_be_handled;
 use crate::api::scaled_object::Trigger;
 use crate::cluster::project::scaler::matched;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
@@ -291,7 +291,7 @@ fn decided<'a>(facts: &'a Facts, object: &LiveObject) -> Option<&'a LiveObject> 
             && variant.text("/spec/scaleTargetRef/name") == target
     });
     own.find(|variant| {
-        variant.has("/status/desiredOptimizedAlloc/numReplicas") && is_handled(facts, variant)
+        variant.has("/status/desiredOptimizedAlloc/numReplicas") && may_be_handled(facts, variant)
     })
 }
 

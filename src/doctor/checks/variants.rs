@@ -87,6 +87,11 @@ pub(super) fn is_handled(facts: &Facts, object: &LiveObject) -> bool {
     admissions.any(|one| matches!(one, None | Some(Admission::Ours)))
 }
 
+/// Whether a controller takes an object, or may: without a controller that is not known.
+pub(super) fn may_be_handled(facts: &Facts, object: &LiveObject) -> bool {
+    facts.controllers().is_empty() || is_handled(facts, object)
+}
+
 /// The settings of the controllers that take an object.
 pub(super) fn settings_of<'a>(
     facts: &'a Facts,

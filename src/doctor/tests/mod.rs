@@ -367,6 +367,11 @@ fn a_selector_by_the_wrong_label_names_the_right_one() {
         found.collect::<Vec<_>>(),
         [(FindingCode::QueryFindsNothing, cause)]
     );
+    // A controller that is no Deployment has decided, too.
+    let mut alone = facts.clone();
+    resolve(&mut alone, &[]);
+    let missing = FindingCode::ControllerMissing;
+    assert_eq!(codes(&alone), [missing, FindingCode::QueryFindsNothing]);
     // Its adapter has another rule than that of the samples.
     let mut works = facts.clone();
     let active = json!({ "conditions": [{ "type": "ScalingActive", "status": "True", "reason": "ValidMetricFound" }] });
