@@ -25,8 +25,8 @@ cargo test --locked --package wva-sim --test cluster -- doctor::names_every_plan
 
 which prints the seconds of each cause. The column of the doctor has them by class, of a run on two idle cores. The case
 fails where a cause of a few seconds takes 25 s, one of 10 s takes 50 s, or any takes more than a minute, so that a
-machine with other work passes. Where a row of the causes names a reason, it waits for that condition and for
-`wva_findings`, too, and prints their seconds.
+machine with other work passes. Where a row of `tests/cluster/cases/doctor/causes.rs` has `says`, it waits for the
+condition with that reason and for `wva_findings`, too, and prints their seconds.
 
 The controller names causes with the planning cycle that sees them, so within `GLOBAL_OPT_INTERVAL`: by a condition, and
 by an event of the same reason. Of some it sees alone that scalers fail, which is WVA125.
