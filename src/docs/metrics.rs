@@ -26,9 +26,14 @@ const ENGINES: &str = "
 
 The dashboard and the decisions read these of the model servers, by the label `model_name`:
 `vllm:kv_cache_usage_perc`, `vllm:num_requests_waiting`, `vllm:num_requests_running`,
-`vllm:request_success_total`. They read means from `vllm:time_to_first_token_seconds_sum`,
-`vllm:time_to_first_token_seconds_count`, `vllm:inter_token_latency_seconds_sum`,
-`vllm:inter_token_latency_seconds_count`. Which name supplied a signal is shown by `wva_metrics_source_pods`.
+`vllm:request_success_total`. Means of latencies are from the first of these pairs that has series:
+`vllm:time_to_first_token_seconds_sum` over `vllm:time_to_first_token_seconds_count`,
+`vllm:inter_token_latency_seconds_sum` over `vllm:inter_token_latency_seconds_count`,
+`vllm:time_per_output_token_seconds_sum` over `vllm:time_per_output_token_seconds_count`,
+`sglang:time_to_first_token_seconds_sum` over `sglang:time_to_first_token_seconds_count`,
+`sglang:inter_token_latency_seconds_sum` over `sglang:inter_token_latency_seconds_count`,
+`sglang:time_per_output_token_seconds_sum` over `sglang:time_per_output_token_seconds_count`.
+Which name supplied a signal is shown by `wva_metrics_source_pods`.
 ";
 
 fn page() -> String {

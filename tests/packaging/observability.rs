@@ -78,7 +78,7 @@ fn expressions() -> Vec<(String, String)> {
 fn series(expression: &str) -> BTreeSet<String> {
     let words = expression.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
     let words = words.filter(|word| {
-        ["wva_", "vllm:", "process_"]
+        ["wva_", "vllm:", "sglang:", "process_"]
             .iter()
             .any(|prefix| word.starts_with(prefix))
     });
@@ -122,8 +122,16 @@ fn the_dashboard_shows_cost_against_latency_objectives() {
     let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
     let named = targets.flat_map(|target| series(target["expr"].as_str().unwrap()));
     let expected = [
+        "sglang:inter_token_latency_seconds_count",
+        "sglang:inter_token_latency_seconds_sum",
+        "sglang:time_per_output_token_seconds_count",
+        "sglang:time_per_output_token_seconds_sum",
+        "sglang:time_to_first_token_seconds_count",
+        "sglang:time_to_first_token_seconds_sum",
         "vllm:inter_token_latency_seconds_count",
         "vllm:inter_token_latency_seconds_sum",
+        "vllm:time_per_output_token_seconds_count",
+        "vllm:time_per_output_token_seconds_sum",
         "vllm:time_to_first_token_seconds_count",
         "vllm:time_to_first_token_seconds_sum",
         "wva_current_replicas",
