@@ -21,6 +21,9 @@ const MOST_UTILIZATION: f64 = 0.99;
 pub(super) const NEAREST_OBJECTIVE: f64 = 1.1;
 /// Largest utilization at which prompts are read.
 const MAX_PREFILL_UTILIZATION: f64 = 0.9;
+/// The least part of the time for a prompt that another one may wait for it, whatever the objective: half the
+/// utilization. Below, a replica more gains next to nothing, and prompts a little longer would order many.
+const LEAST_PREFILL_ROOM: f64 = 0.5;
 
 /// Work for its price of a variant that never served, to that of the best one.
 const GUESSED_WORTH: f64 = 0.5;
@@ -169,10 +172,10 @@ fn generating(
 fn prefill(prompt_seconds: f64, shape: RequestShape, goal: SloGoal) -> Option<SloCapacity> {
     let tokens = shape.effective_input();
     let reading = prompt_seconds * tokens;
-    let room = goal.time_to_first_token / reading - 1.0;
+    // A prompt that takes about as long as its objective, or longer, is read all the same: more replicas would not let
+    // it meet that.
+    let room = (goal.time_to_first_token / reading - 1.0).max(LEAST_PREFILL_ROOM);
     let utilization = (2.0 * room / (1.0 + 2.0 * room)).min(MAX_PREFILL_UTILIZATION);
-    // A prompt that takes longer than its objective is read all the same, one at a time.
-    let utilization = if room > 0.0 { utilization } else { 0.5 };
     let per_second = utilization / prompt_seconds;
     (per_second.is_finite() && per_second > 0.0).then_some(SloCapacity {
         per_second,

@@ -204,6 +204,10 @@ impl DemandTrack {
             ..known
         };
         next.count(known, observation, now);
+        if known.is_draining(now) {
+            // Replicas that are seen last have short answers left of those that drain.
+            next.answering = next.answering.max(known.answering);
+        }
         if next.empties_replicas(known.waiting, passed) {
             next.drained = Some(now);
         }
@@ -257,7 +261,9 @@ impl DemandTrack {
     /// Takes the router's queue in, unless it is the count that is known.
     fn count(&mut self, before: Self, observation: DemandObservation, now: Moment) {
         let Some(queue) = observation.queue else {
+            // What the queue did is not known any more.
             self.jump = 0.0;
+            self.queue_growth = 0.0;
             return;
         };
         let between = self.queue_age.saturating_sub(observation.queue_age);
@@ -317,8 +323,9 @@ impl DemandTrack {
         placed.map_or(1.0, |placed| (arrivals / placed).max(1.0))
     }
 
+    /// While a queue drains, what is served arrived before.
     fn highest(&self) -> f64 {
-        let by_queue = if self.queue_growth > 0.0 {
+        let by_queue = if self.queue_growth > 0.0 && !self.is_draining(self.at) {
             self.served + self.queue_growth
         } else {
             0.0

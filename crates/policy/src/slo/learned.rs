@@ -254,7 +254,6 @@ impl LearnedEngine {
                 ..Self::default()
             }
         };
-        next.prompt_seconds = next.prompt_seconds.map(|least| least * PROMPT_DRIFT);
         for replica in given.replicas.values() {
             let rate = replica.decode_rate.zip(replica.inter_token_latency);
             let rate = rate.filter(|(tokens, latency)| {
@@ -269,12 +268,16 @@ impl LearnedEngine {
                 };
                 next.curve.observe(done, latency, is_full, now);
             }
-            if let Some(seconds) = replica.prompt_seconds() {
-                let least = next
-                    .prompt_seconds
-                    .map_or(seconds, |least| least.min(seconds));
-                next.prompt_seconds = Some(least);
-            }
+        }
+        // Elsewhere the first token waits for other things than its prompt.
+        if given.role == ServingRole::Prefill {
+            let seen = given.replicas.values();
+            let seen = seen.filter_map(ThroughputReplicaInput::prompt_seconds);
+            let seen = seen.reduce(f64::min);
+            next.prompt_seconds = match (next.prompt_seconds, seen) {
+                (Some(least), Some(seen)) => Some(seen.min(least * PROMPT_DRIFT)),
+                (least, seen) => least.or(seen),
+            };
         }
         next.curve.prune(now);
         next

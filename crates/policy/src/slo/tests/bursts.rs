@@ -101,6 +101,36 @@ fn queues_of_replicas_that_drain_are_no_demand() {
     assert!(!drains(None, queues(10.0, 2), 0.0));
 }
 
+/// The time to the first token of replicas that generate is not that of a prompt.
+#[test]
+fn prompts_are_timed_where_they_are_read_apart() {
+    let key = ModelKey::new("ns", "m");
+    let seconds = |role, looks: &[Option<f64>]| {
+        let mut learned = LearnedSlo::default();
+        for (look, first_token) in (0_u64..).zip(looks) {
+            let mut input = completing([Some(5.0), Some(5.0)]);
+            for variant in input.variants.values_mut() {
+                variant.role = role;
+                for replica in variant.replicas.values_mut() {
+                    replica.time_to_first_token = *first_token;
+                }
+            }
+            let models = [(key.clone(), (input, SloGoal::default()))].into();
+            learned = learned.learn(&models, at(15 * look));
+        }
+        let mut engines = learned.get(&key).unwrap().engines.values();
+        engines.next().unwrap().prompt_seconds
+    };
+    assert_eq!(seconds(ServingRole::Both, &[Some(0.3)]), None);
+    assert_eq!(seconds(ServingRole::Decode, &[Some(0.3)]), None);
+    let first = seconds(ServingRole::Prefill, &[Some(0.3)]).unwrap();
+    let slower = seconds(ServingRole::Prefill, &[Some(0.3), Some(0.6)]).unwrap();
+    close(slower, first * 1.002);
+    // A look that shows none changes nothing.
+    let unseen = seconds(ServingRole::Prefill, &[Some(0.3), None, None]).unwrap();
+    close(unseen, first);
+}
+
 #[test]
 fn the_queues_of_some_replicas_are_not_those_of_all() {
     let key = ModelKey::new("ns", "m");

@@ -238,6 +238,11 @@ fn a_prompt_waits_for_half_of_another_one_at_the_utilization_that_keeps_its_obje
     // 0.3 s a prompt: a wait of 0.3 s is rho / (2 (1 - rho)) × 0.3 s at rho = 2/3.
     let found = capacity::of(&given, &empty, Some(0.001), (SHAPE, goal), at(0)).unwrap();
     close(found.per_second, 1_000.0 * 2.0 / 3.0);
+    // Prompts that take about as long as the objective, or longer, change nothing at once.
+    for seconds in [0.0019, 0.002, 0.0021] {
+        let found = capacity::of(&given, &empty, Some(seconds), (SHAPE, goal), at(0)).unwrap();
+        close(found.per_second, 0.5 / seconds);
+    }
     assert_eq!(found.bound, CapacityBound::FirstToken);
 }
 
@@ -292,6 +297,25 @@ fn a_rate_counts_once_it_exceeds_chance() {
     // The router's queue grows by ten a second while twenty are served.
     let queue = DemandTrack::after(Some(first), look(16.0, 150.0), at(15)).unwrap();
     close(queue.rate(), 30.0);
+    // A growth on a count that is gone is none.
+    let unseen = DemandObservation {
+        queue: None,
+        ..look(16.0, 0.0)
+    };
+    let unseen = DemandTrack::after(Some(queue), unseen, at(30)).unwrap();
+    assert_eq!((unseen.queue, unseen.queue_growth), (150.0, 0.0));
+    assert!(unseen.rate() < 17.0, "{}", unseen.rate());
+    // What is served while a queue drains arrived before, also where one request waits anew.
+    let served = |queue| DemandObservation {
+        completions: 40.0,
+        ..look(16.0, queue)
+    };
+    let drained = DemandTrack::after(Some(queue), served(0.0), at(30)).unwrap();
+    let next = DemandTrack::after(Some(drained), served(1.0), at(45)).unwrap();
+    assert!(next.queue_growth > 0.0);
+    assert!(next.rate() < 17.0, "{}", next.rate());
+    let later = DemandTrack::after(Some(next), served(900.0), at(91)).unwrap();
+    assert!(later.rate() > 40.0, "{}", later.rate());
     // What is not known any more stays.
     let lost = DemandTrack::after(Some(rise), nothing, at(30)).unwrap();
     close(lost.arrivals.recent, 20.0);
