@@ -1,6 +1,7 @@
 //! The planning cycle: from what is known to one decision per variant.
 
 mod cancelled;
+mod gates;
 mod hybrid;
 mod limits;
 mod multi_analyzer;
@@ -325,7 +326,7 @@ impl Cycle<'_> {
     /// V1, or the safety net; whether it could be analysed.
     fn percentage(&self, work: &mut Work<'_>, analysis: &SaturationAnalysis) -> bool {
         if let Some(state) = self.unusable(&work.drafts) {
-            multi_analyzer::gates::name(&mut work.drafts);
+            gates::name(&mut work.drafts);
             let queue = multi_analyzer::held_queue(self, work, state);
             safety_net::hold(&mut work.drafts, state, queue);
             return false;

@@ -1,6 +1,5 @@
 //! A model whose analyzers vote: assess, combine, optimize.
 
-pub(super) mod gates;
 mod guard;
 mod stand_in;
 mod stragglers;
@@ -10,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use guard::Guard;
 use stand_in::{hold_early_releases, hold_unlearned_releases, name_unmeasured};
 
+use super::gates;
 use super::rescaled::Sharing;
 use super::{Cycle, Work};
 use crate::analyzers::{AnalyzerConfig, Opinions, liveness, load_of, opinions, queued_at};

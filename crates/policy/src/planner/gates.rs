@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Cycle, Work};
+use super::{Cycle, Work};
 use crate::analyzers::Opinions;
 use crate::capacity::ServingRole;
 use crate::combine::Consensus;
@@ -11,7 +11,7 @@ use crate::plan::{PlanStage, Reason};
 use crate::units::Replicas;
 
 /// Names the replicas of each variant that wait behind gates, once where percentages stand in for analyzers.
-pub(in crate::planner) fn name(drafts: &mut [PendingDecision<'_>]) {
+pub(super) fn name(drafts: &mut [PendingDecision<'_>]) {
     for draft in drafts {
         if let Some(cause) = draft.transitions.gated() {
             draft.keep_still(PlanStage::Base, Reason::Gated { cause });
