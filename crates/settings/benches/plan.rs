@@ -13,24 +13,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use wva::policy::actuation::Scalers;
-use wva::policy::engine_args::ContainerCommand;
-use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
-use wva::policy::learned::Learned;
-use wva::policy::params::{DynamicSettings, TransitionLimits};
-use wva::policy::plan::Action;
-use wva::policy::queueing::performance::ReplicaModel;
-use wva::policy::queueing::quantity::RequestRate;
-use wva::policy::queueing::service::{ReplicaRoom, ServiceParameters, Workload};
-use wva::policy::signal::FreshnessBands;
-use wva::policy::snapshot::{
+use wva_policy::actuation::Scalers;
+use wva_policy::engine_args::ContainerCommand;
+use wva_policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
+use wva_policy::learned::Learned;
+use wva_policy::params::{DynamicSettings, TransitionLimits};
+use wva_policy::plan::Action;
+use wva_policy::queueing::performance::ReplicaModel;
+use wva_policy::queueing::quantity::RequestRate;
+use wva_policy::queueing::service::{ReplicaRoom, ServiceParameters, Workload};
+use wva_policy::signal::FreshnessBands;
+use wva_policy::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
     PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence, Sample,
     TargetView, Unlabelled, VariantPolicy, VariantView,
 };
-use wva::policy::units::{Cost, Gpus, Replicas};
-use wva::policy::{check_plan, learn, plan};
-use wva::settings::bundle::read_bundle;
+use wva_policy::units::{Cost, Gpus, Replicas};
+use wva_policy::{check_plan, learn, plan};
+use wva_settings::bundle::read_bundle;
 use wva_base::moment::{Moment, WallTime};
 
 /// Ways to decide, by the settings that choose them. `GPUS` is a twentieth more than are held, of which
