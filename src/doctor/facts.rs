@@ -90,6 +90,7 @@ live_kinds! {
     Deployment: "/apis/apps/v1", "deployments", true;
     StatefulSet: "/apis/apps/v1", "statefulsets", false;
     LeaderWorkerSet: "/apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets", false;
+    StormService: "/apis/orchestration.aibrix.ai/v1alpha1", "stormservices", false;
     Pod: "/api/v1", "pods", false;
     Namespace: "/api/v1", "namespaces", false;
     ConfigMap: "/api/v1", "configmaps", true;

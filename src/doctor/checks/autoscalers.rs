@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use kube::api::DynamicObject;
+
 use super::scalers::{ReadScaler, scalers};
 use super::targets::{missing_target, of_key, target_key, templates};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
+use crate::cluster::project::storm_service::storm_service;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
@@ -136,8 +139,7 @@ fn unserved(reference: &ScaleTargetReference) -> Option<String> {
     is_own.then(|| format!("{version:?} has no {kind} that can be scaled; write {remedy}"))
 }
 
-/// Objects of the manifests that a scaler, an older one, or of equal age the first, keeps from their target. Two roles
-/// of a StormService may be two targets whatever annotations say: `spec.mode` of the service, which is not read, wins.
+/// Objects of the manifests that a scaler, an older one, or of equal age the first, keeps from their target.
 fn conflicts(facts: &Facts) -> Vec<Finding> {
     let mut claims: BTreeMap<TargetKey, Vec<TargetClaim>> = BTreeMap::new();
     let mut titles: BTreeMap<TargetKey, Vec<ObjectName>> = BTreeMap::new();
@@ -148,7 +150,7 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
             .ok()
             .and_then(|object| object.check().ok());
         if let (Some(policy), Some(target)) = (policy, stored.target()) {
-            let mode = StormServiceMode::Pooled;
+            let mode = storm_mode(facts, &target, policy.tuning.storm_service);
             let claim = TargetClaim::of_autoscaler(&policy, mode, stored.created);
             claims.entry(target.clone()).or_default().push(claim);
             titles.entry(target).or_default().push(object.title());
@@ -188,6 +190,28 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// How a StormService of the manifests is scaled. Its own mode wins over annotations: where that is not known, two
+/// roles may be two targets.
+fn storm_mode(facts: &Facts, target: &TargetKey, annotated: StormServiceMode) -> StormServiceMode {
+    let services = facts.all(LiveKind::StormService).iter().filter(|one| {
+        one.namespace() == &*target.namespace
+            && one.name() == &*target.name
+            && !facts.ambiguous.contains(&one.title())
+    });
+    let modes = services.filter_map(|one| {
+        let service = storm_service(&one.read::<DynamicObject>().ok()?);
+        // One without roles is a patch of another one.
+        let is_whole = !service.roles.is_empty();
+        service.mode.or_else(|| is_whole.then_some(annotated))
+    });
+    let mut modes: Vec<StormServiceMode> = modes.collect();
+    modes.dedup();
+    match modes.as_slice() {
+        [mode] => *mode,
+        _ => StormServiceMode::Pooled,
+    }
 }
 
 /// A scaler that no other object made. It reads no claims, so that it scales in any case.

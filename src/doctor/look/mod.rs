@@ -159,7 +159,9 @@ async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Fa
     for kind in LiveKind::ALL {
         // Accounts in the cluster have no right to definitions.
         let is_out_of_reach = kind == LiveKind::CustomResourceDefinition && scope.is_in_cluster();
-        if later(kind) || is_out_of_reach || (scope.is_before && !kind.is_before()) {
+        // Conditions of PodAutoscalers name the conflicts that its mode makes.
+        let is_of_files = kind == LiveKind::StormService;
+        if later(kind) || is_out_of_reach || is_of_files || (scope.is_before && !kind.is_before()) {
             continue;
         }
         let place = match (kind, &scope.namespace) {

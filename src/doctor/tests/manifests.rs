@@ -108,6 +108,43 @@ fn manifests_that_scale_one_target_are_found() {
     assert_eq!(rivals, expected);
 }
 
+#[test]
+fn the_mode_of_a_storm_service_of_the_manifests_wins_over_annotations() {
+    let service = |spec: &str| {
+        format!(
+            "\n---\napiVersion: orchestration.aibrix.ai/v1alpha1\nkind: StormService\n\
+             metadata: {{name: s, namespace: ns}}\nspec: {{{spec}}}\n"
+        )
+    };
+    let whole = "template: {spec: {roles: [{name: x}, {name: y}]}}";
+    let stated = |mode: &str| service(&format!("mode: {mode}, {whole}"));
+    let own = service(whole);
+    let patch = service("paused: true");
+    let one: &[&str] = &["WVA162 PodAutoscaler ns/a names StormService ns/s, too"];
+    let both = format!("{}{}", stated("Replica"), stated("Pooled"));
+    for (annotated, services, expected) in [
+        ("pooled", "", &[][..]),
+        ("pooled", &*stated("Pooled"), &[]),
+        ("pooled", &*stated("Replica"), one),
+        ("pooled", &*own, &[]),
+        ("replica", "", &[]),
+        ("replica", &*stated("Pooled"), &[]),
+        ("replica", &*stated("Replica"), one),
+        ("replica", &*own, one),
+        // Which of its manifests is applied is not known.
+        ("replica", &*patch, &[]),
+        ("pooled", &*both, &[]),
+    ] {
+        let text = format!("{}{services}", pair("s", Some("y"), annotated));
+        let found = lines(&text);
+        let found: Vec<_> = found
+            .iter()
+            .filter(|one| one.starts_with("WVA162"))
+            .collect();
+        assert_eq!(found, expected, "{annotated} {services}");
+    }
+}
+
 /// A Deployment, and a PodAutoscaler of it with one source of its pods.
 pub(super) fn deployed(labels: &str, source: &str) -> String {
     format!(
