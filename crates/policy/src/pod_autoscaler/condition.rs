@@ -26,8 +26,6 @@ pub(crate) const ABLE_TO_SCALE: &str = "AbleToScale";
 /// The target can be scaled and has the desired count.
 pub const READY: &str = "Ready";
 pub(crate) const METRICS_AVAILABLE: &str = "MetricsAvailable";
-/// The reason while no pod could be measured: unknown while pods may still serve, else a failure.
-const NO_SERVING_POD: &str = "NoServingPod";
 /// Annotations have an effect; absent while all have.
 pub(crate) const ANNOTATIONS_ACCEPTED: &str = "AnnotationsAccepted";
 /// The target is at zero because the object scaled it there; absent while it is not at zero.
@@ -339,12 +337,14 @@ impl SampleState {
         }
     }
 
-    fn condition(self) -> (ConditionStatus, &'static str) {
+    /// Status and reason. Pods that had their time and do not serve are no longer on their way.
+    fn condition(self, has_failed: bool) -> (ConditionStatus, &'static str) {
+        let unserved = if has_failed { False } else { Unknown };
         match self {
             Self::Zero => (True, "MetricsZero"),
             Self::Fresh => (True, "MetricsFound"),
             Self::Partial => (True, "MetricsPartial"),
-            Self::NoPod => (Unknown, NO_SERVING_POD),
+            Self::NoPod => (unserved, "NoServingPod"),
             Self::Absent => (False, "MetricsAbsent"),
             Self::Stale => (False, "MetricsStale"),
             Self::Failed => (False, "MetricsFailed"),
@@ -399,22 +399,19 @@ fn metrics_available(record: &AutoscalerRecord, before: &[StatusCondition]) -> O
             "bounds decide alone: metrics are not read",
         )),
         AutoscalerAlgorithm::Kpa | AutoscalerAlgorithm::Apa => {
-            let mut judged = measured(record, decision);
-            let is_lacking = &*judged.status == False.as_str();
+            let (state, message) = measured(record, decision);
+            let (status, reason) = state.condition(compute_failure(record, decision).is_some());
             // What was known stays until reads say otherwise: a restart changes nothing.
-            if is_lacking && record.awaits_first_reads() {
+            if status == False && record.awaits_first_reads() {
                 return stored_condition(before, METRICS_AVAILABLE);
             }
-            // Pods that had their time and do not serve are no longer on their way.
-            if &*judged.reason == NO_SERVING_POD && compute_failure(record, decision).is_some() {
-                judged.status = False.as_str().into();
-            }
-            Some(judged)
+            Some(Judged::new(METRICS_AVAILABLE, status, reason, message))
         }
     }
 }
 
-fn measured(record: &AutoscalerRecord, decision: &AutoscalerDecision) -> Judged {
+/// What the worst source has, and what each reports.
+fn measured(record: &AutoscalerRecord, decision: &AutoscalerDecision) -> (SampleState, String) {
     let steps = decision.steps.iter();
     let steps = steps.filter(|step| step.stage == AutoscalerStage::Metric);
     let sources: Vec<(SampleState, String)> = steps
@@ -435,7 +432,6 @@ fn measured(record: &AutoscalerRecord, decision: &AutoscalerDecision) -> Judged 
     let known = sources.iter().map(|(state, _)| *state);
     let worst = known.filter(|state| !is_asleep(state)).max();
     let worst = worst.unwrap_or(SampleState::NoPod);
-    let (status, reason) = worst.condition();
     let texts: Vec<&str> = sources.iter().map(|(_, text)| text.as_str()).collect();
     let text = texts.join("; ");
     let message = if worst > SampleState::Fresh {
@@ -443,5 +439,5 @@ fn measured(record: &AutoscalerRecord, decision: &AutoscalerDecision) -> Judged 
     } else {
         text
     };
-    Judged::new(METRICS_AVAILABLE, status, reason, message)
+    (worst, message)
 }
