@@ -395,6 +395,10 @@ codes! {
         "the target is at zero, and its PodAutoscaler did not put it there",
         "A person or another program scaled it to 0, where it stays.",
         "kubectl describe {kind} {name} --namespace {namespace}";
+    AutoscalerGated = 170, PodAutoscalers, Warning,
+        "all pods of a PodAutoscaler wait for admission",
+        "A scheduling gate, like Kueue's, has held them for 10 minutes. Counts are kept.",
+        "kubectl get pods --namespace {namespace} --field-selector status.phase=Pending";
 }
 
 impl FindingCode {

@@ -318,6 +318,7 @@ pub(crate) fn autoscaler_code(kind: &str, status: &str, reason: &str) -> Option<
         ("AnnotationsAccepted", _) => Some(FindingCode::AutoscalerAnnotation),
         ("MultiPodAutoscalerConflict", _) => Some(FindingCode::AutoscalerConflict),
         ("MetricsAvailable", "MetricsAbsent") => Some(FindingCode::AutoscalerMetricAbsent),
+        ("MetricsAvailable", "PodsGated") => Some(FindingCode::AutoscalerGated),
         ("MetricsAvailable", _) => Some(FindingCode::AutoscalerMetricsFail),
         ("Asleep", _) => Some(FindingCode::AutoscalerAtZero),
         // That the specification is not accepted, or another object scales, has a condition of its own.

@@ -55,6 +55,7 @@ pub(super) const AUTOSCALERS: &[Cause] = causes! {
         specifies(facts, "/metadata/annotations", annotations);
     };
     AutoscalerStuck => |facts| reports(facts, 2, "AbleToScale", "HpaNotOwned");
+    AutoscalerGated => |facts| reports(facts, 3, "MetricsAvailable", "PodsGated");
     AutoscalerAtZero => |facts| reports(facts, 4, "Asleep", "ScaledElsewhere");
     AutoscalersIgnored => |facts| {
         forget_status(facts);

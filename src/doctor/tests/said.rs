@@ -129,6 +129,7 @@ fn of_autoscalers(said: &mut Said) {
         ("AnnotationsAccepted", "", ""),
         ("MultiPodAutoscalerConflict", "", ""),
         ("MetricsAvailable", "MetricsAbsent", "MetricsAbsent"),
+        ("MetricsAvailable", "PodsGated", "PodsGated"),
         ("MetricsAvailable", "", ""),
         ("ScalingActive", "FailedGetExternalMetric", "Failed…"),
         ("AbleToScale", "", ""),

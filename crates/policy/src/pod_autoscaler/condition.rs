@@ -302,6 +302,8 @@ enum SampleState {
     Partial,
     /// There is no pod that could be measured.
     NoPod,
+    /// Every pod waits for admission.
+    Gated,
     Absent,
     Stale,
     Failed,
@@ -345,6 +347,7 @@ impl SampleState {
             Self::Fresh => (True, "MetricsFound"),
             Self::Partial => (True, "MetricsPartial"),
             Self::NoPod => (unserved, "NoServingPod"),
+            Self::Gated => (unserved, "PodsGated"),
             Self::Absent => (False, "MetricsAbsent"),
             Self::Stale => (False, "MetricsStale"),
             Self::Failed => (False, "MetricsFailed"),
@@ -432,7 +435,10 @@ fn measured(record: &AutoscalerRecord, decision: &AutoscalerDecision) -> (Sample
     let known = sources.iter().map(|(state, _)| *state);
     let worst = known.filter(|state| !is_asleep(state)).max();
     let worst = worst.unwrap_or(SampleState::NoPod);
-    let texts: Vec<&str> = sources.iter().map(|(_, text)| text.as_str()).collect();
+    let gates = record.gates().filter(|_| worst == SampleState::NoPod);
+    let worst = gates.as_ref().map_or(worst, |_| SampleState::Gated);
+    let texts = sources.into_iter().map(|(_, text)| text);
+    let texts: Vec<String> = texts.chain(gates).collect();
     let text = texts.join("; ");
     let message = if worst > SampleState::Fresh {
         with_note(text, record)

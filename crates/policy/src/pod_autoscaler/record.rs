@@ -17,6 +17,7 @@ use super::state::AutoscalerState;
 use super::storm_service::ReplicaField;
 use crate::key::{ModelKey, ObjectKey, TargetKey};
 use wva_base::moment::Moment;
+use wva_base::text::counted;
 
 /// First reads take at most so long: a counter needs two, and a latency without requests is zero after 50 s. After
 /// it, what was not read is a failure.
@@ -95,6 +96,20 @@ impl AutoscalerRecord {
     /// Whether pods start: that none serves is no failure yet.
     pub(super) fn awaits_pods(&self) -> bool {
         self.is_cold() && !self.is_overdue()
+    }
+
+    /// The pods that wait for admission, in words, where no other pod keeps the target from serving.
+    pub(super) fn gates(&self) -> Option<String> {
+        let pods = self.pods.values().map(|one| one.pod);
+        let mut lacking = pods.filter(|pod| *pod != AutoscaledPod::Draining);
+        let gated = lacking.clone().count();
+        let is_cause = gated > 0 && lacking.all(|pod| pod == AutoscaledPod::Gated);
+        is_cause.then(|| {
+            let gated = counted(gated, "pod");
+            format!(
+                "{gated} behind a scheduling gate: see what is to remove it, like the queue of Kueue"
+            )
+        })
     }
 
     /// Whether pods take too long to serve. One that turns ready and unready by turns gains no time, unless it was

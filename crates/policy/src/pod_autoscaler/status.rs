@@ -329,7 +329,7 @@ pub(super) fn compute_failure(
         AutoscalerReason::Unmeasured { .. } => Some(step.why.to_string()),
         _ => None,
     });
-    let gaps: Vec<String> = gaps.collect();
+    let gaps: Vec<String> = gaps.chain(record.gates()).collect();
     Some(format!("no source has a demand: {}", gaps.join("; ")))
 }
 

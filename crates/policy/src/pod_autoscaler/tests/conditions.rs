@@ -150,12 +150,13 @@ fn pods_that_start_are_no_failure() {
         ready_for: Duration::from_secs(seconds),
     };
     let starting = "MetricsAvailable Unknown NoServingPod";
+    let gated = "MetricsAvailable Unknown PodsGated";
     let absent = "MetricsAvailable False MetricsAbsent";
     for (pod, condition, failures) in wva_base::cases! {
         (AutoscaledPod::Pending, starting, 0),
         (ready(59), starting, 0),
         (ready(60), absent, 1),
-        (AutoscaledPod::Gated, starting, 0),
+        (AutoscaledPod::Gated, gated, 0),
         (AutoscaledPod::Draining, starting, 0),
         (AutoscaledPod::Resharding, starting, 0),
     } {
@@ -185,37 +186,51 @@ fn pods_that_start_are_no_failure() {
 #[test]
 fn pods_that_start_for_ten_minutes_have_failed() {
     let nothing = ScaleOutcome::NotWritten;
-    let why = "no source has a demand: pod http://:8000/metrics load: no pod serves";
+    let unserved = "pod http://:8000/metrics load: no pod serves";
+    let gate = "behind a scheduling gate: see what is to remove it, like the queue of Kueue";
     let ready = AutoscaledPod::Ready {
         ready_for: Duration::from_secs(30),
     };
-    for (pod, unread_since) in [
-        (AutoscaledPod::Pending, None),
-        (AutoscaledPod::Gated, None),
-        (AutoscaledPod::Draining, None),
-        (AutoscaledPod::Resharding, None),
-        (ready, None),
-        (ready, Some(at(690))),
+    let (pending, gated) = (AutoscaledPod::Pending, AutoscaledPod::Gated);
+    let draining = AutoscaledPod::Draining;
+    for (pods, unread_since, held) in [
+        (&[pending][..], None, None),
+        (&[gated], None, Some("1 pod")),
+        (&[gated, gated, draining], None, Some("2 pods")),
+        (&[gated, pending], None, None),
+        (&[gated, ready], None, None),
+        (&[draining], None, None),
+        (&[AutoscaledPod::Resharding], None, None),
+        (&[ready], None, None),
+        (&[ready], Some(at(690)), None),
     ] {
+        let pods = pods.iter().enumerate();
+        let pods: Vec<_> = pods.map(|(number, pod)| (name(number), *pod)).collect();
         let view = AutoscalerView {
-            pods: [(name(0), pod)].into(),
+            pods: pods.iter().cloned().collect(),
             ..view(1, &[vec![]])
         };
-        let measured = MeasuredPod {
-            pod,
-            address: None,
-            engine: None,
+        let measured = pods.into_iter().map(|(name, pod)| {
+            let measured = MeasuredPod {
+                pod,
+                address: None,
+                engine: None,
+            };
+            (name, measured)
+        });
+        let measured = Arc::new(measured.collect());
+        let (reason, text) = match held {
+            None => ("NoServingPod", unserved.to_owned()),
+            Some(held) => ("PodsGated", format!("{unserved}; {held} {gate}")),
         };
+        let why = format!("no source has a demand: {text}");
         let starting = |second: u64| AutoscalerRecord {
-            pods: Arc::new([(name(0), measured.clone())].into()),
+            pods: Arc::clone(&measured),
             unread_since,
             starting_since: Some(at(100)),
             ..decided("", &view, second)
         };
-        let no_pod = |status: &str| {
-            let why = "pod http://:8000/metrics load: no pod serves";
-            format!("MetricsAvailable {status} NoServingPod: {why}")
-        };
+        let no_pod = |status: &str| format!("MetricsAvailable {status} {reason}: {text}");
         let early = first(&starting(699), &nothing);
         assert_eq!(texts(&early)[4], no_pod("Unknown"));
         assert_eq!(early.scaling_history, []);
@@ -223,11 +238,11 @@ fn pods_that_start_for_ten_minutes_have_failed() {
         let late = next(&starting(700), &early, &nothing);
         assert_eq!(texts(&late)[4], no_pod("False"));
         assert_eq!(late.scaling_history.len(), 1);
-        assert_eq!(late.scaling_history[0].error.as_deref(), Some(why));
+        assert_eq!(late.scaling_history[0].error.as_ref(), Some(&why));
         let before = (&starting(699), &nothing);
         let events = events(Some(before), &starting(700), &nothing);
         let notes: Vec<&str> = events.iter().map(|event| &*event.note).collect();
-        assert_eq!(notes, [why]);
+        assert_eq!(notes, [&*why]);
     }
 }
 
