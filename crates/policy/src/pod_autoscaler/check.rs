@@ -25,6 +25,9 @@ const MOST_NAMED: usize = 200;
 /// Letters of one violation: it may quote a field of any length.
 const MOST_LETTERS: usize = 500;
 
+/// Letters of the name of an object with a generated one, which has four more of the 253 that Kubernetes permits.
+const LONGEST_NAME: usize = 249;
+
 /// Length of the long window where none is stated.
 const STABLE_WINDOW: Duration = Duration::from_mins(3);
 
@@ -42,7 +45,7 @@ wva_base::named! {
         MissingScaleTargetRef,
         /// A bound is impossible.
         InvalidBounds,
-        /// The strategy is unknown, or does not go with a role.
+        /// The strategy is unknown, or does not go with a role or a name.
         InvalidScalingStrategy,
         /// A window or a schedule is impossible.
         InvalidSpec,
@@ -375,6 +378,13 @@ impl PodAutoscalerObject {
                 None
             }
         };
+        let letters = self.metadata.name.len();
+        if strategy == Some(ScalingStrategy::Hpa) && letters > LONGEST_NAME {
+            let why = format!(
+                "{letters} letters leave no room for -hpa, which the generated object adds; write at most {LONGEST_NAME}, or strategy KPA or APA"
+            );
+            found.add(problem, "metadata.name", why);
+        }
         let selector = self.spec.sub_target_selector.as_ref();
         let has_role = selector.is_some_and(|selector| !selector.role_name.is_empty());
         if strategy == Some(ScalingStrategy::Hpa) && has_role {

@@ -3,6 +3,7 @@
 use super::{object, policy};
 use crate::bounds::ZeroPolicy;
 use crate::pod_autoscaler::PodAutoscalerObject;
+use crate::pod_autoscaler::check::SpecProblem;
 use crate::pod_autoscaler::hpa::{GeneratedHpa, HpaMetric};
 use crate::pod_autoscaler::tuning::Tuning;
 use std::time::Duration;
@@ -85,6 +86,28 @@ fn all_that_is_wrong_is_named_at_once_with_object_field_value_and_remedy() {
     ]
     .map(|line| format!("PodAutoscaler default/pa: {line}"));
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_name_leaves_room_for_that_of_the_generated_object() {
+    let checked = |length: usize, strategy: &str| {
+        let name = "n".repeat(length);
+        let checked = object(&name, &format!("scalingStrategy: {strategy}"), &[]).check();
+        checked.map_err(|violations| {
+            let found = violations.iter().map(ToString::to_string);
+            (violations.problem(), found.collect::<Vec<String>>())
+        })
+    };
+    let policy = checked(249, "HPA").unwrap();
+    assert_eq!(GeneratedHpa::of(&policy, policy.base).name.len(), 253);
+    assert!(checked(253, "KPA").is_ok());
+    let why = "metadata.name: 250 letters leave no room for -hpa, which the generated object adds; \
+               write at most 249, or strategy KPA or APA";
+    let expected = (
+        Some(SpecProblem::InvalidScalingStrategy),
+        vec![why.to_owned()],
+    );
+    assert_eq!(checked(250, "HPA").unwrap_err(), expected);
 }
 
 #[test]
