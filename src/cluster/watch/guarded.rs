@@ -180,11 +180,11 @@ mod tests {
         for (spec, expected) in [
             (
                 json!({"modelID": "m", "scaleTargetRef": {"name": "d"}, "minReplicas": "many"}),
-                "spec.minReplicas: invalid type: string \"many\", expected a whole number",
+                "spec.minReplicas: invalid type: string \"many\"; write a whole number from 0 to 2147483647",
             ),
             (
                 json!({"modelID": 5, "scaleTargetRef": {"name": "d"}, "minReplicas": "many"}),
-                "spec.minReplicas: invalid type: string \"many\", expected a whole number; \
+                "spec.minReplicas: invalid type: string \"many\"; \
                 write a whole number from 0 to 2147483647; spec.modelID: invalid type: integer `5`, expected a string",
             ),
             (

@@ -31,7 +31,7 @@ fn each_fault_of_a_manifest_is_one_finding() {
     assert_eq!(
         both,
         [
-            "WVA160 spec.maxReplicas: invalid type: string \"many\", expected a whole number; write a whole number from 1 to 2147483647",
+            "WVA160 spec.maxReplicas: invalid type: string \"many\"; write a whole number from 1 to 2147483647",
             "WVA160 spec.scalingStrategy: \"VPA\" is no strategy; write HPA, KPA or APA",
         ]
     );

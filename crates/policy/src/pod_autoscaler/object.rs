@@ -84,16 +84,25 @@ impl UnreadableField {
     fn of(error: &serde_path_to_error::Error<serde_json::Error>) -> Self {
         let path = error.path().to_string();
         let range = match path.rsplit('.').next() {
-            Some("minReplicas") => "; write a whole number from 0 to 2147483647",
-            Some("maxReplicas") => "; write a whole number from 1 to 2147483647",
+            Some("minReplicas") => Some("0 to 2147483647"),
+            Some("maxReplicas") => Some("1 to 2147483647"),
             Some("observeWindowSeconds" | "panicWindowSeconds" | "horizonSeconds") => {
-                "; write a whole number from 1 to 3600"
+                Some("1 to 3600")
             }
-            _ => "",
+            _ => None,
         };
-        let why = bounded(&plain_words(&error.inner().to_string()), MOST_LETTERS);
+        let text = plain_words(&error.inner().to_string());
+        let why = match range {
+            None => bounded(&text, MOST_LETTERS),
+            // The remedy repeats what was expected.
+            Some(range) => {
+                let found = text.strip_suffix(", expected a whole number");
+                let found = bounded(found.unwrap_or(&text), MOST_LETTERS);
+                format!("{found}; write a whole number from {range}")
+            }
+        };
         Self {
-            why: format!("{why}{range}"),
+            why,
             path: if path == "." { String::new() } else { path },
         }
     }
