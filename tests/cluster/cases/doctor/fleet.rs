@@ -107,6 +107,8 @@ pub(super) struct Fleet<'a> {
     engines: Vec<EngineFleet>,
     /// One that scrapes nothing.
     pub(super) empty: Prometheus,
+    /// One that reads engines too seldom.
+    pub(super) slow: Prometheus,
     /// One whose clock differs by more than is tolerated.
     pub(super) ahead: Ahead,
 }
@@ -222,15 +224,20 @@ impl<'a> Fleet<'a> {
             scaler.apply(cx).await?;
             scaler.is_read(cx, "1").await?;
         }
-        let empty = Prometheus::place(&cx.world.site, "empty")?;
-        empty.server.start()?;
-        empty.ready().await?;
+        let (site, main) = (&cx.world.site, &cx.world.prometheus);
+        let empty = Prometheus::place(site, "empty")?;
+        let slow = Prometheus::federating(site, "slow", main, "50s")?;
+        for other in [&empty, &slow] {
+            other.server.start()?;
+            other.ready().await?;
+        }
         Ok(Self {
             cx,
             controller: process,
             engines,
             empty,
-            ahead: Ahead::start(&cx.world.prometheus.url, 25).await?,
+            slow,
+            ahead: Ahead::start(&main.url, 25).await?,
         })
     }
 

@@ -44,6 +44,8 @@ enum Seat {
     Before,
     /// A laptop that asks another Prometheus, which scrapes nothing.
     Astray,
+    /// A laptop that asks a Prometheus which reads engines too seldom.
+    Slow,
     /// A laptop that asks a Prometheus whose clock is ahead.
     Late,
 }
@@ -99,6 +101,7 @@ fn doctor(fleet: &Fleet<'_>, seat: Seat, system: &str) -> Command {
     match seat {
         Seat::Laptop => command.args(["--prometheus", &world.prometheus.url]),
         Seat::Astray => command.args(["--prometheus", &fleet.empty.url]),
+        Seat::Slow => command.args(["--prometheus", &fleet.slow.url]),
         Seat::Late => command.args(["--prometheus", &fleet.ahead.url]),
         Seat::Before => command.args(["--pre", "--prometheus", &world.prometheus.url]),
         Seat::Pod => command
@@ -213,7 +216,7 @@ async fn planted(fleet: &mut Fleet<'_>, cause: &Cause) -> Result<Times> {
     let begun = Instant::now();
     fleet.mend(undo).await?;
     let seat = match cause.seat {
-        Seat::Astray | Seat::Late => Seat::Laptop,
+        Seat::Astray | Seat::Slow | Seat::Late => Seat::Laptop,
         seat => seat,
     };
     let mended = since(begun, names(fleet, seat, &[], SOON)).await;

@@ -30,6 +30,18 @@ const JOB: &str = "
   - {files: ['TARGETS/*.json'], refresh_interval: 1s}
 ";
 
+/// A job that reads series of another Prometheus. A sample is as old as its read here.
+const FEDERATION: &str = "
+- job_name: NAME
+  scrape_interval: INTERVAL
+  honor_labels: true
+  honor_timestamps: false
+  metrics_path: /federate
+  params: {'match[]': ['{SERIES}']}
+  static_configs:
+  - {targets: ['ADDRESS']}
+";
+
 pub(crate) struct Prometheus {
     pub(crate) server: Arc<Server>,
     pub(crate) url: String,
@@ -67,7 +79,33 @@ impl Prometheus {
     pub(crate) fn place(site: &Site, name: &str) -> Result<Self> {
         let targets = site.conf(&format!("{name}-targets"));
         fs::create_dir_all(&targets)?;
-        let configuration = site.write(&format!("{name}.yaml"), &scraping(&targets, 1))?;
+        let configuration = scraping(&targets, 1);
+        Self::configured(site, name, targets, &configuration)
+    }
+
+    /// One that reads another one: engines at an interval, all else once a second.
+    pub(crate) fn federating(
+        site: &Site,
+        name: &str,
+        other: &Self,
+        interval: &str,
+    ) -> Result<Self> {
+        let address = other.url.trim_start_matches("http://");
+        let job = |name: &str, interval: &str, series: &str| {
+            FEDERATION
+                .replace("NAME", name)
+                .replace("INTERVAL", interval)
+                .replace("SERIES", series)
+                .replace("ADDRESS", address)
+        };
+        let engines = job("engines", interval, r#"__name__=~"vllm:.+""#);
+        let others = job("others", "1s", r#"__name__=~".+",__name__!~"vllm:.+""#);
+        let configuration = format!("{CONFIGURATION}{engines}{others}");
+        Self::configured(site, name, site.conf(name), &configuration)
+    }
+
+    fn configured(site: &Site, name: &str, targets: PathBuf, configuration: &str) -> Result<Self> {
+        let configuration = site.write(&format!("{name}.yaml"), configuration)?;
         let address = format!("127.0.0.1:{}", ports::free()?);
         let program = site
             .program("prometheus")?
