@@ -79,6 +79,16 @@ fn served_by(container: &Value) -> Option<&str> {
     (!is_open).then_some(model)
 }
 
+/// Whether a container holds devices, a resource with a domain or a claim, and has no command line: its image or its
+/// environment may state a model.
+fn is_bare_engine(container: &Value) -> bool {
+    let limits = container.pointer("/resources/limits");
+    let limits = limits.and_then(Value::as_object).into_iter().flatten();
+    let has_devices = limits.map(|(name, _)| name).any(|name| name.contains('/'))
+        || !list(container, "/resources/claims").is_empty();
+    has_devices && words(container).next().is_none()
+}
+
 /// What is read of each container of a target that states a model. `None` where one of them does not show it, or none
 /// states a model.
 pub(super) fn of_engines<'a>(
@@ -86,7 +96,9 @@ pub(super) fn of_engines<'a>(
     read: impl Fn(&'a Value) -> Option<&'a str>,
 ) -> Option<Vec<&'a str>> {
     let containers = templates(target).flat_map(|template| list(template, "/spec/containers"));
-    let engines = containers.filter(|one| has_argument(one, &MODELS) || has_argument(one, &NAMES));
+    let engines = containers.filter(|one| {
+        has_argument(one, &MODELS) || has_argument(one, &NAMES) || is_bare_engine(one)
+    });
     let shown: BTreeSet<&str> = engines.map(read).collect::<Option<_>>()?;
     (!shown.is_empty()).then(|| shown.into_iter().collect())
 }

@@ -353,6 +353,32 @@ fn a_model_is_one_of_those_that_the_containers_of_its_target_serve() {
     }
 }
 
+/// A model in its image or environment is not seen. What holds no devices is no engine.
+#[test]
+fn an_engine_without_arguments_leaves_open_what_is_served() {
+    let text = engines("a", 3, &[&[], &["--served-model-name=guard"]]);
+    let image = r#""image":"i""#;
+    assert!(text.contains(image));
+    let gpu = json!({ "limits": { "nvidia.com/gpu": "1" } });
+    for (resources, arguments, is_found) in [
+        (json!({}), "[]", true),
+        (json!({ "limits": { "memory": "1Gi" } }), "[]", true),
+        (gpu.clone(), "[]", false),
+        (json!({ "claims": [{ "name": "gpu" }] }), "[]", false),
+        // A worker of a group, which serves nothing.
+        (gpu, r#"["ray","start"]"#, true),
+    ] {
+        // The first container is the engine.
+        let text = text.replacen(image, &format!("{image},\"resources\":{resources}"), 1);
+        let text = text.replacen(r#""args":[]"#, &format!("\"args\":{arguments}"), 1);
+        let found = lines(&text);
+        let expected =
+            "WVA063 modelID is \"m\", and the arguments of Deployment ns/a say \"guard\"";
+        let expected: &[&str] = if is_found { &[expected] } else { &[] };
+        assert_eq!(found, expected, "{resources}");
+    }
+}
+
 /// A container that one of two targets has more is no other model.
 #[test]
 fn models_of_one_name_are_compared_by_all_containers() {
