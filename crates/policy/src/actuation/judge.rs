@@ -5,6 +5,7 @@ use crate::key::VariantKey;
 use crate::rounding;
 use crate::snapshot::DeclaredBounds;
 use crate::units::Replicas;
+use wva_base::text::counted;
 
 /// One thing that keeps a target from following, worst first in the order of the enum.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,12 +141,14 @@ impl ActuationObstacle {
                 wanted,
             } => {
                 format!(
-                    "{title} keeps at least {min} replicas where {wanted} may be wanted; {}",
+                    "{title} keeps at least {} where {wanted} may be wanted; {}",
+                    counted(min.0, "replica"),
                     below_minimum(*kind, *wanted)
                 )
             }
             Self::Maximum { title, max, wanted } => format!(
-                "{title} allows at most {max} replicas where {wanted} may be wanted; raise its maximum or lower maxReplicas of the variant"
+                "{title} allows at most {} where {wanted} may be wanted; raise its maximum or lower maxReplicas of the variant",
+                counted(max.0, "replica")
             ),
             Self::Tolerance { title, kind, from } => {
                 let field = match kind {
@@ -157,7 +160,8 @@ impl ActuationObstacle {
                     }
                 };
                 format!(
-                    "{title} ignores steps of one replica from {from} replicas on; set {field} to 0"
+                    "{title} ignores steps of one replica from {} on; set {field} to 0",
+                    counted(from.0, "replica")
                 )
             }
             Self::NullIsZero { title } => format!(

@@ -206,7 +206,7 @@ fn zero_is_hidden_by_a_native_minimum_and_reached_by_keda() {
     let text = found[0].text(&variant());
     assert_eq!(
         text,
-        "HorizontalPodAutoscaler s keeps at least 1 replicas where 0 may be wanted; lower its minReplicas (before Kubernetes 1.37 with the feature gate HPAScaleToZero), use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
+        "HorizontalPodAutoscaler s keeps at least 1 replica where 0 may be wanted; lower its minReplicas (before Kubernetes 1.37 with the feature gate HPAScaleToZero), use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
     );
     let one = judge(&[native], &variant(), bounds(None, None), Some(Replicas(1)));
     assert_eq!(one, []);

@@ -15,7 +15,7 @@ use crate::condition::ConditionStatus::{self, False, True, Unknown};
 use crate::signal::Failure;
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
-use wva_base::text::bounded;
+use wva_base::text::{bounded, counted};
 
 pub(crate) const VALID_SPEC: &str = "ValidSpec";
 /// Another object scales the target: `False` while one does, absent while none does.
@@ -363,11 +363,11 @@ fn report(figures: &SourceFigures, state: SampleState) -> String {
         (None, SampleState::Zero) => text.push_str("its total is 0"),
         (None, _) => text.push_str("its total is known"),
         (Some(pods), SampleState::Zero) => {
-            write!(text, "{} pods at 0", pods.zero).unwrap_or_default();
+            write!(text, "{} at 0", counted(pods.zero, "pod")).unwrap_or_default();
         }
         (Some(pods), _) => {
             let fresh = pods.loaded + pods.zero;
-            write!(text, "{fresh} pods measured").unwrap_or_default();
+            write!(text, "{} measured", counted(fresh, "pod")).unwrap_or_default();
             let others = PodCounts {
                 loaded: 0,
                 zero: 0,

@@ -52,6 +52,7 @@ fn failed_absent_stale_and_zero_stay_apart() {
         ("110", "True MetricsFound", "3 pods measured"),
         ("000", "True MetricsZero", "3 pods at 0"),
         ("11f", "True MetricsPartial", "2 pods measured, 1 failed; refused"),
+        ("1ff", "True MetricsPartial", "1 pod measured, 2 failed; refused"),
         ("00a", "True MetricsPartial", "2 pods measured, 1 without a sample; refused"),
         ("fsa", "False MetricsFailed",
          "no serving pod has a usable sample (1 stale, 1 failed, 1 without a sample); refused"),
