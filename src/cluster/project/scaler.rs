@@ -120,6 +120,7 @@ impl Projected for HorizontalPodAutoscaler {
             kind: ScalerKind::HorizontalPodAutoscaler,
             name: name(&self.metadata),
             min: Replicas::from_count(spec.min_replicas.unwrap_or(1)),
+            min_field: "minReplicas",
             max: Replicas::from_count(spec.max_replicas),
             tolerance: tolerance(spec.behavior.as_ref()),
             inputs: spec.metrics.iter().flatten().map(metric).collect(),
@@ -178,12 +179,16 @@ impl Projected for ScaledObject {
         let inputs = triggers.map(|(at, one)| {
             external(at, one, metrics, is_excluded).unwrap_or_else(|| trigger(one))
         });
-        let min = spec.idle_replica_count.or(spec.min_replica_count);
+        let (min_field, min) = match spec.idle_replica_count {
+            None => ("minReplicaCount", spec.min_replica_count),
+            idle => ("idleReplicaCount", idle),
+        };
         let scaler = Scaler {
             kind: ScalerKind::ScaledObject,
             name: name(&self.metadata),
             made_for: None,
             min: Replicas::from_count(min.unwrap_or(0)),
+            min_field,
             max: Replicas::from_count(max),
             tolerance: tolerance(behavior.as_ref()),
             inputs: inputs.collect(),

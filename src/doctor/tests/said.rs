@@ -69,7 +69,7 @@ fn obstacles() -> [ActuationObstacle; 12] {
         ActuationObstacle::GrowthPaused { title: title(), by: text() },
         ActuationObstacle::AtZeroByHand { title: title() },
         ActuationObstacle::Failing { title: title(), reason: text(), message: text() },
-        ActuationObstacle::Minimum { title: title(), kind, min: one, wanted: one },
+        ActuationObstacle::Minimum { title: title(), kind, field: "minReplicaCount", min: one, wanted: one },
         ActuationObstacle::Maximum { title: title(), max: one, wanted: one },
         ActuationObstacle::Tolerance { title: title(), kind, from: one },
         ActuationObstacle::NullIsZero { title: title() },

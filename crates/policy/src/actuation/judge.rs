@@ -63,6 +63,8 @@ pub enum ActuationObstacle {
         title: String,
         /// Whose minimum.
         kind: ScalerKind,
+        /// The field that states it.
+        field: &'static str,
         /// The scaler's.
         min: Replicas,
         /// Ours.
@@ -137,13 +139,14 @@ impl ActuationObstacle {
             Self::Minimum {
                 title,
                 kind,
+                field,
                 min,
                 wanted,
             } => {
+                let min = counted(min.0, "replica");
+                let room = below_minimum(*kind, *wanted);
                 format!(
-                    "{title} keeps at least {} where {wanted} may be wanted; {}",
-                    counted(min.0, "replica"),
-                    below_minimum(*kind, *wanted)
+                    "{title} keeps at least {min} where {wanted} may be wanted; lower its {field}{room}"
                 )
             }
             Self::Maximum { title, max, wanted } => format!(
@@ -171,14 +174,13 @@ impl ActuationObstacle {
     }
 }
 
-/// What makes room below the minimum of a scaler.
+/// What else makes room below the minimum of a scaler.
 fn below_minimum(kind: ScalerKind, wanted: Replicas) -> &'static str {
     match kind {
         ScalerKind::HorizontalPodAutoscaler if wanted == Replicas::ZERO => {
-            "lower its minReplicas (before Kubernetes 1.37 with the feature gate HPAScaleToZero), use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
+            " (before Kubernetes 1.37 with the feature gate HPAScaleToZero), use a ScaledObject with minReplicaCount 0, or set minReplicas of the variant"
         }
-        ScalerKind::HorizontalPodAutoscaler => "lower its minReplicas",
-        ScalerKind::ScaledObject => "lower its minReplicaCount",
+        _ => "",
     }
 }
 
@@ -311,6 +313,7 @@ fn minimum(
     (scaler.min > wanted).then(|| ActuationObstacle::Minimum {
         title: scaler.title(),
         kind: scaler.kind,
+        field: scaler.min_field,
         min: scaler.min,
         wanted,
     })

@@ -74,6 +74,8 @@ pub struct Scaler {
     pub made_for: Option<Arc<str>>,
     /// Fewest replicas that it sets.
     pub min: Replicas,
+    /// The field of its specification that says so.
+    pub min_field: &'static str,
     /// Most replicas that it sets.
     pub max: Replicas,
     /// Deviations that it ignores, upwards and downwards.

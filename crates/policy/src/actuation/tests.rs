@@ -135,6 +135,8 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
          "HorizontalPodAutoscaler s keeps at least 2 replicas where 1 may be wanted; lower its minReplicas"),
         (Scaler { min, ..keda() },
          "ScaledObject s keeps at least 2 replicas where 1 may be wanted; lower its minReplicaCount"),
+        (Scaler { min, min_field: "idleReplicaCount", ..keda() },
+         "ScaledObject s keeps at least 2 replicas where 1 may be wanted; lower its idleReplicaCount"),
         (Scaler { max: Replicas(7), ..native() },
          "HorizontalPodAutoscaler s allows at most 7 replicas where 8 may be wanted; raise its maximum or lower \
          maxReplicas of the variant"),

@@ -74,11 +74,16 @@ pub(crate) fn published(variant: &str) -> Published {
 
 /// The scaler `s`, which works and goes from 0 to 20.
 pub(crate) fn scaler(kind: ScalerKind, inputs: Vec<Input>) -> Scaler {
+    let min_field = match kind {
+        ScalerKind::HorizontalPodAutoscaler => "minReplicas",
+        ScalerKind::ScaledObject => "minReplicaCount",
+    };
     Scaler {
         kind,
         name: "s".into(),
         made_for: None,
         min: Replicas::ZERO,
+        min_field,
         max: Replicas(20),
         tolerance: Tolerance { up: 0.0, down: 0.0 },
         inputs,

@@ -88,6 +88,7 @@ fn what_is_stated_beats_what_is_usual() {
     let exact = json!({ "scaleUp": { "tolerance": "0" }, "scaleDown": { "tolerance": "50m" } });
     let hpa = native(&json!({ "minReplicas": 3, "behavior": exact.clone() }));
     assert_eq!(hpa.scaler.min, Replicas(3));
+    assert_eq!(hpa.scaler.min_field, "minReplicas");
     assert_eq!(
         hpa.scaler.tolerance,
         Tolerance {
@@ -95,13 +96,20 @@ fn what_is_stated_beats_what_is_usual() {
             down: 0.05
         }
     );
-    let spec = json!({ "spec": {
+    let mut spec = json!({ "spec": {
         "scaleTargetRef": { "name": "d" }, "minReplicaCount": 2, "idleReplicaCount": 0,
         "maxReplicaCount": 7,
         "advanced": { "horizontalPodAutoscalerConfig": { "behavior": exact } },
     }});
     let keda = scaled_object(&spec, &[]).scaler;
     assert_eq!((keda.min, keda.max), (Replicas(0), Replicas(7)));
+    assert_eq!(keda.min_field, "idleReplicaCount");
+    spec["spec"]["idleReplicaCount"] = json!(null);
+    let awake = scaled_object(&spec, &[]).scaler;
+    assert_eq!(
+        (awake.min, awake.min_field),
+        (Replicas(2), "minReplicaCount")
+    );
     assert_eq!(
         keda.tolerance,
         Tolerance {
