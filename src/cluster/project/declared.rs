@@ -54,6 +54,8 @@ impl StatedField {
 }
 
 const GROUP: &str = "llm-d.ai/";
+/// What the group of an annotation that is meant for us may look like: labels have the second one.
+const NEAR_GROUPS: [&str; 2] = ["llm-d.ai", "wva.llmd.ai"];
 const BLANK_MODEL: &str = "is blank; set it to the model name that the engine reports";
 
 pub(super) const MODEL: StatedField = StatedField {
@@ -90,20 +92,26 @@ const START: StatedField = StatedField {
 /// Everything that a scaler may state of its variant, the model first.
 pub(crate) const STATED: [StatedField; 5] = [MODEL, COST, TIER, OUTPUT, START];
 
-/// The annotation of a variant that another key of llm-d nearly is.
+/// The annotation of a variant that another key nearly is: by its name in our group, or by its group.
 pub(crate) fn nearly_stated(key: &str) -> Option<&'static str> {
-    let name = |key: &'static str| key.strip_prefix(GROUP);
     let known = STATED.map(|field| field.annotation);
     let known = [MANAGED_ANNOTATION, COUNT_ANNOTATION]
         .into_iter()
         .chain(known);
-    let is_known = known.clone().any(|own| own == key);
-    let near = nearest(key.strip_prefix(GROUP)?, known.clone().filter_map(name))?;
+    if known.clone().any(|own| own == key) {
+        return None;
+    }
+    let (group, name) = key.split_once('/')?;
+    let named = known.filter_map(|own| Some((own.strip_prefix(GROUP)?, own)));
+    let near = if key.starts_with(GROUP) {
+        nearest(name, named.clone().map(|(name, _)| name))?
+    } else {
+        nearest(group, NEAR_GROUPS).map(|_| name)?
+    };
     // A longer name is more than a slip: `managed-by`.
-    let is_slip = (near.len() + GROUP.len()).abs_diff(key.len()) <= 1 && !is_known;
-    known
-        .filter(|_| is_slip)
-        .find(|own| name(own) == Some(near))
+    let is_slip = near.len().abs_diff(name.len()) <= 1;
+    let mut named = named.filter(|_| is_slip);
+    named.find_map(|(name, own)| (name == near).then_some(own))
 }
 
 /// The keys of the external scaler. All but the first make the `ScaledObject` itself a variant.

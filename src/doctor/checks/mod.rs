@@ -15,6 +15,7 @@ macro_rules! checks {
     };
 }
 
+mod annotations;
 mod arguments;
 mod autoscalers;
 mod behavior;

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::json;
 
+use super::annotations::{misspelt, unclear_switch};
 use super::behavior::{fallbacks, windows};
 use super::cluster::external_metrics;
 use super::disputes::{claims, declaring, disputed};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_target, target_key};
+use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
-use crate::api::{MANAGED_ANNOTATION, MODEL_ANNOTATION};
-use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_external, nearly_stated};
+use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_external};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, UnscaledTarget};
@@ -28,7 +29,6 @@ use crate::policy::snapshot::DeclaredBounds;
 use crate::policy::units::Replicas;
 use crate::policy::variant;
 use crate::serve::external_scaler::refused;
-use wva_base::text::shortened;
 
 checks! {
     Scalers "scalers can be read" shapes: Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
@@ -131,9 +131,9 @@ pub(super) fn scalers(facts: &Facts) -> Vec<ReadScaler<'_>> {
 fn shapes(facts: &Facts) -> Vec<Finding> {
     let takes_annotations = facts.takes_annotations();
     let claimed = claimed(facts);
-    let found = objects(facts).filter_map(|object| {
-        let why = match read(object) {
-            Err(error) => error.to_string(),
+    let found = objects(facts).flat_map(|object| {
+        let faults = match read(object) {
+            Err(error) => vec![error.to_string()],
             Ok(kept) => {
                 let is_copy = kept.scaler.made_for.is_some() || kept.generated.is_some();
                 let is_switch = takes_annotations && !is_copy;
@@ -141,12 +141,18 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
                 let malformed = declared.and_then(|record| variant::read(&record.object).err());
                 let malformed = malformed.map(|why| why.to_string());
                 let malformed = malformed.or_else(|| unclear_switch(object, is_switch));
-                let malformed =
-                    malformed.or_else(|| misspelt(object, declared.is_some(), is_switch));
-                malformed.or_else(|| refused_trigger(object, &kept, &claimed))?
+                let is_variant = declared.is_some() || malformed.is_some();
+                let mut faults: Vec<String> = malformed.into_iter().collect();
+                faults.extend(misspelt(object, is_variant, is_switch));
+                // What is malformed names keys of its triggers.
+                if faults.is_empty() {
+                    faults.extend(refused_trigger(object, &kept, &claimed));
+                }
+                faults
             }
         };
-        Some(FindingCode::VariantMalformed.at(object.title(), why))
+        let faults = faults.into_iter();
+        faults.map(move |why| FindingCode::VariantMalformed.at(object.title(), why))
     });
     found
         .chain(disputed(facts))
@@ -167,31 +173,6 @@ pub(super) fn is_asked(facts: &Facts, scaler: &ObjectName) -> bool {
         .into_iter()
         .filter(|one| one.object.title() == *scaler);
     scaler.name == *name || own.any(|one| follows(&one))
-}
-
-/// What is wrong with the annotation that makes a scaler a variant. That of a generated one is a copy.
-fn unclear_switch(object: &LiveObject, is_switch: bool) -> Option<String> {
-    let value = object.annotation(MANAGED_ANNOTATION)?;
-    (is_switch && !matches!(value, "true" | "false")).then(|| {
-        let value = shortened(value);
-        format!("annotation {MANAGED_ANNOTATION}={value:?} is neither true nor false, and makes no variant; write one")
-    })
-}
-
-/// An annotation of a variant that is no key of ours, and nearly one. Others may be keys of llm-d. Where a model is
-/// stated and no switch, that is the key that makes a variant.
-fn misspelt(object: &LiveObject, is_variant: bool, is_switch: bool) -> Option<String> {
-    let states = |key| object.annotation(key).is_some();
-    let lacks_switch = is_switch && states(MODEL_ANNOTATION) && !states(MANAGED_ANNOTATION);
-    let annotations = object.0.pointer("/metadata/annotations")?.as_object()?;
-    let near = annotations.keys();
-    let mut near = near.filter_map(|key| Some((key, nearly_stated(key)?)));
-    let (key, known) =
-        near.find(|(_, known)| is_variant || (lacks_switch && *known == MANAGED_ANNOTATION))?;
-    let key = shortened(key);
-    Some(format!(
-        "annotation {key:?} has no effect; write {known}, or remove it"
-    ))
 }
 
 /// Scalers that would be variants if a controller took them. What its trigger alone declares may be scaled by a

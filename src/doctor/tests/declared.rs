@@ -186,6 +186,72 @@ fn a_misspelt_switch_is_found_where_a_model_is_stated() {
     }
 }
 
+/// What is wrong with the annotations of the HorizontalPodAutoscaler.
+fn wrong_annotations(annotations: &Value) -> Vec<String> {
+    let mut facts = fleet();
+    edit(
+        &mut facts,
+        HPA,
+        "a",
+        "/metadata/annotations",
+        annotations.clone(),
+    );
+    let diagnosis = examine(&facts);
+    let found = diagnosis.findings();
+    let causes = found.filter(|one| one.code == Code::VariantMalformed);
+    causes.map(|one| one.cause.clone()).collect()
+}
+
+/// VariantAutoscalings and labels have other groups than annotations.
+#[test]
+fn a_key_of_a_group_that_is_nearly_ours_is_found() {
+    let with = |group: &str| {
+        let switch = format!("{group}/managed");
+        let annotations = json!({ &switch: "true", "llm-d.ai/model-id": "m" });
+        (switch, annotations)
+    };
+    for (group, is_found) in [
+        ("llm-d.ai", false),
+        ("llmd.ai", true),
+        ("wva.llmd.ai", true),
+        ("example.com", false),
+    ] {
+        let (switch, annotations) = with(group);
+        let expected =
+            format!("annotation {switch:?} has no effect; write llm-d.ai/managed, or remove it");
+        let expected: &[String] = if is_found { &[expected] } else { &[] };
+        assert_eq!(wrong_annotations(&annotations), expected, "{group}");
+    }
+    let name = |key: &str| json!({ "llmd.ai/managed": "true", key: "m" });
+    assert_eq!(wrong_annotations(&name("llmd.ai/model")).len(), 0);
+    assert_eq!(wrong_annotations(&name("llmd.ai/model-id")).len(), 2);
+}
+
+#[test]
+fn misspelt_keys_and_wrong_values_are_found_at_once() {
+    let cost = "llm-d.ai/variant-cost";
+    let slips = ["llm-d.ai/replica-start-second", "llm-d.ai/scaling-polcy"];
+    let annotations = |managed: &str, stated: &str| {
+        json!({
+            "llm-d.ai/managed": managed, "llm-d.ai/model-id": "m", cost: stated, slips[0]: "9", slips[1]: "gold",
+        })
+    };
+    let starts = |found: Vec<String>, expected: &[&str]| {
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for part in expected {
+            assert!(found.iter().any(|one| one.contains(part)), "{found:?}");
+        }
+    };
+    starts(wrong_annotations(&annotations("true", "4")), &slips);
+    for (managed, stated, fault) in [
+        ("true", "cheap", "llm-d.ai/variant-cost=\"cheap\""),
+        ("True", "4", "llm-d.ai/managed=\"True\""),
+    ] {
+        let found = wrong_annotations(&annotations(managed, stated));
+        starts(found, &[fault, slips[0], slips[1]]);
+    }
+}
+
 #[test]
 fn a_value_without_quotes_is_named_with_its_key() {
     let found = |annotations: &Value, metadata: &Value| {
