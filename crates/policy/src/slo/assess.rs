@@ -210,7 +210,7 @@ impl Part<'_> {
     ) -> Option<SloRoleFigures> {
         let start = self.variants().map(|(given, _)| given.start).max()?;
         let rate = demand.rate();
-        let waiting = self.waiting();
+        let waiting = self.waiting(demand.served);
         let waits = waiting > TOLERATED_WAIT * rate && waiting >= 1.0;
         let Arrivals {
             counted,
@@ -365,10 +365,21 @@ impl Part<'_> {
         longer.mul_add(prompts, generated)
     }
 
-    /// Requests that wait for the role: those in its engines, and those in the router.
-    fn waiting(&self) -> f64 {
-        let own = (self.input.variants.values()).filter(|given| given.role == self.role);
-        self.load.queue.unwrap_or(0.0) + total(own.map(ThroughputVariantInput::backlog))
+    /// Requests that wait for the role: those in its engines, and those in the router. Where no prefill engine has a
+    /// queue and all of them read less than they can, the router holds requests for decode.
+    fn waiting(&self, served: f64) -> f64 {
+        let params = &self.input.params;
+        let own: Vec<_> = (self.input.variants.values())
+            .filter(|given| given.role == self.role)
+            .collect();
+        let mut replicas = own.iter().flat_map(|given| given.replicas.values());
+        let read = served * self.per_request;
+        let are_for_decode = self.role == ServingRole::Prefill
+            && read > 0.0
+            && read < params.band.scale_up * self.supply().0
+            && !replicas.any(|replica| replica.is_queued(params));
+        let held = self.load.queue.filter(|_| !are_for_decode);
+        held.unwrap_or(0.0) + total(own.iter().map(|given| given.backlog()))
     }
 
     fn on_their_way(&self) -> Replicas {

@@ -4,6 +4,7 @@ use super::at;
 use super::parts::close;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
+use crate::slo::release::ReleaseHold;
 use crate::slo::{LearnedSlo, SloGoal, assess};
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
@@ -97,4 +98,38 @@ fn prompts_alone_are_not_the_requests_of_replicas_that_do_whole_ones() {
     close(rate(ServingRole::Decode, None), 5.0);
     close(rate(ServingRole::Both, Some(20.0)), 20.0);
     close(rate(ServingRole::Both, None), 20.0);
+}
+
+/// The router holds requests for the role that is full.
+#[test]
+fn requests_that_wait_for_answers_are_no_backlog_of_prompts() {
+    let key = ModelKey::new("ns", "m");
+    let waits = |completions: f64, waiting: f64| {
+        let mut learned = LearnedSlo::default();
+        let mut input = apart(Some(5.0), 1_500.0);
+        input.router_queue = Some(2_000.0);
+        let mut report = None;
+        for (second, completions, waiting) in [(0, 5.0, 0.0), (15, completions, waiting)] {
+            let variants = input.variants.values_mut();
+            for replica in variants.flat_map(|one| one.replicas.values_mut()) {
+                replica.completions = Some(completions);
+                replica.waiting = Some(waiting);
+            }
+            let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+            learned = learned.learn(&models, at(second));
+            report = Some(assess(&key, &input, SloGoal::default(), &learned, at(second)).1);
+        }
+        let report = report.unwrap();
+        [ServingRole::Prefill, ServingRole::Decode].map(|role| {
+            let figures = report.roles[&role];
+            let is_held = figures.hold == Some(ReleaseHold::Backlog);
+            (figures.landing_backlog.round(), is_held)
+        })
+    };
+    // Prompts of 300 tokens: a replica is to read 25.5 of them a second, or has a queue.
+    assert_eq!(waits(26.0, 0.0), [(600_000.0, true); 2]);
+    assert_eq!(waits(5.0, 5.0), [(601_500.0, true); 2]);
+    // It has room, with a few prompts that wait for each other or without.
+    assert_eq!(waits(5.0, 4.0), [(1_200.0, false), (601_200.0, true)]);
+    assert_eq!(waits(5.0, 0.0), [(0.0, false), (600_000.0, true)]);
 }
