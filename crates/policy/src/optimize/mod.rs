@@ -75,13 +75,16 @@ pub(crate) fn cost_aware(
         return release();
     }
     let mut allocation = joint::grow(candidates, role_targets, method);
-    let is_covered = allocation.unmet.is_empty()
-        && allocation.changes.values().all(|one| one.to == one.from)
-        && candidates
-            .values()
-            .any(|one| one.late.max(one.gated) > Replicas::ZERO);
-    if is_covered {
-        // A role that waits for late replicas alone holds no other one back.
+    let has_waiting = (candidates.values()).any(|one| one.late.max(one.gated) > Replicas::ZERO);
+    let is_at_maximum = |role: &ServingRole| {
+        let mut own = candidates.values().filter(|one| one.role == *role);
+        own.all(|one| one.room_above() == 0)
+    };
+    let grows_nothing = allocation.changes.values().all(|one| one.to == one.from)
+        && allocation.unmet.keys().all(is_at_maximum)
+        && (has_waiting || !allocation.unmet.is_empty());
+    if grows_nothing {
+        // A role that waits for late replicas alone, or is at its maximum, holds no other one back.
         let shrinks = |change: &CountChange| change.to < change.from;
         let released = release().changes.into_iter();
         (allocation.changes).extend(released.filter(|(_, change)| shrinks(change)));

@@ -166,6 +166,21 @@ fn a_role_that_lacks_capacity_keeps_the_others_from_shrinking() {
 }
 
 #[test]
+fn a_role_at_its_maximum_keeps_no_other_one_from_shrinking() {
+    let counts = |max: &str| {
+        let given = format!(
+            "{{ required: {{ decode: 20 }}, spare: {{ prefill: 30 }}, max: {{ {max} }},
+               variants: {{ p: [5, 10, 9, prefill], d: [5, 10, 2, decode], e: [5, 10, 2, decode] }} }}"
+        );
+        let changes = round(&given).allocate(Method::LeastCost).changes;
+        ["p", "d", "e"].map(|name| changes[&key(name)].to.0)
+    };
+    assert_eq!(counts("d: 2, e: 4"), [9, 2, 4]);
+    assert_eq!(counts("d: 2, e: 3"), [9, 2, 3]);
+    assert_eq!(counts("d: 2, e: 2"), [6, 2, 2]);
+}
+
+#[test]
 fn what_cannot_be_had_is_named() {
     let given = round("{ required: { both: 35 }, variants: { v: [5, 10, 1] }, max: { v: 3 } }");
     let allocation = given.allocate(Method::LeastCost);
