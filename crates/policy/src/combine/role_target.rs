@@ -119,6 +119,8 @@ wva_base::named! {
         WarmUp = "waits until its capacity is more than a first impression",
         /// Requests that wait.
         Backlog = "releases nothing while requests wait",
+        /// Replicas within the objectives.
+        Objectives = "releases nothing while replicas are over the objectives",
         /// Needs of a whole horizon.
         Horizon = "keeps what was found until needs were seen for the whole horizon",
         /// Other needs than those that took a release back.

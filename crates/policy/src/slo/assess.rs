@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::SloGoal;
-use super::capacity::{self, SloCapacity};
+use super::capacity::{self, NEAREST_OBJECTIVE, SloCapacity};
 use super::demand::{DemandTrack, LONG_WINDOW};
 use super::figures::{SloReport, SloRoleFigures};
 use super::imbalance::Imbalance;
@@ -305,17 +305,40 @@ impl Part<'_> {
         let counts = self.variants().map(|(given, _)| given.ready.0);
         let ready = Replicas(counts.fold(0, u32::saturating_add));
         let current = learned::current(self.input, self.role, self.stragglers);
-        let unexplained = memory.map_or(1.0, |memory| memory.unexplained(ready, now));
+        let is_over = self.is_over_objective();
+        let mut unexplained = memory.map_or(1.0, |memory| memory.unexplained(ready, now));
+        if is_over {
+            unexplained = unexplained.ceil();
+        }
         let hold = if waits {
             Some(ReleaseHold::Backlog)
         } else if unexplained > 0.0 {
             Some(ReleaseHold::ShortMemory)
+        } else if is_over {
+            Some(ReleaseHold::OverObjective)
         } else if memory.is_some_and(|memory| memory.takes_back(current, now)) {
             Some(ReleaseHold::TakenBack)
         } else {
             None
         };
         (hold, unexplained)
+    }
+
+    /// Whether replicas hold more sequences on average than they do within the objectives, or exceed the one between
+    /// tokens. One that an idle replica hardly meets is exceeded at any load.
+    fn is_over_objective(&self) -> bool {
+        let objective = self.report.goal.inter_token_latency;
+        let peers = self.peers().filter(|(_, one)| one.concurrency > 0.0);
+        let excess = peers.flat_map(|(given, one)| {
+            let is_reachable = one.idle * NEAREST_OBJECTIVE <= objective;
+            given.replicas.values().filter_map(move |replica| {
+                let held = replica.running.map(|running| running / one.concurrency);
+                let latency = replica.inter_token_latency.filter(|_| is_reachable);
+                let late = latency.map(|latency| latency / objective);
+                Some(held.into_iter().chain(late).reduce(f64::max)? - 1.0)
+            })
+        });
+        total(excess) > 0.0
     }
 
     /// Work that waits after a start, where so many requests wait now.

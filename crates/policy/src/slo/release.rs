@@ -11,6 +11,8 @@ use crate::throughput::hold::{MARGIN, orders_nothing};
 pub enum ReleaseHold {
     /// Requests wait.
     Backlog,
+    /// Nothing waits, and replicas hold more than they do within the objectives.
+    OverObjective,
     /// Needs are known for less than the horizon.
     ShortMemory,
     /// A release was taken back at about the same need.
@@ -21,6 +23,7 @@ impl From<ReleaseHold> for Awaited {
     fn from(hold: ReleaseHold) -> Self {
         match hold {
             ReleaseHold::Backlog => Self::Backlog,
+            ReleaseHold::OverObjective => Self::Objectives,
             ReleaseHold::ShortMemory => Self::Horizon,
             ReleaseHold::TakenBack => Self::OtherNeeds,
         }
@@ -32,6 +35,7 @@ impl ReleaseHold {
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Backlog => "; nothing is released while requests wait",
+            Self::OverObjective => "; nothing is released while replicas are over the objectives",
             Self::TakenBack => "; a release was taken back, and needs are about the same still",
             Self::ShortMemory => {
                 "; what was found is kept until needs were seen for the whole horizon"
@@ -46,7 +50,7 @@ impl ReleaseHold {
             Self::ShortMemory if unexplained < 1.0 => {
                 band.scale_down * supply * unexplained * (1.0 - MARGIN)
             }
-            Self::Backlog | Self::ShortMemory | Self::TakenBack => {
+            Self::Backlog | Self::OverObjective | Self::ShortMemory | Self::TakenBack => {
                 (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing(anticipated, band))
             }
         }

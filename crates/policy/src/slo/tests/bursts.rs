@@ -9,6 +9,7 @@ use crate::key::{ModelKey, VariantKey};
 use crate::params::BurstReserve;
 use crate::slo::demand::{DemandObservation, DemandTrack, ReplicaQueues};
 use crate::slo::memory::NeedMemory;
+use crate::slo::release::ReleaseHold;
 use crate::slo::reserve::HeldReserve;
 use crate::slo::{LearnedSlo, SloGoal, assess};
 use crate::units::Replicas;
@@ -226,4 +227,50 @@ fn a_burst_is_held_for_as_long_as_its_replicas_are_worth() {
     close(economical.with(100.0), 120.0);
     let none = held(&memory, BurstReserve::None, 60);
     close(none.with(10.0), 10.0);
+}
+
+#[test]
+fn what_follows_a_queue_is_served_before_replicas_go() {
+    let key = ModelKey::new("ns", "m");
+    let figures = |running: f64, latency: f64| {
+        let mut learned = LearnedSlo::default();
+        let mut input = completing([Some(5.0), Some(5.0)]);
+        let mut report = None;
+        for variant in input.variants.values_mut() {
+            variant.max_sequences = Some(40.0);
+        }
+        for minute in 0..36 {
+            let variants = input.variants.values_mut();
+            for replica in variants.flat_map(|one| one.replicas.values_mut()) {
+                // 15 sequences are learned from, and no others: the rates are not theirs.
+                let is_first = minute == 0;
+                replica.running = Some(if is_first { 15.0 } else { running });
+                replica.inter_token_latency = Some(if is_first { 0.01 } else { latency });
+            }
+            let now = at(60 * minute);
+            let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+            learned = learned.learn(&models, now);
+            report = Some(assess(&key, &input, SloGoal::default(), &learned, now).1);
+        }
+        let report = report.unwrap();
+        let size = report.variants[&VariantKey::new("ns", "v")];
+        close(size.concurrency, 40.0);
+        let all = 2.0 * size.per_second * input.params.band.scale_up;
+        let role = report.roles[&ServingRole::Both];
+        (role.hold, role.stated, all)
+    };
+    for (running, latency) in [(30.0, 0.01), (39.9, 0.01), (30.0, 0.049)] {
+        let (hold, stated, _) = figures(running, latency);
+        assert_eq!(hold, None, "{running} {latency}");
+        close(stated, 3_750.0);
+    }
+    for (running, latency) in [(40.1, 0.01), (30.0, 0.051)] {
+        let (hold, stated, all) = figures(running, latency);
+        assert_eq!(
+            hold,
+            Some(ReleaseHold::OverObjective),
+            "{running} {latency}"
+        );
+        close(stated / all, 1.0);
+    }
 }
