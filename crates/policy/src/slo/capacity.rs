@@ -85,7 +85,10 @@ pub fn of(
     now: Moment,
 ) -> Option<SloCapacity> {
     match given.role {
-        ServingRole::Prefill => prefill(prompt_seconds?, shape, goal),
+        ServingRole::Prefill => {
+            let seconds = prompt_seconds?.min(given.most_prompt_seconds().unwrap_or(f64::INFINITY));
+            prefill(seconds, shape, goal)
+        }
         ServingRole::Decode | ServingRole::Both => generating(given, curve, (shape, goal), now),
     }
 }

@@ -319,10 +319,18 @@ impl ThroughputReplicaInput {
 
     /// Seconds for one computed prompt token while no request waits.
     pub(crate) fn prompt_seconds(&self) -> Option<f64> {
+        let is_free = self.backlog() <= 0.0;
+        self.first_token_seconds().filter(|_| is_free)
+    }
+
+    /// Seconds until the first token, for each computed prompt token.
+    fn first_token_seconds(&self) -> Option<f64> {
+        Some(positive(self.time_to_first_token)? / self.computed_tokens()?)
+    }
+
+    fn computed_tokens(&self) -> Option<f64> {
         let tokens = positive(self.input_tokens)? * (1.0 - self.share_cached());
-        let is_free = self.backlog() <= 0.0 && tokens > 1.0;
-        (is_free.then_some(()))?;
-        Some(positive(self.time_to_first_token)? / tokens)
+        (tokens > 1.0).then_some(tokens)
     }
 
     fn share_cached(&self) -> f64 {
@@ -348,6 +356,17 @@ impl ThroughputVariantInput {
             asked.into_iter().flatten().any(|value| value > 0.0)
         });
         working.find_map(|replica| replica.lacking(self.role, has_arguments))
+    }
+
+    /// The most seconds that a computed prompt token can take: no prompt is read for longer than until its first token,
+    /// and replicas read what they complete.
+    pub(crate) fn most_prompt_seconds(&self) -> Option<f64> {
+        let read = self.replicas.values().filter_map(|replica| {
+            Some(positive(replica.completions)? * replica.computed_tokens()?)
+        });
+        let first = self.replicas.values();
+        let first = first.filter_map(ThroughputReplicaInput::first_token_seconds);
+        first.chain(mean(read).map(f64::recip)).reduce(f64::min)
     }
 
     pub(crate) fn backlog(&self) -> f64 {

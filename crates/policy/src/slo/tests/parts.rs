@@ -15,7 +15,7 @@ use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
 
-const SHAPE: RequestShape = RequestShape {
+pub(super) const SHAPE: RequestShape = RequestShape {
     input: 300.0,
     output: 300.0,
     hit_rate: 0.0,

@@ -1,9 +1,11 @@
 //! Prompts and answers on servers of their own.
 
 use super::at;
-use super::parts::close;
+use super::parts::{SHAPE, close};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
+use crate::slo::capacity;
+use crate::slo::curve::LatencyCurve;
 use crate::slo::release::ReleaseHold;
 use crate::slo::{LearnedSlo, SloGoal, assess};
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
@@ -132,4 +134,34 @@ fn requests_that_wait_for_answers_are_no_backlog_of_prompts() {
     // It has room, with a few prompts that wait for each other or without.
     assert_eq!(waits(5.0, 4.0), [(1_200.0, false), (601_200.0, true)]);
     assert_eq!(waits(5.0, 0.0), [(0.0, false), (600_000.0, true)]);
+}
+
+/// First seen under load, its prompts wait for each other.
+#[test]
+fn a_prefill_replica_does_what_it_completes_at_least() {
+    let empty = LatencyCurve::default();
+    let per_second = |completions: &[f64]| {
+        let replica = |completions: &f64| ThroughputReplicaInput {
+            input_tokens: Some(300.0),
+            time_to_first_token: Some(1.0),
+            completions: Some(*completions),
+            ..ThroughputReplicaInput::default()
+        };
+        let replicas = (0..).zip(completions);
+        let given = ThroughputVariantInput {
+            role: ServingRole::Prefill,
+            replicas: replicas
+                .map(|(name, one): (u32, _)| (format!("{name}").into(), replica(one)))
+                .collect(),
+            ..ThroughputVariantInput::default()
+        };
+        let size = (SHAPE, SloGoal::default());
+        let found = capacity::of(&given, &empty, Some(1.0 / 300.0), size, at(0));
+        found.unwrap().per_second
+    };
+    // A prompt of a second waits for one more at two thirds.
+    close(per_second(&[]), 200.0);
+    close(per_second(&[0.5, 0.9]), 200.0);
+    close(per_second(&[10.0]), 0.9 * 3_000.0);
+    close(per_second(&[10.0, 6.0]), 0.9 * 2_400.0);
 }
