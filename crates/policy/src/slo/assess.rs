@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::SloGoal;
-use super::capacity::{self, NEAREST_OBJECTIVE, SloCapacity};
+use super::capacity::{self, CapacityBound, NEAREST_OBJECTIVE, SloCapacity};
 use super::demand::{DemandTrack, LONG_WINDOW};
 use super::figures::{SloReport, SloRoleFigures};
 use super::imbalance::Imbalance;
@@ -42,6 +42,8 @@ const SHORTER_PROMPTS: f64 = 0.5;
 /// backlog, noise at the edge is not worth a replica.
 pub(crate) const TOLERATED_EXCESS: f64 = 0.03;
 
+/// Replicas that are ordered at most by a first guess of what one does, to those that are ready.
+const MOST_BY_GUESS: f64 = 2.0;
 /// Share of the remembered need below which load has fallen.
 const FALLEN: f64 = 0.9;
 
@@ -110,7 +112,7 @@ pub(super) fn report(
         Some((key.clone(), found))
     });
     report.variants = sized.collect();
-    let guesses = capacity::guesses(&input.variants, &report.variants);
+    let guesses = capacity::guesses(&input.variants, &report.variants, (shape, goal));
     report.variants.extend(guesses);
     let shares = generating_roles(input);
     let roles: BTreeSet<ServingRole> = (input.variants.values())
@@ -133,7 +135,7 @@ pub(super) fn report(
             answer: shape.output * part_served,
         };
         if let Some(figures) = part.figures(&demand, model, now) {
-            report.roles.insert(role, figures);
+            report.roles.insert(role, part.within_guess(figures));
         }
     }
     let described = (report.roles.iter())
@@ -322,6 +324,16 @@ impl Part<'_> {
             None
         };
         (hold, unexplained)
+    }
+
+    /// What a first guess sizes orders as many replicas again at most, until they are ready.
+    fn within_guess(&self, mut figures: SloRoleFigures) -> SloRoleFigures {
+        let mut sizes = self.peers().map(|(_, one)| one.bound);
+        if sizes.any(|bound| bound == CapacityBound::Reading) {
+            let most = MOST_BY_GUESS * self.input.params.band.scale_up * self.supply().0;
+            figures.stated = figures.stated.min(most);
+        }
+        figures
     }
 
     /// Whether replicas hold more sequences on average than they do within the objectives, or exceed the one between

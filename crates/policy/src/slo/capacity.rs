@@ -41,6 +41,8 @@ wva_base::named! {
         ObservedQueue = "requests that waited",
         /// The time to the first token reaches its objective.
         FirstToken = "the time to the first token",
+        /// It was not seen without a queue: what it reads all the same.
+        Reading = "a first guess by what it reads, since it was not seen without a queue",
         /// It never served: its cost, at half the work for the price of the best variant of its role.
         Cost = "a guess by its cost, since it never served",
     }
@@ -95,10 +97,11 @@ pub fn of(
 
 /// A first guess of variants that never served, by their costs: half the work for the price of the best `known` one of
 /// their role, and no more than the largest known one, so that each is ordered only where no other can grow, and counts
-/// once it is on its way.
+/// once it is on its way. And of prefill whose prompts have waited since it was seen first, where decode is known.
 pub fn guesses(
     variants: &BTreeMap<VariantKey, ThroughputVariantInput>,
     known: &BTreeMap<VariantKey, SloCapacity>,
+    (shape, goal): (RequestShape, SloGoal),
 ) -> BTreeMap<VariantKey, SloCapacity> {
     let cost = |given: &ThroughputVariantInput| {
         let cost = given.cost?.millionths();
@@ -117,9 +120,18 @@ pub fn guesses(
             .filter(|(key, _)| variants.get(*key).is_some_and(|given| given.role == role));
         own.map(|(_, one)| one.per_second).fold(0.0, f64::max)
     };
-    let unknown = variants.iter().filter(|(key, _)| !known.contains_key(*key));
+    let unknown = || variants.iter().filter(|(key, _)| !known.contains_key(*key));
+    let generates = known.values().any(|one| one.concurrency > 0.0);
+    let busy = unknown().filter(|(_, given)| generates && given.role == ServingRole::Prefill);
+    let busy = busy.filter_map(|(key, given)| {
+        let guess = SloCapacity {
+            bound: CapacityBound::Reading,
+            ..prefill(given.most_prompt_seconds()?, shape, goal)?
+        };
+        Some((key.clone(), guess))
+    });
     // What serves is learned soon, and is not released against a guess until then.
-    let asleep = unknown.filter(|(_, given)| given.ready == Replicas::ZERO);
+    let asleep = unknown().filter(|(_, given)| given.ready == Replicas::ZERO);
     let guessed = asleep.filter_map(|(key, given)| {
         let by_cost = GUESSED_WORTH * best(given.role)? * cost(given)?;
         let per_second = by_cost.min(largest(given.role));
@@ -133,7 +145,7 @@ pub fn guesses(
         };
         Some((key.clone(), guess))
     });
-    guessed.collect()
+    guessed.chain(busy).collect()
 }
 
 fn generating(

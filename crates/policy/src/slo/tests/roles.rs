@@ -4,7 +4,7 @@ use super::at;
 use super::parts::{SHAPE, close};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
-use crate::slo::capacity;
+use crate::slo::capacity::{self, CapacityBound};
 use crate::slo::curve::LatencyCurve;
 use crate::slo::release::ReleaseHold;
 use crate::slo::{LearnedSlo, SloGoal, assess};
@@ -164,4 +164,38 @@ fn a_prefill_replica_does_what_it_completes_at_least() {
     close(per_second(&[0.5, 0.9]), 200.0);
     close(per_second(&[10.0]), 0.9 * 3_000.0);
     close(per_second(&[10.0, 6.0]), 0.9 * 2_400.0);
+}
+
+/// Prefill that always has a queue was never sized.
+#[test]
+fn prefill_with_a_queue_is_sized_by_what_it_reads() {
+    let key = ModelKey::new("ns", "m");
+    let prefill = VariantKey::new("ns", "p");
+    let sized = |arrivals: f64, waiting: f64, latency: Option<f64>| {
+        let mut input = apart(Some(arrivals), 1_500.0);
+        for (name, given) in &mut input.variants {
+            for replica in given.replicas.values_mut() {
+                if *name == prefill {
+                    replica.waiting = Some(waiting);
+                    replica.time_to_first_token = (waiting <= 0.0).then_some(0.03);
+                } else {
+                    replica.inter_token_latency = latency;
+                }
+            }
+        }
+        let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+        let learned = LearnedSlo::default().learn(&models, at(0));
+        let report = assess(&key, &input, SloGoal::default(), &learned, at(0)).1;
+        let size = report.variants.get(&prefill)?;
+        let stated = report.roles[&ServingRole::Prefill].stated;
+        Some((size.bound, size.per_second.round(), stated.round()))
+    };
+    let known = |per_second, stated| Some((CapacityBound::FirstToken, per_second, stated));
+    assert_eq!(sized(30.0, 0.0, Some(0.01)), known(9_000.0, 10_800.0));
+    // Five prompts of 300 tokens in a second, of which at most nine tenths are within the objective.
+    let guess = |stated| Some((CapacityBound::Reading, 1_350.0, stated));
+    assert_eq!(sized(5.0, 3.0, Some(0.01)), guess(1_800.0));
+    assert_eq!(sized(30.0, 3.0, Some(0.01)), guess(2_295.0));
+    // Where answers are not sized either, others judge the model.
+    assert_eq!(sized(5.0, 3.0, None), None);
 }
