@@ -159,7 +159,7 @@ impl LearnedSloModel {
             let memory =
                 (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest, found));
             let need = figures.arriving * figures.imbalance;
-            memory.observe(need, figures.burst, shortest, now);
+            memory.observe(need, figures.burst * figures.imbalance, shortest, now);
             if let Some(demand) = report.demand {
                 memory.observe_requests(demand.rate());
             }

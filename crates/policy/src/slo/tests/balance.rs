@@ -175,3 +175,31 @@ fn demand_is_raised_to_what_the_busiest_variant_can_take() {
         "{fair:?} {ratio}"
     );
 }
+
+#[test]
+fn a_burst_is_held_for_what_the_busiest_variant_can_take() {
+    let key = ModelKey::new("ns", "m");
+    let even = unlike([1_500.0, 1_500.0]);
+    let burst = ThroughputModelInput {
+        arrivals: Some(20.0),
+        ..even.clone()
+    };
+    let held = |looks: u64| {
+        let inputs = (0..looks).map(|_| &even).chain([&burst]);
+        let learned = (0..)
+            .zip(inputs)
+            .fold(LearnedSlo::default(), |learned, (look, input)| {
+                let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+                learned.learn(&models, at(look * 15))
+            });
+        let (_, report) = assess(&key, &burst, SloGoal::default(), &learned, at(looks * 15));
+        report.roles[&ServingRole::Both]
+    };
+    let new = held(4);
+    assert!(new.burst > 0.0, "{new:?}");
+    close(new.imbalance, 1.0);
+    close(new.held_burst, new.burst);
+    let settled = held(240);
+    assert!(settled.imbalance > 1.1, "{settled:?}");
+    close(settled.held_burst, settled.burst * settled.imbalance);
+}
