@@ -27,7 +27,7 @@ pub(super) fn misspelt(object: &LiveObject, is_variant: bool, is_switch: bool) -
     let means = |own| near.iter().any(|(_, known)| *known == own);
     let lacks_switch = !states(MANAGED_ANNOTATION) && means(MANAGED_ANNOTATION);
     let is_meant = lacks_switch && (states(MODEL_ANNOTATION) || means(MODEL_ANNOTATION));
-    if !is_variant && !(is_switch && is_meant) {
+    if !(is_variant || is_switch && is_meant) {
         return Vec::new();
     }
     let found = near.into_iter().map(|(key, known)| {
