@@ -125,6 +125,8 @@ wva_base::named! {
         Horizon = "keeps what was found until needs were seen for the whole horizon",
         /// Other needs than those that took a release back.
         OtherNeeds = "does not repeat a release that was taken back",
+        /// What the replicas that are left bear.
+        ShownLoad = "releases few at once, and waits until the rest show what they bear",
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) const TOLERATED_EXCESS: f64 = 0.03;
 
 /// Replicas that are ordered at most by a first guess of what one does, to those that are ready.
 const MOST_BY_GUESS: f64 = 2.0;
+/// Share of what replicas do that is released at once, unless one replica does more, while what fewer bear is assumed.
+const RELEASED_AT_ONCE: f64 = 0.2;
 /// Share of the remembered need below which load has fallen.
 const FALLEN: f64 = 0.9;
 
@@ -247,10 +249,8 @@ impl Part<'_> {
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, expected);
         let reserved = reserve.with(remembered);
         let (service, anticipated) = self.supply();
-        let (hold, unexplained) = self.hold(waits, memory, now);
-        let floor = hold.map_or(0.0, |hold| {
-            hold.floor(unexplained, service, anticipated, band)
-        });
+        let (hold, held) = self.hold(waits, memory, now);
+        let floor = hold.map_or(0.0, |hold| hold.floor(held, service, anticipated, band));
         let ceiling = orders_nothing(anticipated, band);
         // What was needed before keeps replicas; those that are missing for it are not worth a start.
         let is_past = arriving * imbalance < FALLEN * remembered && ceiling < reserved;
@@ -278,7 +278,7 @@ impl Part<'_> {
             landing_backlog,
             drain,
             imbalance,
-            hold,
+            hold: hold.filter(|hold| stated <= floor || *hold != ReleaseHold::AssumedLatency),
             stated,
         })
     }
@@ -297,7 +297,8 @@ impl Part<'_> {
         memory.growth(start + REACTION + LONG_WINDOW, demand.noise(), now)
     }
 
-    /// Why replicas are not released, and the share of them that needs known so far do not explain.
+    /// Why replicas are not released, and the share of them that needs known so far do not explain, or that is kept
+    /// since what fewer bear is assumed.
     fn hold(
         &self,
         waits: bool,
@@ -312,6 +313,7 @@ impl Part<'_> {
         if is_over {
             unexplained = unexplained.ceil();
         }
+        let unproven = self.unproven(memory, now);
         let hold = if waits {
             Some(ReleaseHold::Backlog)
         } else if unexplained > 0.0 {
@@ -321,9 +323,23 @@ impl Part<'_> {
         } else if memory.is_some_and(|memory| memory.takes_back(current, now)) {
             Some(ReleaseHold::TakenBack)
         } else {
-            None
+            (unproven > 0.0).then_some(ReleaseHold::AssumedLatency)
         };
-        (hold, unexplained)
+        (hold, unexplained.max(unproven))
+    }
+
+    /// The share of what ready replicas do that is kept while what fewer bear is assumed; 0 where it is known.
+    fn unproven(&self, memory: Option<&NeedMemory>, now: Moment) -> f64 {
+        let is_ready = |(given, _): &(&ThroughputVariantInput, SloCapacity)| given.ready.0 > 0;
+        let ready = || self.peers().filter(is_ready).map(|(_, one)| one);
+        if !ready().any(|one| one.is_assumed) {
+            return 0.0;
+        }
+        if memory.is_some_and(|memory| memory.has_just_released(now)) {
+            return 1.0;
+        }
+        let largest = ready().map(|one| one.per_second).fold(0.0, f64::max) / self.supply().0;
+        1.0 - largest.max(RELEASED_AT_ONCE)
     }
 
     /// What a first guess sizes orders as many replicas again at most, until they are ready.

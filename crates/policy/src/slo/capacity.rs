@@ -64,6 +64,9 @@ pub struct SloCapacity {
     pub idle: f64,
     /// What limits it.
     pub bound: CapacityBound,
+    /// Whether it is more than a replica was seen to do, by a latency that is assumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_assumed: bool,
 }
 
 impl SloCapacity {
@@ -72,6 +75,7 @@ impl SloCapacity {
         let law = LatencyLaw {
             idle: self.idle,
             most: self.per_second / (1.0 - self.idle / self.latency),
+            is_assumed: self.is_assumed,
         };
         let generated = self.concurrency / (self.per_second * self.latency);
         law.work_of(sequences, generated)
@@ -142,6 +146,7 @@ pub fn guesses(
             latency: 0.0,
             idle: 0.0,
             bound: CapacityBound::Cost,
+            is_assumed: false,
         };
         Some((key.clone(), guess))
     });
@@ -179,6 +184,7 @@ fn generating(
         latency,
         idle: law.idle,
         bound,
+        is_assumed: law.is_assumed && per_second > curve.most(),
     })
 }
 
@@ -199,5 +205,6 @@ fn prefill(prompt_seconds: f64, shape: RequestShape, goal: SloGoal) -> Option<Sl
         latency: reading,
         idle: 0.0,
         bound: CapacityBound::FirstToken,
+        is_assumed: false,
     })
 }

@@ -69,6 +69,8 @@ pub struct LatencyLaw {
     pub idle: f64,
     /// Work per second that no engine of the kind reaches.
     pub most: f64,
+    /// Whether work varied too little for a slope, so that the latency at more of it is a guess.
+    pub is_assumed: bool,
 }
 
 impl LatencyLaw {
@@ -117,7 +119,7 @@ impl LatencyCurve {
         };
     }
 
-    fn most(&self) -> f64 {
+    pub(super) fn most(&self) -> f64 {
         let last = self.points.values().next_back();
         last.map_or(0.0, |point| point.work)
     }
@@ -187,6 +189,7 @@ impl LatencyCurve {
             return Some(LatencyLaw {
                 idle: highest.recip(),
                 most: (-highest / slope).min(end),
+                is_assumed: false,
             });
         }
         let resident = resident.filter(|resident| *resident > 0.0);
@@ -198,6 +201,7 @@ impl LatencyCurve {
         Some(LatencyLaw {
             idle: (1.0 - work / most) / pace,
             most,
+            is_assumed: true,
         })
     }
 

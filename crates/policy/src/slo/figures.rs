@@ -107,11 +107,16 @@ impl SloReport {
         });
         let variants = self.variants.iter().map(|(variant, capacity)| {
             format!(
-                "slo {variant}: a replica does {:.0} tokens/s with {:.1} sequences at {:.4} s, limited by {}",
+                "slo {variant}: a replica does {:.0} tokens/s with {:.1} sequences at {:.4} s, limited by {}{}",
                 capacity.per_second,
                 capacity.concurrency,
                 capacity.latency,
                 capacity.bound.as_str(),
+                if capacity.is_assumed {
+                    ", by a latency that is assumed"
+                } else {
+                    ""
+                },
             )
         });
         let stragglers = self.stragglers.iter();
@@ -173,7 +178,7 @@ pub struct SloRoleFigures {
     /// Load of the busiest variant to that of all, by which the demand is raised.
     #[serde(default = "even")]
     pub imbalance: f64,
-    /// Whether replicas are not released: too much waits, or needs have not been seen for a whole horizon.
+    /// Why replicas are not released, or few at once.
     pub hold: Option<ReleaseHold>,
     /// What is stated as demand.
     pub stated: f64,

@@ -42,6 +42,9 @@ const COVERED: f64 = 0.5;
 /// is taken back once more doubles it. Where more replicas were needed than before the release, it is the longest at once.
 const FIRST_HOLD: Duration = Duration::from_hours(1);
 const LONGEST_HOLD: Duration = Duration::from_hours(6);
+/// How long after a release the replicas that are left show what they bear: the window of rates and a scrape, and the
+/// looks from which on they bound a latency that is assumed.
+const SHOWN: Duration = Duration::from_mins(3);
 /// Ages in seconds between which requests must have become more for them to keep doing so. The last minute is in it
 /// alone, too: a step, which the smoothed rate follows for minutes, has nearly ended by then.
 const RISES: [(u64, u64); 3] = [(0, 60), (0, 120), (120, 240)];
@@ -134,6 +137,11 @@ impl NeedMemory {
         (self.taken_back).is_some_and(|release| {
             replicas <= release.replicas && now.since(release.at) < release.lasts
         })
+    }
+
+    /// Whether replicas were released so lately that those that are left have not shown yet what they bear.
+    pub fn has_just_released(&self, now: Moment) -> bool {
+        (self.released).is_some_and(|(at, _)| now.since(at) < SHOWN)
     }
 
     /// Takes in a count that other variants make up than before.

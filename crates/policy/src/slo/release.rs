@@ -17,6 +17,8 @@ pub enum ReleaseHold {
     ShortMemory,
     /// A release was taken back at about the same need.
     TakenBack,
+    /// What fewer replicas bear is assumed.
+    AssumedLatency,
 }
 
 impl From<ReleaseHold> for Awaited {
@@ -26,6 +28,7 @@ impl From<ReleaseHold> for Awaited {
             ReleaseHold::OverObjective => Self::Objectives,
             ReleaseHold::ShortMemory => Self::Horizon,
             ReleaseHold::TakenBack => Self::OtherNeeds,
+            ReleaseHold::AssumedLatency => Self::ShownLoad,
         }
     }
 }
@@ -40,17 +43,24 @@ impl ReleaseHold {
             Self::ShortMemory => {
                 "; what was found is kept until needs were seen for the whole horizon"
             }
+            Self::AssumedLatency => {
+                "; the latency of fewer replicas is assumed: one, or a fifth, is released at once"
+            }
         }
     }
 
-    /// The least demand at which nothing is released that is held: everything, or the `unexplained` share of
-    /// `supply`. It orders nothing.
-    pub(super) fn floor(self, unexplained: f64, supply: f64, anticipated: f64, band: Band) -> f64 {
+    /// The least demand at which nothing is released that is held: everything, or the `kept` share of `supply`. It
+    /// orders nothing.
+    pub(super) fn floor(self, kept: f64, supply: f64, anticipated: f64, band: Band) -> f64 {
         match self {
-            Self::ShortMemory if unexplained < 1.0 => {
-                band.scale_down * supply * unexplained * (1.0 - MARGIN)
+            Self::ShortMemory | Self::AssumedLatency if kept < 1.0 => {
+                band.scale_down * supply * kept * (1.0 - MARGIN)
             }
-            Self::Backlog | Self::OverObjective | Self::ShortMemory | Self::TakenBack => {
+            Self::Backlog
+            | Self::OverObjective
+            | Self::ShortMemory
+            | Self::TakenBack
+            | Self::AssumedLatency => {
                 (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing(anticipated, band))
             }
         }

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use super::at;
-use super::parts::{QUIET, after, close};
+use super::parts::{QUIET, after, close, completing};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::memory::NeedMemory;
+use crate::slo::release::ReleaseHold;
 use crate::slo::{LearnedSlo, SloGoal, assess};
+use crate::throughput::hold::MARGIN;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
 
@@ -106,6 +108,62 @@ fn a_release_that_is_taken_back_once_more_is_tried_again_after_twice_the_time() 
     assert_eq!(held_for(31, [2, 2, 3]), hours(1));
     // More were needed than before the release.
     assert_eq!(held_for(33, [2, 3, 4]), hours(6));
+}
+
+/// Where work never varied, fewer replicas may bear far less than their latency is assumed to allow.
+#[test]
+fn few_replicas_are_released_at_once_while_what_fewer_bear_is_assumed() {
+    let key = ModelKey::new("ns", "m");
+    let variant = VariantKey::new("ns", "v");
+    // Replicas that are kept, in what ready ones do, after these counts at these times.
+    let kept = |busiest: (f64, f64), counts: &[(u64, u32)]| {
+        let (mut learned, mut found) = (LearnedSlo::default(), None);
+        for (second, count) in counts {
+            let mut input = completing([Some(5.0), Some(5.0)]);
+            let given = input.variants.get_mut(&variant).unwrap();
+            (given.ready, given.current) = (Replicas(*count), Replicas(*count));
+            let busy = given.replicas.values_mut().next().unwrap();
+            (busy.decode_rate, busy.inter_token_latency) = (Some(busiest.0), Some(busiest.1));
+            let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+            learned = learned.learn(&models, at(*second));
+            let report = assess(&key, &input, SloGoal::default(), &learned, at(*second)).1;
+            let role = report.roles[&ServingRole::Both];
+            let one = report.variants[&variant].per_second;
+            let kept = role.stated / one / input.params.band.scale_down / (1.0 - MARGIN);
+            let is_shown = |text: &str| report.lines().concat().contains(text);
+            let is_assumed = is_shown(", by a latency that is assumed");
+            assert_eq!(report.variants[&variant].is_assumed, is_assumed);
+            let is_held = is_shown("one, or a fifth, is released at once");
+            assert_eq!(role.hold == Some(ReleaseHold::AssumedLatency), is_held);
+            found = Some((kept, is_assumed, is_held));
+        }
+        found.unwrap()
+    };
+    // Where it varied, all that is not needed goes.
+    let (known, is_assumed, is_held) = kept((4_000.0, 0.0125), &[(0, 20), (900, 20)]);
+    assert!(
+        known < 3.0 && !is_assumed && !is_held,
+        "{known} {is_assumed} {is_held}"
+    );
+    let same = |counts: &[(u64, u32)]| {
+        let (kept, is_assumed, is_held) = kept((1_500.0, 0.01), counts);
+        assert!(is_assumed);
+        (kept, is_held)
+    };
+    // A fifth goes, or one of a few.
+    for (count, expected) in [(20, 16.0), (10, 8.0), (9, 7.2), (4, 3.0), (2, 1.0)] {
+        let (kept, is_held) = same(&[(0, count), (900, count)]);
+        assert!(is_held, "{count}");
+        close(kept, expected);
+    }
+    // The next go after three minutes.
+    let released = [(0, 20), (900, 20), (915, 16)];
+    let later = |second| same(&[&released[..], &[(second, 16)][..]].concat());
+    let (kept, is_held) = later(1_094);
+    assert!(is_held && kept > 16.0, "{kept}");
+    let (kept, is_held) = later(1_095);
+    assert!(is_held);
+    close(kept, 12.8);
 }
 
 /// A fast and a slow variant of one replica each, which generate so many tokens per second.

@@ -148,6 +148,9 @@ fn only_what_was_found_is_held_for_an_unknown_need() {
         let mut input = completing([Some(5.0), Some(5.0)]);
         let given = input.variants.get_mut(&variant).unwrap();
         given.ready = Replicas(ready);
+        // Work varies enough for the latency law to be known.
+        let busy = given.replicas.values_mut().next().unwrap();
+        (busy.decode_rate, busy.inter_token_latency) = (Some(4_000.0), Some(0.0125));
         let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
         learned = learned.learn(&models, at(second));
         let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(second));

@@ -47,10 +47,12 @@ fn a_law_is_fitted_once_work_has_varied() {
     let one = curve(&[2_000.0], false);
     assert_eq!(one.law(None, 0.8, 0.02, at(0)), None);
     let law = one.law(Some(300.0), 0.8, 0.02, at(0)).unwrap();
+    assert!(law.is_assumed);
     close(law.at(2_000.0), 0.00625);
     close(law.at(law.work_of(100.0, 0.8)), 2.0 * law.idle);
     let law = curve(&[2_000.0, 6_000.0], false);
     let law = law.law(Some(300.0), 0.8, 0.02, at(0)).unwrap();
+    assert!(!law.is_assumed);
     close(law.idle, 0.005);
     close(law.most, 10_000.0);
     close(law.work_within(0.02), 7_500.0);
