@@ -87,6 +87,12 @@ pub struct LearnedEngine {
     /// Least seconds for a computed prompt token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_seconds: Option<f64>,
+    /// Its ready replicas.
+    #[serde(default)]
+    ready: Replicas,
+    /// When these became more than some, last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    grown: Option<Moment>,
 }
 
 impl LearnedSlo {
@@ -254,6 +260,13 @@ impl LearnedEngine {
                 ..Self::default()
             }
         };
+        if next.ready > Replicas::ZERO && given.ready > next.ready {
+            next.grown = Some(now);
+        }
+        next.ready = given.ready;
+        // Load moves to replicas that have just landed: a minute has seen two loads of each of them.
+        let is_settled = (next.grown).is_none_or(|at| now.since(at) >= SHIFTED_FOR);
+        let is_even = is_even && is_settled;
         for replica in given.replicas.values() {
             let rate = replica.decode_rate.zip(replica.inter_token_latency);
             let rate = rate.filter(|(tokens, latency)| {

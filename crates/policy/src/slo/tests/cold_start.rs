@@ -97,6 +97,46 @@ fn a_derived_latency_teaches_nothing_while_load_changes() {
     assert_eq!(taught(&derived, Some(5.28)), few);
 }
 
+/// A minute in which replicas land has seen two loads of each of them.
+#[test]
+fn nothing_is_learned_while_load_moves_to_replicas_that_have_just_landed() {
+    let key = ModelKey::new("ns", "m");
+    let curve = |all: &LearnedSlo| {
+        let engines = all.get(&key)?.engines.values();
+        Some(engines.map(|one| one.curve.clone()).collect::<Vec<_>>())
+    };
+    // Looks that teach, where so many replicas are ready before half a minute has passed, and then.
+    let taught = |before: u32, then: u32, sent: Option<f64>| {
+        let mut learned = LearnedSlo::default();
+        let mut looks = Vec::new();
+        for second in (0..=150_u64).step_by(15) {
+            let mut input = completing([Some(5.0), Some(5.0)]);
+            for variant in input.variants.values_mut() {
+                variant.ready = Replicas(if second < 30 { before } else { then });
+                for replica in variant.replicas.values_mut() {
+                    (replica.running, replica.arrivals) = (Some(15.0), sent);
+                }
+            }
+            let models = [(key.clone(), (input, SloGoal::default()))].into();
+            let next = learned.learn(&models, at(second));
+            if curve(&next) != curve(&learned) {
+                looks.push(second);
+            }
+            learned = next;
+        }
+        looks
+    };
+    let all: Vec<u64> = (0..=150).step_by(15).collect();
+    assert_eq!(taught(2, 2, None), all);
+    assert_eq!(taught(3, 2, None), all);
+    assert_eq!(taught(2, 3, None), [0, 15, 120, 135, 150]);
+    // The first ones take no load over.
+    assert_eq!(taught(0, 3, None), all);
+    // A replica that completes what it is sent has one load: 13 more in a minute may be chance.
+    assert_eq!(taught(2, 3, Some(5.22)), all);
+    assert_eq!(taught(2, 3, Some(5.23)), [0, 15, 120, 135, 150]);
+}
+
 /// Of the requests that a replica has begun only short ones have ended.
 #[test]
 fn short_answers_that_ended_first_double_prompts_at_most() {
