@@ -15,6 +15,8 @@ pub(super) const LONG_WINDOW: Duration = Duration::from_mins(2);
 const SIGNIFICANT: f64 = 4.0;
 /// Requests that leave a queue, to those that arrive, from which on the queue drains.
 const DRAINING: f64 = 0.1;
+/// For how long requests are taken to wait in a queue in which some did when it was counted last.
+const UNSEEN: Duration = Duration::from_mins(10);
 /// Work that arrives by counts and the mean request, to what is served and what waits, from which on the requests are
 /// taken to be shorter than the mean of the last minutes.
 const BALANCE_EXCESS: f64 = 1.5;
@@ -208,15 +210,15 @@ impl DemandTrack {
             // Replicas that are seen last have short answers left of those that drain.
             next.answering = next.answering.max(known.answering);
         }
-        if next.empties_replicas(known.waiting, passed) {
+        next.surge = next.surge_since(known.in_flight, passed);
+        let is_unseen = observation.queue.is_none();
+        if next.empties_replicas(known.waiting, passed) || is_unseen && next.empties_unseen() {
             next.drained = Some(now);
         }
         let is_draining = next.is_draining(now);
-        next.surge = if is_draining {
-            0.0
-        } else {
-            next.surge_since(known.in_flight, passed)
-        };
+        if is_draining {
+            next.surge = 0.0;
+        }
         next.growth = next.growth_since(known, passed);
         if next.in_flight.is_some() {
             next.surged = (next.surge > 0.0).then_some(now);
@@ -292,6 +294,12 @@ impl DemandTrack {
                 && left > SIGNIFICANT * (before.requests + now.requests).sqrt()
                 && rate > DRAINING * self.arrivals.smoothed
         })
+    }
+
+    /// Whether replicas take more requests than arrive, by what is left of a queue that is not seen any more: these
+    /// may have waited there.
+    fn empties_unseen(&self) -> bool {
+        self.in_flight.is_some() && self.surge > 0.0 && self.queue >= 1.0 && self.queue_age < UNSEEN
     }
 
     /// What is served and what more is in flight than before. A count of requests varies by its square root.

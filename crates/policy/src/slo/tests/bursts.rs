@@ -102,6 +102,41 @@ fn queues_of_replicas_that_drain_are_no_demand() {
     assert!(!drains(None, queues(10.0, 2), 0.0));
 }
 
+/// What comes into replicas then may have waited in the router, and is no surge.
+#[test]
+fn requests_that_replicas_take_out_of_an_unseen_queue_are_no_demand() {
+    // A queue of so many, which is not seen from then on, and a rise in replicas after so many seconds.
+    let risen = |queue: f64, second: u64| {
+        let counted = DemandObservation {
+            queue: Some(queue),
+            ..QUIET
+        };
+        let unseen = DemandObservation {
+            queue: None,
+            ..QUIET
+        };
+        let first = DemandTrack::after(None, counted, at(0)).unwrap();
+        let before = after(&first, unseen, second - 15);
+        assert!(!before.is_draining(at(second - 15)));
+        let taken = DemandObservation {
+            in_flight: Some(360.0),
+            generated: Some(9_000.0),
+            ..unseen
+        };
+        let risen = after(&before, taken, second);
+        (
+            risen.surge,
+            risen.generated(),
+            risen.is_draining(at(second)),
+        )
+    };
+    // None waited when it was counted, or it was counted long ago.
+    assert_eq!(risen(0.0, 150), (35.0, 9_000.0, false));
+    assert_eq!(risen(300.0, 600), (35.0, 9_000.0, false));
+    assert_eq!(risen(300.0, 599), (0.0, 4_500.0, true));
+    assert_eq!(risen(1.0, 150), (0.0, 4_500.0, true));
+}
+
 /// The time to the first token of replicas that generate is not that of a prompt.
 #[test]
 fn prompts_are_timed_where_they_are_read_apart() {
