@@ -249,8 +249,10 @@ impl Part<'_> {
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, expected);
         let reserved = reserve.with(remembered);
         let (service, anticipated) = self.supply();
-        let (hold, held) = self.hold(waits, memory, now);
-        let floor = hold.map_or(0.0, |hold| hold.floor(held, service, anticipated, band));
+        let (hold, share_kept) = self.hold(waits, memory, now);
+        let floor = hold.map_or(0.0, |hold| {
+            hold.floor(share_kept, service, anticipated, band)
+        });
         let ceiling = orders_nothing(anticipated, band);
         // What was needed before keeps replicas; those that are missing for it are not worth a start.
         let is_past = arriving * imbalance < FALLEN * remembered && ceiling < reserved;

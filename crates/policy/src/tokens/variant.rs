@@ -212,12 +212,13 @@ fn size(
 /// Instances of one replica: as many as its pods have, by their names, and no fewer than report on average. The average
 /// alone takes two ranks next to a silent replica for two replicas.
 fn ranks(variant: &TokenVariantInput, reporting: u32) -> u32 {
-    let mut by_pod: BTreeMap<&str, u32> = BTreeMap::new();
+    // Those of one pod follow each other.
+    let (mut of_pod, mut run, mut previous) = (1, 0, None);
     for name in variant.instances.keys() {
         let pod = name.split_once(':').map_or(&**name, |(pod, _)| pod);
-        *by_pod.entry(pod).or_default() += 1;
+        run = if previous == Some(pod) { run + 1 } else { 1 };
+        (of_pod, previous) = (run.max(of_pod), Some(pod));
     }
-    let of_pod = by_pod.into_values().max().unwrap_or(1);
     let on_average = reporting.checked_div(variant.ready.0).unwrap_or(1);
     of_pod.max(on_average).max(1)
 }
