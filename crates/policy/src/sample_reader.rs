@@ -194,10 +194,10 @@ impl<'a> SampleReader<'a> {
         let seen = seen.map(|counted| (counted.requests, self.now.since(counted.at)));
         let known = |reading: Option<(f64, Duration)>, source| {
             let (value, age) = reading?;
-            let usable = usable(self.bands.judge(value, age, QUEUE_RANGE))?;
+            let (requests, is_stale) = self.bands.judge(value, age, QUEUE_RANGE).usable()?;
             let queue = KnownQueue {
-                requests: usable.value,
-                is_stale: usable.stale,
+                requests,
+                is_stale,
                 age,
                 source,
             };
@@ -240,7 +240,7 @@ impl<'a> SampleReader<'a> {
 
     /// A value that may be acted on, and whether it is too old to shrink on.
     pub(crate) fn value(&self, sample: Option<Sample>, most: f64) -> Option<(f64, bool)> {
-        usable(self.judge(sample, 0.0..=most)).map(|usable| (usable.value, usable.stale))
+        self.judge(sample, 0.0..=most).usable()
     }
 
     pub(crate) fn is_reporting(self, view: &VariantView) -> bool {
@@ -260,15 +260,15 @@ impl<'a> SampleReader<'a> {
     fn report(&self, samples: Option<&PodSamples>) -> Report {
         let kv = self.judge(samples.and_then(|pod| pod.kv_usage), KV_RANGE);
         let queue = self.judge(samples.and_then(|pod| pod.queue_length), QUEUE_RANGE);
-        match (usable(kv), usable(queue)) {
+        match (kv.usable(), queue.usable()) {
             (None, None) if is_held(kv) || is_held(queue) => Report::Outdated,
             // Beyond the unavailable threshold a sample is none.
             (None, None) => Report::Nothing,
             _ if is_outdated(kv) || is_outdated(queue) => Report::Outdated,
             (kv, queue) => Report::Usable(ReplicaLoad {
-                stale: [kv, queue].iter().flatten().any(|value| value.stale),
-                kv: kv.map(|value| value.value),
-                queue: queue.map(|value| value.value),
+                stale: [kv, queue].iter().flatten().any(|(_, stale)| *stale),
+                kv: kv.map(|(value, _)| value),
+                queue: queue.map(|(value, _)| value),
             }),
         }
     }
@@ -307,35 +307,6 @@ impl<'a> PodLookup<'a> {
             self.next = Some(rest);
             found
         })
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Usable {
-    value: f64,
-    stale: bool,
-}
-
-fn usable(signal: Signal) -> Option<Usable> {
-    match signal {
-        Signal::Known { value, .. } => Some(Usable {
-            value,
-            stale: false,
-        }),
-        Signal::KnownZero { .. } => Some(Usable {
-            value: 0.0,
-            stale: false,
-        }),
-        Signal::Stale {
-            value,
-            band: StaleBand::NoShrink,
-            ..
-        } => Some(Usable { value, stale: true }),
-        Signal::Stale {
-            band: StaleBand::Hold,
-            ..
-        }
-        | Signal::Failed { .. } => None,
     }
 }
 

@@ -69,6 +69,18 @@ impl Signal {
             Self::Failed { .. } => None,
         }
     }
+
+    /// The value, where it may be acted on, and whether it is too old to shrink on.
+    pub(crate) fn usable(self) -> Option<(f64, bool)> {
+        match self {
+            Self::Stale {
+                band: StaleBand::Hold,
+                ..
+            } => None,
+            Self::Stale { value, .. } => Some((value, true)),
+            _ => self.value().map(|value| (value, false)),
+        }
+    }
 }
 
 wva_base::display_of! { Signal:

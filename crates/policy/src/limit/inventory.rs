@@ -10,7 +10,7 @@ use super::pools::Physical;
 use super::short_name;
 use super::usage::{GpuPod, PodPhase, usage_by_node};
 use crate::accelerator::{AMD_PRODUCT_NAME, GKE_ACCELERATOR};
-use crate::params::{LabelRequirement, LabelSelector};
+use crate::params::LabelSelector;
 use crate::units::Gpus;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,7 +219,8 @@ pub(crate) fn physical(
     let mut listed: BTreeSet<Arc<str>> = BTreeSet::new();
     let mut uncounted: BTreeSet<Arc<str>> = BTreeSet::new();
     for (name, node) in nodes {
-        if node.scheduling == Scheduling::Closed || !is_selected(node, selector) {
+        let is_selected = selector.matches(|label| node.labels.get(label).map(|value| &**value));
+        if node.scheduling == Scheduling::Closed || !is_selected {
             continue;
         }
         for vendor in VENDORS {
@@ -263,20 +264,6 @@ pub(crate) fn leaving(
         Physical::Known { used, .. } => used,
         Physical::Unknown | Physical::Unlimited => BTreeMap::new(),
     }
-}
-
-fn is_selected(node: &NodeView, selector: &LabelSelector) -> bool {
-    selector.requirements.iter().all(|requirement| {
-        let value = node.labels.get(requirement.label.as_str());
-        match &requirement.holds {
-            LabelRequirement::Exists => value.is_some(),
-            LabelRequirement::Absent => value.is_none(),
-            LabelRequirement::OneOf(values) => value.is_some_and(|value| values.contains(&**value)),
-            LabelRequirement::NoneOf(values) => {
-                value.is_none_or(|value| !values.contains(&**value))
-            }
-        }
-    })
 }
 
 fn add(sums: &mut BTreeMap<Arc<str>, Gpus>, kind: &Arc<str>, gpus: Gpus) {

@@ -231,19 +231,6 @@ fn total(
     })
 }
 
-fn usable(signal: Signal) -> Option<f64> {
-    match signal {
-        Signal::Known { value, .. }
-        | Signal::Stale {
-            value,
-            band: StaleBand::NoShrink,
-            ..
-        } => Some(value),
-        Signal::KnownZero { .. } => Some(0.0),
-        Signal::Stale { .. } | Signal::Failed { .. } => None,
-    }
-}
-
 #[derive(Debug, Default)]
 struct PodSum {
     counts: PodCounts,
@@ -276,7 +263,8 @@ impl PodSum {
             ) => counts.resharding += 1,
             (AutoscaledPod::Draining, signal) => {
                 counts.draining += 1;
-                self.draining += signal.and_then(usable).unwrap_or_else(|| target.get());
+                let usable = signal.and_then(Signal::usable).map(|(value, _)| value);
+                self.draining += usable.unwrap_or_else(|| target.get());
             }
             // Another page of a pod that reshards may have answered.
             (_, Some(Signal::Known { value, .. })) => {
