@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use ractor::{ActorCell, ActorRef, SpawnErr, SupervisionEvent};
 
-use super::hooks::TaskHolder;
+use super::hooks::{SupervisionHooks, TaskHolder};
 use super::incarnation::Incarnation;
 use super::registry::IncarnationGuard;
 use super::role::{ActorKind, StopHow, TreeRole};
@@ -161,7 +161,8 @@ impl<R: TreeRole> Live<R> {
         let sent = self.incarnation.sent();
         let mut still = self.stall.observe(now, sent, handled);
         let before = std::mem::replace(&mut self.swept, now);
-        if kit.actors.hooks().counts_pause_as_stall() && sent > handled {
+        let hooks = kit.actors.hooks();
+        if hooks.has(SupervisionHooks::counts_pause_as_stall) && sent > handled {
             still = still.max(now.saturating_sub(before));
         }
         if still < limit || self.kill_reason.is_some() {

@@ -36,7 +36,6 @@ pub use clock::Clock;
 pub use dirty_set::DirtySet;
 pub use dynamic_supervisor::{Order, Registry, dynamic_supervisor};
 pub use epoch::{Epoch, Fenced, Guard};
-#[cfg(feature = "hooks")]
 pub use hooks::SupervisionHooks;
 #[cfg(feature = "hooks")]
 pub use hooks::kill::{KillAt, Mishap};

@@ -12,6 +12,7 @@ use super::child::{
     ChildSpec, DELAY_JITTER, Live, SWEEP_EVERY, SpawnContext, SupervisorMessage, children_stop_by,
     exit_of, give_up, spawn,
 };
+use super::hooks::SupervisionHooks;
 use super::incarnation::run_handler;
 use super::ledger::{ExitVerdict, RestartLedger, RestartPolicy};
 use super::registry::{IncarnationGuard, RoleState};
@@ -189,7 +190,7 @@ impl<R: TreeRole> SupervisorState<R> {
             }
             SupervisorMessage::Sweep => {
                 let now = self.kit.clock.now().monotonic;
-                let is_due = !self.kit.actors.hooks().forgets_sweep();
+                let is_due = !self.kit.actors.hooks().has(SupervisionHooks::forgets_sweep);
                 let lives = self.slots.iter_mut().filter_map(|slot| slot.live.as_mut());
                 for live in lives.filter(|_| is_due) {
                     live.sweep(&self.kit, now);
@@ -238,7 +239,7 @@ impl<R: TreeRole> SupervisorState<R> {
         let now = self.kit.clock.now().monotonic;
         let hooks = self.kit.actors.hooks();
         let verdict = match slot.ledger.record_exit(now, &self.policy) {
-            ExitVerdict::Escalate if hooks.ignores_budget() => {
+            ExitVerdict::Escalate if hooks.has(SupervisionHooks::ignores_budget) => {
                 ExitVerdict::RestartAfter(self.policy.delay_base)
             }
             verdict => verdict,
@@ -253,7 +254,7 @@ impl<R: TreeRole> SupervisorState<R> {
                     .actors
                     .set_state(&role, RoleState::Restarting { after });
                 let slot = index;
-                if !hooks.forgets_restart() {
+                if !hooks.has(SupervisionHooks::forgets_restart) {
                     self.arm(after, SupervisorMessage::Start { slot, generation });
                 }
                 Ok(())

@@ -1,7 +1,6 @@
 //! Hooks of a build for simulations and tests.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,39 +8,12 @@ use std::task::Poll;
 
 use tokio::task::{AbortHandle, JoinHandle};
 
+use super::SupervisionHooks;
 use super::kill::{KillAt, KillHooks, PauseGate};
 use crate::child::SpawnContext;
 use crate::incarnation::Incarnation;
 use crate::registry::ActorRegistry;
 use crate::role::TreeRole;
-
-/// What a simulation changes in the supervision of one process. By default nothing.
-pub trait SupervisionHooks: fmt::Debug + Send + Sync {
-    /// Runs one poll of a handler; an implementation calls `poll` exactly once.
-    fn poll(&self, poll: &mut dyn FnMut()) {
-        poll();
-    }
-
-    /// Whether a child is restarted although its restart budget is spent.
-    fn ignores_budget(&self) -> bool {
-        false
-    }
-
-    /// Whether a child that has ended is left so.
-    fn forgets_restart(&self) -> bool {
-        false
-    }
-
-    /// Whether a supervisor never looks for children that stand still.
-    fn forgets_sweep(&self) -> bool {
-        false
-    }
-
-    /// Whether the time between two sweeps counts as time in which a child with messages stood still.
-    fn counts_pause_as_stall(&self) -> bool {
-        false
-    }
-}
 
 pub(crate) struct RegistryHooks<R> {
     roles: Mutex<BTreeMap<R, Arc<KillHooks>>>,
@@ -73,24 +45,12 @@ impl<R: Clone + Ord> RegistryHooks<R> {
         self.planted.get_or_init(|| hooks);
     }
 
-    fn has(&self, defect: impl FnOnce(&(dyn SupervisionHooks + 'static)) -> bool) -> bool {
+    /// Whether a planted defect is in force.
+    pub(crate) fn has(
+        &self,
+        defect: impl FnOnce(&(dyn SupervisionHooks + 'static)) -> bool,
+    ) -> bool {
         self.planted.get().is_some_and(|hooks| defect(&**hooks))
-    }
-
-    pub(crate) fn ignores_budget(&self) -> bool {
-        self.has(SupervisionHooks::ignores_budget)
-    }
-
-    pub(crate) fn forgets_restart(&self) -> bool {
-        self.has(SupervisionHooks::forgets_restart)
-    }
-
-    pub(crate) fn forgets_sweep(&self) -> bool {
-        self.has(SupervisionHooks::forgets_sweep)
-    }
-
-    pub(crate) fn counts_pause_as_stall(&self) -> bool {
-        self.has(SupervisionHooks::counts_pause_as_stall)
     }
 }
 

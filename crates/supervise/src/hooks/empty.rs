@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 
 use tokio::task::JoinHandle;
 
+use super::SupervisionHooks;
 use crate::child::SpawnContext;
 use crate::incarnation::Incarnation;
 use crate::registry::ActorRegistry;
@@ -28,19 +29,10 @@ impl<R> RegistryHooks<R> {
         RoleHooks
     }
 
-    pub(crate) fn ignores_budget(&self) -> bool {
-        false
-    }
-
-    pub(crate) fn forgets_restart(&self) -> bool {
-        false
-    }
-
-    pub(crate) fn forgets_sweep(&self) -> bool {
-        false
-    }
-
-    pub(crate) fn counts_pause_as_stall(&self) -> bool {
+    pub(crate) fn has(
+        &self,
+        _defect: impl FnOnce(&(dyn SupervisionHooks + 'static)) -> bool,
+    ) -> bool {
         false
     }
 }
