@@ -20,9 +20,7 @@ use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::policy::key::TargetKey;
 use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
 use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
-use crate::policy::pod_autoscaler::status::{
-    GeneratedHpaCondition, GeneratedHpaStatus, PodAutoscalerStatus,
-};
+use crate::policy::pod_autoscaler::status::{GeneratedHpaStatus, Judgement, PodAutoscalerStatus};
 use crate::policy::pod_autoscaler::storm_service::ReplicaField;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
@@ -377,7 +375,7 @@ pub(crate) fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {
             .last_scale_time
             .map(|time| WallTime(time.0.as_millisecond())),
         conditions: conditions
-            .map(|condition| GeneratedHpaCondition {
+            .map(|condition| Judgement {
                 kind: Arc::from(condition.type_),
                 status: Arc::from(condition.status),
                 reason: text(condition.reason),

@@ -8,9 +8,7 @@ use super::decide::{AutoscalerAlgorithm, AutoscalerDecision};
 use super::demand::{PodCounts, SourceGap};
 use super::reason::{AutoscalerReason, AutoscalerStage, SourceFigures};
 use super::record::{AutoscalerRecord, AutoscalerVerdict, TargetOwner};
-use super::status::{
-    GeneratedHpaCondition, ScaleOutcome, StatusCondition, compute_failure, is_delegated,
-};
+use super::status::{Judgement, ScaleOutcome, StatusCondition, compute_failure, is_delegated};
 use crate::condition::ConditionStatus::{self, False, True, Unknown};
 use crate::signal::Failure;
 use crate::units::Replicas;
@@ -48,15 +46,13 @@ const OWN: [&str; 9] = [
 
 const LONGEST_MESSAGE: usize = 1000;
 
-struct Judged {
-    kind: Arc<str>,
-    status: Arc<str>,
-    reason: Arc<str>,
-    message: String,
-}
-
-impl Judged {
-    fn new(kind: &str, status: ConditionStatus, reason: &str, message: impl Into<String>) -> Self {
+impl Judgement {
+    fn new(
+        kind: &str,
+        status: ConditionStatus,
+        reason: &str,
+        message: impl Into<Arc<str>>,
+    ) -> Self {
         Self {
             kind: kind.into(),
             status: status.as_str().into(),
@@ -65,18 +61,13 @@ impl Judged {
         }
     }
 
-    fn copy(from: &GeneratedHpaCondition) -> Self {
+    fn copy(&self) -> Self {
+        let mut copy = self.clone();
         // The reason of a condition must not be empty; that of the generated object may be.
-        let reason = match &*from.reason {
-            "" => Arc::from("Unspecified"),
-            _ => Arc::clone(&from.reason),
-        };
-        Self {
-            kind: Arc::clone(&from.kind),
-            status: Arc::clone(&from.status),
-            reason,
-            message: from.message.to_string(),
+        if copy.reason.is_empty() {
+            copy.reason = "Unspecified".into();
         }
+        copy
     }
 
     fn keep(stored: &StatusCondition) -> Self {
@@ -84,7 +75,7 @@ impl Judged {
             kind: Arc::clone(&stored.kind),
             status: Arc::clone(&stored.status),
             reason: Arc::clone(&stored.reason),
-            message: stored.message.to_string(),
+            message: Arc::clone(&stored.message),
         }
     }
 
@@ -112,7 +103,7 @@ pub(super) fn next(
 ) -> Vec<StatusCondition> {
     let (copied, kept) = copies(record, before, outcome);
     let able = able_to_scale(record, outcome);
-    let is_able = |one: &Judged| &*one.status == True.as_str();
+    let is_able = |one: &Judgement| &*one.status == True.as_str();
     let copy_is_unable = copied
         .iter()
         .any(|one| &*one.kind == ABLE_TO_SCALE && !is_able(one));
@@ -130,7 +121,7 @@ pub(super) fn next(
             None => judged.push(copy),
         }
     }
-    let store = |one: Judged| one.stored(before, record.generation, now);
+    let store = |one: Judgement| one.stored(before, record.generation, now);
     let mut next: Vec<StatusCondition> = judged.into_iter().map(store).collect();
     next.extend(kept);
     next
@@ -141,18 +132,18 @@ fn copies(
     record: &AutoscalerRecord,
     before: &[StatusCondition],
     outcome: &ScaleOutcome,
-) -> (Vec<Judged>, Vec<StatusCondition>) {
+) -> (Vec<Judgement>, Vec<StatusCondition>) {
     let decided = matches!(record.verdict, AutoscalerVerdict::Decided(_));
     // There is no generated object while another has its name, another scales the target or the strategy is direct.
     if !decided || !is_delegated(record) || matches!(outcome, ScaleOutcome::HpaRefused { .. }) {
         return (Vec::new(), Vec::new());
     }
-    let copied: Vec<Judged> = match outcome {
-        ScaleOutcome::HpaApplied(hpa) => hpa.conditions.iter().map(Judged::copy).collect(),
+    let copied: Vec<Judgement> = match outcome {
+        ScaleOutcome::HpaApplied(hpa) => hpa.conditions.iter().map(Judgement::copy).collect(),
         _ => before
             .iter()
             .filter(|old| is_copy(old))
-            .map(Judged::keep)
+            .map(Judgement::keep)
             .collect(),
     };
     let is_copied = |kind: &str| copied.iter().any(|copy| &*copy.kind == kind);
@@ -176,21 +167,21 @@ fn is_copy(stored: &StatusCondition) -> bool {
     [ABLE_TO_SCALE, SCALING_ACTIVE].contains(&&*stored.kind) && !own.contains(&&*stored.reason)
 }
 
-fn valid_spec(record: &AutoscalerRecord) -> Judged {
+fn valid_spec(record: &AutoscalerRecord) -> Judgement {
     match &record.verdict {
         AutoscalerVerdict::Invalid { problem, why } => {
-            Judged::new(VALID_SPEC, False, problem.as_str(), why)
+            Judgement::new(VALID_SPEC, False, problem.as_str(), why.as_str())
         }
-        _ => Judged::new(VALID_SPEC, True, "AsExpected", ""),
+        _ => Judgement::new(VALID_SPEC, True, "AsExpected", ""),
     }
 }
 
-fn conflict(record: &AutoscalerRecord) -> Option<Judged> {
+fn conflict(record: &AutoscalerRecord) -> Option<Judgement> {
     let AutoscalerVerdict::Conflict(owner) = &record.verdict else {
         return None;
     };
     let why = conflict_text(record, owner);
-    Some(Judged::new(CONFLICT, False, CONFLICT, why))
+    Some(Judgement::new(CONFLICT, False, CONFLICT, why))
 }
 
 /// Which object scales the target instead, in words.
@@ -200,17 +191,17 @@ pub(super) fn conflict_text(record: &AutoscalerRecord, owner: &TargetOwner) -> S
     format!("{target} is scaled by {owner}; remove one of them")
 }
 
-fn scaling_active((desired, actual): (Replicas, Replicas)) -> Judged {
+fn scaling_active((desired, actual): (Replicas, Replicas)) -> Judgement {
     let (status, reason) = if desired == actual {
         (False, "Stable")
     } else {
         (True, "ReconcilingScaleDiff")
     };
     let message = format!("desired={desired}, actual={actual}");
-    Judged::new(SCALING_ACTIVE, status, reason, message)
+    Judgement::new(SCALING_ACTIVE, status, reason, message)
 }
 
-fn able_to_scale(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Judged {
+fn able_to_scale(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Judgement {
     let (status, reason, why) = match (&record.verdict, outcome) {
         (AutoscalerVerdict::Invalid { .. } | AutoscalerVerdict::Conflict(_), _) => {
             (False, "InvalidSpec", "")
@@ -228,28 +219,28 @@ fn able_to_scale(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Judged {
         (AutoscalerVerdict::Decided(_), _) if is_delegated(record) => (True, "Configured", ""),
         (AutoscalerVerdict::Decided(_), _) => (True, "SucceededGetScale", ""),
     };
-    Judged::new(ABLE_TO_SCALE, status, reason, why)
+    Judgement::new(ABLE_TO_SCALE, status, reason, why)
 }
 
-fn ready(is_ready: bool) -> Judged {
+fn ready(is_ready: bool) -> Judgement {
     if is_ready {
-        Judged::new(READY, True, "AsExpected", "")
+        Judgement::new(READY, True, "AsExpected", "")
     } else {
-        Judged::new(READY, False, "ReconcilingScaleDiff", "")
+        Judgement::new(READY, False, "ReconcilingScaleDiff", "")
     }
 }
 
-fn annotations_accepted(record: &AutoscalerRecord) -> Option<Judged> {
+fn annotations_accepted(record: &AutoscalerRecord) -> Option<Judgement> {
     let faults = &record.policy.as_ref()?.faults;
     let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
     let why = texts.join("; ");
     (!faults.is_empty())
-        .then(|| Judged::new(ANNOTATIONS_ACCEPTED, False, "AnnotationsWithoutEffect", why))
+        .then(|| Judgement::new(ANNOTATIONS_ACCEPTED, False, "AnnotationsWithoutEffect", why))
 }
 
-fn target_shared(record: &AutoscalerRecord) -> Option<Judged> {
+fn target_shared(record: &AutoscalerRecord) -> Option<Judgement> {
     let why = yielding(record)?;
-    Some(Judged::new(TARGET_SHARED, True, CONFLICT, why))
+    Some(Judgement::new(TARGET_SHARED, True, CONFLICT, why))
 }
 
 /// Which objects give way to this one, in words.
@@ -263,7 +254,7 @@ pub(super) fn yielding(record: &AutoscalerRecord) -> Option<String> {
 }
 
 /// Who put the target to zero. What was known stays while the target is not judged: a restart rests on it.
-fn asleep(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judged> {
+fn asleep(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judgement> {
     let is_zero = match &record.verdict {
         AutoscalerVerdict::Decided(decision) => {
             decision.current == Replicas::ZERO && (!is_delegated(record) || record.state.asleep)
@@ -284,12 +275,12 @@ fn asleep(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judge
                    unless scale-to-zero allows 0 by a stated or scheduled minimum: then the minimum wakes it";
         (False, "ScaledElsewhere", why)
     };
-    is_zero.then(|| Judged::new(ASLEEP, status, reason, why))
+    is_zero.then(|| Judgement::new(ASLEEP, status, reason, why))
 }
 
-fn stored_condition(before: &[StatusCondition], kind: &str) -> Option<Judged> {
+fn stored_condition(before: &[StatusCondition], kind: &str) -> Option<Judgement> {
     let stored = before.iter().find(|old| &*old.kind == kind);
-    stored.map(Judged::keep)
+    stored.map(Judgement::keep)
 }
 
 /// What is known of the samples of a source, the best first.
@@ -389,13 +380,13 @@ pub(super) fn with_note(text: String, record: &AutoscalerRecord) -> String {
     }
 }
 
-fn metrics_available(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judged> {
+fn metrics_available(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judgement> {
     let AutoscalerVerdict::Decided(decision) = &record.verdict else {
         return None;
     };
     match decision.algorithm {
         AutoscalerAlgorithm::Hpa => None,
-        AutoscalerAlgorithm::BoundaryCheck => Some(Judged::new(
+        AutoscalerAlgorithm::BoundaryCheck => Some(Judgement::new(
             METRICS_AVAILABLE,
             Unknown,
             "NotMeasured",
@@ -408,7 +399,7 @@ fn metrics_available(record: &AutoscalerRecord, before: &[StatusCondition]) -> O
             if status == False && record.awaits_first_reads() {
                 return stored_condition(before, METRICS_AVAILABLE);
             }
-            Some(Judged::new(METRICS_AVAILABLE, status, reason, message))
+            Some(Judgement::new(METRICS_AVAILABLE, status, reason, message))
         }
     }
 }

@@ -65,10 +65,7 @@ pub struct AutoscalerRecord {
 impl AutoscalerRecord {
     /// When the bounds change next.
     pub fn next_boundary(&self) -> Option<Timestamp> {
-        match &self.verdict {
-            AutoscalerVerdict::Decided(decision) => decision.next_boundary,
-            _ => None,
-        }
+        self.decision()?.next_boundary
     }
 
     /// Whether first reads are on their way: what lacks is no failure yet.

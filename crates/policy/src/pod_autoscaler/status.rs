@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::check::ScalingStrategy;
 use super::condition;
 use super::decide::{AutoscalerDecision, AutoscalerOutcome};
-use super::forecast::ForecastMode;
 use super::reason::{AutoscalerReason, AutoscalerStage, amount};
 use super::record::{AutoscalerRecord, AutoscalerVerdict};
 use super::schedule::EffectiveBounds;
@@ -221,12 +220,12 @@ pub struct GeneratedHpaStatus {
     /// `status.lastScaleTime`.
     pub last_scale_time: Option<WallTime>,
     /// `status.conditions`; the times in it are not used.
-    pub conditions: Vec<GeneratedHpaCondition>,
+    pub conditions: Vec<Judgement>,
 }
 
-/// A condition of a generated object.
+/// What a condition says, as it is judged or as a generated object reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GeneratedHpaCondition {
+pub struct Judgement {
     /// Its type.
     pub kind: Arc<str>,
     /// `True`, `False` or `Unknown`.
@@ -408,37 +407,30 @@ fn forecast(
     decision: &AutoscalerDecision,
     now: WallTime,
 ) -> Option<PredictiveStatus> {
-    let mut selected: Option<(&Arc<str>, f64, Replicas, bool)> = None;
-    for step in &decision.steps {
-        if let AutoscalerReason::Forecast {
+    let expected = decision.steps.iter().filter_map(|step| match &step.why {
+        AutoscalerReason::Forecast {
             source,
             demand,
             replicas,
-            acts,
             ..
-        } = &step.why
-            && selected.is_none_or(|(_, _, most, _)| *replicas > most)
-        {
-            selected = Some((source, *demand, *replicas, *acts));
-        }
-    }
-    let (source, demand, replicas, acts) = selected?;
+        } => Some((source, *demand, *replicas)),
+        _ => None,
+    });
+    // The first of equal ones.
+    let largest = expected.reduce(|most, one| if one.2 > most.2 { one } else { most });
+    let (source, demand, replicas) = largest?;
+    let policy = record.policy.as_ref()?;
     let measured = decision.steps.iter().filter_map(|step| match &step.why {
         AutoscalerReason::Measured { figures } => Some(figures),
         _ => None,
     });
     let mut measured = measured.filter(|figures| figures.source == *source);
-    let mut sources = record.policy.as_ref()?.sources.iter();
+    let mut sources = policy.sources.iter();
     let metric = sources.find(|named| named.to_string() == **source);
     let needs = decision.steps.iter();
     let needs = needs.filter(|step| step.stage == AutoscalerStage::Metric);
-    let mode = if acts {
-        ForecastMode::Auto
-    } else {
-        ForecastMode::Preview
-    };
     Some(PredictiveStatus {
-        mode: mode.as_str().into(),
+        mode: policy.forecast?.mode.as_str().into(),
         metric: Arc::clone(&metric?.metric),
         observed_value: amount(measured.next()?.stable.low),
         predicted_value: amount(demand),

@@ -12,7 +12,7 @@ use crate::pod_autoscaler::event::events;
 use crate::pod_autoscaler::record::{
     AutoscalerRecord, AutoscalerVerdict, MeasuredPod, TargetOwner,
 };
-use crate::pod_autoscaler::status::{GeneratedHpaCondition, GeneratedHpaStatus, ScaleOutcome};
+use crate::pod_autoscaler::status::{GeneratedHpaStatus, Judgement, ScaleOutcome};
 use crate::signal::{Failure, Signal, StaleBand};
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
@@ -317,7 +317,7 @@ fn hpa(conditions: &[(&str, &str, &str)]) -> ScaleOutcome {
         last_scale_time: Some(WallTime(42_000)),
         conditions: conditions
             .iter()
-            .map(|(kind, status, reason)| GeneratedHpaCondition {
+            .map(|(kind, status, reason)| Judgement {
                 kind: (*kind).into(),
                 status: (*status).into(),
                 reason: (*reason).into(),
