@@ -140,13 +140,9 @@ pub fn gather<'a>(
     let mut notices = Vec::new();
     sources.main = MainConfigMap::Absent;
     sources.service_classes = None;
-    for policy in [
-        &mut sources.saturation,
-        &mut sources.scale_to_zero,
-        &mut sources.queueing_model,
-    ] {
-        *policy = PolicySources::default();
-    }
+    sources.saturation = PolicySources::default();
+    sources.scale_to_zero = PolicySources::default();
+    sources.queueing_model = PolicySources::default();
     for ((purpose, namespace), candidates) in found {
         let Some(data) = choose(names, purpose, namespace, &candidates, &mut notices) else {
             continue;

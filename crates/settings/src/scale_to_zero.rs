@@ -47,22 +47,16 @@ impl Entry for ScaleToZeroEntry {
     /// A retention that is none leaves the rest of the entry in force.
     fn judge(document: ScaleToZeroDocument, _kind: EntryKind) -> DocumentVerdict<Self> {
         let enabled = document.enable_scale_to_zero;
-        match document.retention_period.as_deref().map(retention) {
-            None => DocumentVerdict::Whole(Self {
-                enabled,
-                retention: None,
-            }),
-            Some(Ok(retention)) => DocumentVerdict::Whole(Self {
-                enabled,
-                retention: Some(retention),
-            }),
-            Some(Err(fault)) => DocumentVerdict::Partly(
-                Self {
+        let retention = document.retention_period.as_deref().map(retention);
+        match retention.transpose() {
+            Ok(retention) => DocumentVerdict::Whole(Self { enabled, retention }),
+            Err(fault) => {
+                let entry = Self {
                     enabled,
                     retention: None,
-                },
-                vec![fault],
-            ),
+                };
+                DocumentVerdict::Partly(entry, vec![fault])
+            }
         }
     }
 

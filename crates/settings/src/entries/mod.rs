@@ -7,7 +7,7 @@ mod read;
 use serde::de::DeserializeOwned;
 
 pub(super) use changes::{ScopeChange, changes, place, unused_entries};
-pub(super) use read::{located, mention_unknown, read_scoped, refuse};
+pub(super) use read::{read_document, read_scoped, refuse};
 
 use super::config_maps::Purpose;
 use wva_base::yaml::DocumentField;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
+
 use super::{DocumentVerdict, Entry, EntryKind};
 use crate::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied, Warning};
 use crate::sources::{Data, PolicySources};
 use wva_base::text::bounded;
-use wva_base::yaml::{parse_yaml, sift_yaml};
+use wva_base::yaml::{DocumentField, parse_yaml, sift_yaml};
 use wva_policy::params::{DEFAULT_KEY, EntrySet, Identity, ScopedEntries};
 
 const MAX_FAULTS: usize = 32;
@@ -88,20 +90,19 @@ fn read_entry<E: Entry>(
         ),
         None => (FallbackApplied::Below, None),
     };
-    let document = match parse_yaml::<E::Document>(text, E::FIELDS) {
+    let document: E::Document = match read_document(text, E::FIELDS, place, diagnostics) {
         Ok(document) => document,
-        Err(error) => {
-            let faults = every_fault::<E>(place, text, &error.to_string(), diagnostics);
+        Err((faults, rest)) => {
+            let faults = every_fault::<E>(place, faults, rest, diagnostics);
             refuse(place.clone(), faults, instead, diagnostics);
             return kept;
         }
     };
-    mention_unknown(place, document.unknown, diagnostics);
-    let identity = match identify::<E>(place, &document.content, diagnostics) {
+    let identity = match identify::<E>(place, &document, diagnostics) {
         Ok(identity) => identity,
         Err(why) => {
             let mut faults = vec![why];
-            faults.extend(E::judge(document.content, EntryKind::Model).into_faults());
+            faults.extend(E::judge(document, EntryKind::Model).into_faults());
             refuse(place.clone(), faults, instead, diagnostics);
             return kept;
         }
@@ -111,8 +112,8 @@ fn read_entry<E: Entry>(
         None => EntryKind::Tier,
         Some(_) => EntryKind::Model,
     };
-    mention_strange::<E>(place, &document.content, kind, diagnostics);
-    match E::judge(document.content, kind) {
+    mention_strange::<E>(place, &document, kind, diagnostics);
+    match E::judge(document, kind) {
         DocumentVerdict::Whole(entry) => {
             let lints = entry.lints().into_iter();
             (diagnostics.notices).extend(lints.map(|text| Warning::EntryAdvice {
@@ -135,26 +136,49 @@ fn read_entry<E: Entry>(
     }
 }
 
-/// Every fault of an entry of which a field has a wrong type. `first` is what its parser says of one.
+/// Reads a document and mentions fields that it does not have. Where some have a wrong type, the error is what is wrong
+/// with each, and the rest if it can be read.
+pub(crate) fn read_document<T: DeserializeOwned + Default>(
+    text: &str,
+    fields: &'static [DocumentField],
+    place: &EntryPlace,
+    diagnostics: &mut Diagnostics,
+) -> Result<T, (Vec<String>, Option<T>)> {
+    let first = match parse_yaml::<T>(text, fields) {
+        Ok(document) => {
+            mention_unknown(place, document.unknown, diagnostics);
+            return Ok(document.content);
+        }
+        Err(error) => error.to_string(),
+    };
+    match sift_yaml::<T>(text, fields) {
+        Some(sifted) => {
+            mention_unknown(place, sifted.unknown, diagnostics);
+            Err((located(sifted.faults, &first), Some(sifted.rest)))
+        }
+        None => Err((vec![first], None)),
+    }
+}
+
+/// Every fault of an entry of which fields have a wrong type. `faults` are those of the fields, and `rest` is what
+/// else it states.
 fn every_fault<E: Entry>(
     place: &EntryPlace,
-    text: &str,
-    first: &str,
+    mut faults: Vec<String>,
+    rest: Option<E::Document>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<String> {
-    let Some(sifted) = sift_yaml::<E::Document>(text, E::FIELDS) else {
-        return vec![first.to_owned()];
+    let Some(rest) = rest else {
+        return faults;
     };
     let kind = if place.entry == DEFAULT_KEY {
         EntryKind::Default
     } else {
         EntryKind::Model
     };
-    mention_unknown(place, sifted.unknown, diagnostics);
-    mention_strange::<E>(place, &sifted.rest, kind, diagnostics);
-    let mut faults = located(sifted.faults, first);
+    mention_strange::<E>(place, &rest, kind, diagnostics);
     let left_out: Vec<String> = faults.iter().map(|fault| field_of(fault)).collect();
-    let mut others = E::judge(sifted.rest, kind).into_faults();
+    let mut others = E::judge(rest, kind).into_faults();
     // What a field that was left out does to others is known once it is mended.
     others.retain(|fault| !left_out.iter().any(|field| fault.contains(field)));
     faults.extend(others);
@@ -162,7 +186,7 @@ fn every_fault<E: Entry>(
 }
 
 /// Faults of fields, with the position of the one that the parser met first.
-pub(crate) fn located(mut faults: Vec<String>, first: &str) -> Vec<String> {
+fn located(mut faults: Vec<String>, first: &str) -> Vec<String> {
     let met = faults
         .iter_mut()
         .find(|fault| first.starts_with(fault.as_str()));
@@ -237,7 +261,7 @@ fn identify<E: Entry>(
     }))
 }
 
-pub(crate) fn mention_unknown(
+fn mention_unknown(
     place: &EntryPlace,
     unknown: Vec<(String, String)>,
     diagnostics: &mut Diagnostics,

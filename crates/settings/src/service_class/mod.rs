@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use super::config_maps::Purpose;
-use super::entries::{located, mention_unknown, refuse};
+use super::entries::{read_document, refuse};
 use super::problem::{Diagnostics, EntryPlace, FallbackApplied, Warning};
 use super::queueing_model::{targets, too_short};
 use super::sources::Data;
 use wva_base::text::shortened;
-use wva_base::yaml::{DocumentField, parse_yaml, sift_yaml};
+use wva_base::yaml::DocumentField;
 use wva_policy::params::{LatencyTargets, ServiceClass, ServiceClasses};
 
 /// The one key of the older layout.
@@ -101,10 +100,11 @@ fn read_entry(
     place: &EntryPlace,
     diagnostics: &mut Diagnostics,
 ) -> Result<Vec<ServiceClass>, Vec<String>> {
-    let documents = if key == FLAT_KEY {
-        noted::<Vec<ClassDocument>>(text, place, diagnostics)?
+    let documents: Vec<ClassDocument> = if key == FLAT_KEY {
+        read_document(text, FIELDS, place, diagnostics).map_err(|(faults, _)| faults)?
     } else {
-        vec![noted::<ClassDocument>(text, place, diagnostics)?]
+        let document = read_document(text, FIELDS, place, diagnostics);
+        vec![document.map_err(|(faults, _)| faults)?]
     };
     let mut faults = Vec::new();
     let mut classes: BTreeMap<String, ServiceClass> = BTreeMap::new();
@@ -143,27 +143,6 @@ fn mention_short(place: &EntryPlace, classes: &[ServiceClass], diagnostics: &mut
         place: place.clone(),
         text,
     }));
-}
-
-fn noted<T: DeserializeOwned + Default>(
-    text: &str,
-    place: &EntryPlace,
-    diagnostics: &mut Diagnostics,
-) -> Result<T, Vec<String>> {
-    match parse_yaml::<T>(text, FIELDS) {
-        Ok(document) => {
-            mention_unknown(place, document.unknown, diagnostics);
-            Ok(document.content)
-        }
-        Err(error) => {
-            let first = error.to_string();
-            let Some(sifted) = sift_yaml::<T>(text, FIELDS) else {
-                return Err(vec![first]);
-            };
-            mention_unknown(place, sifted.unknown, diagnostics);
-            Err(located(sifted.faults, &first))
-        }
-    }
 }
 
 /// Adds one document to the classes of its entry; items of the older layout share a class.
