@@ -49,22 +49,16 @@ pub(crate) fn allocate(
 ) -> BTreeMap<VariantKey, Grant> {
     let mut ordered: Vec<&GrowthRequest> = requests.iter().collect();
     ordered.sort_by(|one, other| urgency(one, other));
-    let mut floors = BTreeMap::new();
     for request in &ordered {
-        let owed = request.guaranteed();
-        pools.take(
-            &request.key.namespace,
-            &request.accelerator,
-            request.count.taken(request.gpus).times(owed),
-        );
-        floors.insert(&request.key, owed);
+        let owed = request
+            .count
+            .taken(request.gpus)
+            .times(request.guaranteed());
+        pools.take(&request.key.namespace, &request.accelerator, owed);
     }
-    ordered
-        .into_iter()
-        .map(|request| {
-            let owed = floors.get(&request.key).copied().unwrap_or_default();
-            (request.key.clone(), request.serve(owed, pools))
-        })
+    let served = ordered.into_iter();
+    served
+        .map(|request| (request.key.clone(), request.serve(pools)))
         .collect()
 }
 
@@ -79,19 +73,16 @@ fn urgency(one: &GrowthRequest, other: &GrowthRequest) -> Ordering {
 }
 
 impl GrowthRequest {
-    fn capped_target(&self) -> Replicas {
-        self.max.map_or(self.target, |max| self.target.min(max))
-    }
-
     /// Replicas that it gets whatever the pools hold; its maximum holds against its floor.
     fn guaranteed(&self) -> Replicas {
         let floor = self.max.map_or(self.floor, |max| self.floor.min(max));
         floor.saturating_sub(self.current)
     }
 
-    /// Grants what the pools hold beyond `owed` replicas, which were taken already.
-    fn serve(&self, owed: Replicas, pools: &mut GpuPools) -> Grant {
-        let target = self.capped_target();
+    /// Grants what the pools hold beyond the guaranteed replicas, which were taken already.
+    fn serve(&self, pools: &mut GpuPools) -> Grant {
+        let target = self.max.map_or(self.target, |max| self.target.min(max));
+        let owed = self.guaranteed();
         let wanted = target.saturating_sub(self.current).max(owed);
         if wanted == Replicas::ZERO {
             return self.kept(target);

@@ -374,44 +374,40 @@ impl GpuPools {
         if limiter.exclude.contains(namespace) {
             return None;
         }
-        match &limiter.scope {
-            LimiterScope::Cluster(quotas) => {
-                let (accelerator, cap) = cap_of(quotas, accelerator);
-                let counts = |namespace: &Arc<str>| !limiter.exclude.contains(&**namespace);
-                let (used, extent) = self.managed_in(counts, &accelerator, quotas);
-                let pool = GpuPool::ClusterQuota {
-                    limiter: Arc::clone(name),
-                    accelerator,
-                };
-                Some(Level {
-                    pool,
-                    cap,
-                    used,
-                    extent,
-                })
-            }
+        let none = Quotas::new();
+        let (quotas, home) = match &limiter.scope {
+            LimiterScope::Cluster(quotas) => (quotas, None),
             LimiterScope::Namespaces(namespaces) => {
-                let none = Quotas::new();
                 let quotas = namespaces
                     .get(namespace)
-                    .or_else(|| namespaces.get(DEFAULT_NAMESPACE))
-                    .unwrap_or(&none);
-                let (accelerator, cap) = cap_of(quotas, accelerator);
-                let counts = |one: &Arc<str>| **one == *namespace;
-                let (used, extent) = self.managed_in(counts, &accelerator, quotas);
-                let pool = GpuPool::NamespaceQuota {
-                    limiter: Arc::clone(name),
-                    namespace: namespace.into(),
-                    accelerator,
-                };
-                Some(Level {
-                    pool,
-                    cap,
-                    used,
-                    extent,
-                })
+                    .or_else(|| namespaces.get(DEFAULT_NAMESPACE));
+                (quotas.unwrap_or(&none), Some(namespace))
             }
-        }
+        };
+        let (accelerator, cap) = cap_of(quotas, accelerator);
+        let counts = |one: &Arc<str>| match home {
+            Some(home) => **one == *home,
+            None => !limiter.exclude.contains(&**one),
+        };
+        let (used, extent) = self.managed_in(counts, &accelerator, quotas);
+        let limiter = Arc::clone(name);
+        let pool = match home {
+            Some(namespace) => GpuPool::NamespaceQuota {
+                limiter,
+                namespace: namespace.into(),
+                accelerator,
+            },
+            None => GpuPool::ClusterQuota {
+                limiter,
+                accelerator,
+            },
+        };
+        Some(Level {
+            pool,
+            cap,
+            used,
+            extent,
+        })
     }
 
     /// What our own variants hold of a type in the namespaces that count.
