@@ -9,7 +9,7 @@ use super::analyzers::{
 };
 use super::backlog::Waiting;
 use super::capacity::ServingRole;
-use super::combine::{InformativeResult, Participation};
+use super::combine::Participation;
 use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
@@ -162,18 +162,12 @@ impl Observations {
 
     /// Notes who was asked and who was informative, by what is known now.
     fn update_analyzers(&self, next: &mut Learned, now: Moment) {
-        let active: BTreeSet<ModelKey> = self.voted.keys().cloned().collect();
-        let mut sightings = BTreeMap::new();
+        let mut active = BTreeMap::new();
         for (key, (configs, inputs)) in &self.voted {
             let said = opinions(key, configs, inputs, next, now);
-            let seen: Vec<InformativeResult> = said
-                .informative()
-                .map(|analyzer| InformativeResult { analyzer, at: None })
-                .collect();
-            sightings.insert(key.clone(), seen);
+            active.insert(key.clone(), said.informative().collect());
         }
-        let log = std::mem::take(&mut next.analyzers);
-        next.analyzers = log.learn(&active, &sightings, now);
+        next.analyzers = std::mem::take(&mut next.analyzers).learn(&active, now);
         let voters = self.voted.iter().map(|(key, (configs, _))| {
             let votes = |config: &&AnalyzerConfig| config.participation == Participation::Votes;
             let names = configs.iter().filter(votes).map(|config| config.analyzer);

@@ -99,15 +99,6 @@ fn live_for(interval: Duration) -> Duration {
     interval.saturating_mul(LIVE_INTERVALS)
 }
 
-/// An informative result: at least one variant was sized by data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InformativeResult {
-    /// The analyzer.
-    pub analyzer: AnalyzerName,
-    /// When the result was made; absent means now.
-    pub at: Option<Moment>,
-}
-
 /// When each analyzer was last informative about each model. Holds as many models as there are, and
 /// at most one entry for each analyzer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,25 +108,16 @@ pub struct AnalyzerLog {
 }
 
 impl AnalyzerLog {
-    /// Adds the informative results of one cycle. A model that is not among the active ones is
-    /// forgotten, except where none is active: that is a cycle that saw nothing.
+    /// Adds the analyzers that were informative in one cycle: each sized at least one variant by data. A model that is
+    /// not among the active ones is forgotten, except where none is active: that is a cycle that saw nothing.
     #[must_use]
-    pub fn learn(
-        mut self,
-        active: &BTreeSet<ModelKey>,
-        sightings: &BTreeMap<ModelKey, Vec<InformativeResult>>,
-        now: Moment,
-    ) -> Self {
+    pub fn learn(mut self, active: &BTreeMap<ModelKey, Vec<AnalyzerName>>, now: Moment) -> Self {
         if !active.is_empty() {
-            self.models.retain(|model, _| active.contains(model));
+            self.models.retain(|model, _| active.contains_key(model));
         }
-        for (model, seen) in sightings.iter().filter(|(model, _)| active.contains(model)) {
-            let analyzers = self.models.entry(model.clone()).or_default();
-            for sighting in seen {
-                let at = sighting.at.unwrap_or(now);
-                let last = analyzers.entry(sighting.analyzer).or_insert(at);
-                *last = at.max(*last);
-            }
+        for (model, informative) in active {
+            let last = informative.iter().map(|analyzer| (*analyzer, now));
+            self.models.entry(model.clone()).or_default().extend(last);
         }
         self
     }

@@ -30,7 +30,6 @@ pub use participation::{Participation, lacks_saturation_vote};
 pub use role_target::{Awaited, BlockReason, RoleTarget};
 pub use votes::{Vote, VoteDirection};
 
-pub(crate) use liveness::InformativeResult;
 pub(crate) use participation::participation;
 #[cfg(test)]
 pub(crate) use votes::combine_votes;

@@ -1,7 +1,7 @@
 //! Tables combine.yaml and votes.yaml: thresholds, votes, participation, liveness, and what follows
 //! from them for a role.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -11,9 +11,9 @@ use super::vectors::{Tally, run};
 use super::world::{at, key};
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
 use crate::combine::{
-    AnalyzerLog, AnalyzerResult, Balance, Band, BlockReason, CapacitySource, InformativeResult,
-    Liveness, Participation, RoleTarget, Vote, VoteDirection, combine, combine_votes,
-    lacks_saturation_vote, participation,
+    AnalyzerLog, AnalyzerResult, Balance, Band, BlockReason, CapacitySource, Liveness,
+    Participation, RoleTarget, Vote, VoteDirection, combine, combine_votes, lacks_saturation_vote,
+    participation,
 };
 use crate::key::{ModelKey, VariantKey};
 use crate::params::AnalyzerSettings;
@@ -159,19 +159,16 @@ fn n099_n101_who_runs_and_who_votes() {
 fn n103_n105_n111_liveness() {
     let model = ModelKey::new("ns", "m");
     let other = ModelKey::new("ns", "other");
-    let both = BTreeSet::from([model.clone(), other.clone()]);
+    let both = |seen: Vec<AnalyzerName>| {
+        BTreeMap::from([(model.clone(), seen), (other.clone(), Vec::new())])
+    };
     let interval = Duration::from_secs(30);
     let live = |log: &AnalyzerLog, seconds| {
         log.liveness(&model, AnalyzerName::Throughput, interval, at(seconds))
     };
-    let log = AnalyzerLog::default().learn(&both, &BTreeMap::new(), at(0));
+    let log = AnalyzerLog::default().learn(&both(Vec::new()), at(0));
     assert_eq!(live(&log, 0), Liveness::Silent);
-    let sighting = InformativeResult {
-        analyzer: AnalyzerName::Throughput,
-        at: None,
-    };
-    let seen = BTreeMap::from([(model.clone(), vec![sighting])]);
-    let log = log.learn(&both, &seen, at(10));
+    let log = log.learn(&both(vec![AnalyzerName::Throughput]), at(10));
     assert_eq!(live(&log, 10), Liveness::Live);
     assert_eq!(live(&log, 100), Liveness::Live);
     assert_eq!(live(&log, 101), Liveness::Silent);
@@ -179,12 +176,11 @@ fn n103_n105_n111_liveness() {
         log.liveness(&model, AnalyzerName::Throughput, Duration::ZERO, at(100)),
         Liveness::Live
     );
-    let kept = log
-        .clone()
-        .learn(&BTreeSet::new(), &BTreeMap::new(), at(20));
+    let kept = log.clone().learn(&BTreeMap::new(), at(20));
     assert_eq!(live(&kept, 20), Liveness::Live);
-    let evicted = log.learn(&BTreeSet::from([other]), &BTreeMap::new(), at(20));
-    assert_eq!(evicted, AnalyzerLog::default());
+    let others = BTreeMap::from([(other.clone(), Vec::new())]);
+    let evicted = log.learn(&others, at(20));
+    assert_eq!(evicted, AnalyzerLog::default().learn(&others, at(20)));
 }
 
 /// A voter that sees variants of one role as (name, capacity of one replica, ready replicas).
