@@ -31,10 +31,9 @@ impl Moment {
     #[must_use]
     pub fn earlier(self, by: Duration) -> Self {
         let by = by.min(self.monotonic);
-        let milliseconds = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         Self {
             monotonic: self.monotonic.saturating_sub(by),
-            wall: WallTime(self.wall.0.saturating_sub(milliseconds)),
+            wall: self.wall.earlier(by),
         }
     }
 
@@ -52,6 +51,13 @@ impl WallTime {
     /// Time that has passed since `earlier`; zero if `earlier` lies ahead.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// So much earlier.
+    #[must_use]
+    pub fn earlier(self, by: Duration) -> Self {
+        let milliseconds = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(milliseconds))
     }
 
     /// So much later.

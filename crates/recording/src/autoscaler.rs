@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -95,7 +94,7 @@ impl RecordedPod {
     fn of(pod: AutoscaledPod, now: Moment) -> Self {
         match pod {
             AutoscaledPod::Ready { ready_for } => Self::Ready {
-                since: earlier(now.wall, ready_for),
+                since: now.wall.earlier(ready_for),
             },
             AutoscaledPod::Pending => Self::Pending,
             AutoscaledPod::Gated => Self::Gated,
@@ -115,11 +114,6 @@ impl RecordedPod {
             Self::Resharding => AutoscaledPod::Resharding,
         }
     }
-}
-
-fn earlier(at: WallTime, by: Duration) -> WallTime {
-    let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
-    WallTime(at.0.saturating_sub(by))
 }
 
 impl AutoscalerInputs<'_> {

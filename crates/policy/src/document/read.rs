@@ -221,13 +221,8 @@ impl Reader {
     pub(super) fn before(&self, length: Duration) -> Moment {
         Moment {
             monotonic: self.now.monotonic.saturating_sub(length),
-            wall: self.wall_before(length),
+            wall: self.now.wall.earlier(length),
         }
-    }
-
-    pub(super) fn wall_before(&self, length: Duration) -> WallTime {
-        let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
-        WallTime(self.now.wall.0.saturating_sub(millis))
     }
 
     fn metrics(

@@ -57,8 +57,8 @@ impl Reader {
                     (false, true) => Readiness::Ready,
                     (false, false) => Readiness::NotReady,
                 },
-                created: self.wall_before(pod.age.unwrap_or_default().0),
-                ready_since: (pod.ready_for).map(|span| self.wall_before(span.0)),
+                created: self.now.wall.earlier(pod.age.unwrap_or_default().0),
+                ready_since: (pod.ready_for).map(|span| self.now.wall.earlier(span.0)),
                 node: pod.node.clone(),
             })
             .collect();
