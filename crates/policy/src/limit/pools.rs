@@ -44,7 +44,7 @@ pub(crate) type UncountedUse = BTreeMap<Arc<str>, BTreeSet<Arc<str>>>;
 #[derive(Debug, Clone)]
 pub(crate) struct GpuPools {
     physical: Physical,
-    quotas: Vec<QuotaLimiter>,
+    quotas: Vec<Limiter>,
     managed: ManagedUse,
     uncounted: UncountedUse,
     /// GPUs that pods on their way out still hold, by short type name.
@@ -116,25 +116,12 @@ impl Level {
     }
 }
 
-#[derive(Debug, Clone)]
-struct QuotaLimiter {
-    name: Arc<str>,
-    limiter: Limiter,
-}
-
 impl GpuPools {
     /// Opens the pools. `managed` is what quotas count; nodes count every pod.
     pub(crate) fn new(physical: Physical, limiters: &[Limiter], managed: ManagedUse) -> Self {
-        let quotas = limiters
-            .iter()
-            .map(|limiter| QuotaLimiter {
-                name: limiter.name.as_str().into(),
-                limiter: limiter.clone(),
-            })
-            .collect();
         Self {
             physical,
-            quotas,
+            quotas: limiters.to_vec(),
             managed,
             uncounted: UncountedUse::new(),
             leaving: BTreeMap::new(),
@@ -366,11 +353,10 @@ impl GpuPools {
 
     fn quota_level(
         &self,
-        quota: &QuotaLimiter,
+        limiter: &Limiter,
         namespace: &str,
         accelerator: &Accelerator,
     ) -> Option<Level> {
-        let QuotaLimiter { name, limiter } = quota;
         if limiter.exclude.contains(namespace) {
             return None;
         }
@@ -390,7 +376,7 @@ impl GpuPools {
             None => !limiter.exclude.contains(&**one),
         };
         let (used, extent) = self.managed_in(counts, &accelerator, quotas);
-        let limiter = Arc::clone(name);
+        let limiter = Arc::clone(&limiter.name);
         let pool = match home {
             Some(namespace) => GpuPool::NamespaceQuota {
                 limiter,

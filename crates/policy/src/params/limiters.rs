@@ -1,6 +1,7 @@
 //! GPU quotas.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ pub type Quotas = BTreeMap<String, Quota>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limiter {
     /// Unique among the limiters of one list.
-    pub name: String,
+    pub name: Arc<str>,
     /// What it limits.
     pub scope: LimiterScope,
     /// Namespaces that it does not limit.

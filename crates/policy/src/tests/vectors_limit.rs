@@ -329,7 +329,7 @@ impl LimiterGiven {
             _ => panic!("either cluster or namespaces"),
         };
         Limiter {
-            name: self.name.clone(),
+            name: self.name.as_str().into(),
             scope,
             exclude: self.exclude.clone(),
         }
@@ -403,7 +403,7 @@ fn a_quota_counts_what_is_written_in_another_case_where_one_fits() {
             .iter()
             .map(|(kind, most)| ((*kind).to_owned(), Quota::AtMost(*most)));
         let limiter = Limiter {
-            name: "q".to_owned(),
+            name: "q".into(),
             scope: LimiterScope::Cluster(limits.collect()),
             exclude: BTreeSet::new(),
         };

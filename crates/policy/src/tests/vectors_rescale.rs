@@ -160,7 +160,7 @@ impl World {
                 .collect()
         };
         let limiters = [Limiter {
-            name: "quota".to_owned(),
+            name: "quota".into(),
             scope: LimiterScope::Namespaces(
                 self.quotas
                     .iter()

@@ -104,7 +104,7 @@ fn pools(free: Option<&BTreeMap<String, i64>>) -> GpuPools {
         .map(|(kind, count)| (kind.clone(), quota(count)))
         .collect();
     let limiter = Limiter {
-        name: "free".to_owned(),
+        name: "free".into(),
         scope: LimiterScope::Cluster(quotas),
         exclude: std::collections::BTreeSet::new(),
     };

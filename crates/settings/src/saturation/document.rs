@@ -1,5 +1,7 @@
 //! The YAML form of a saturation entry.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_yaml::Value;
 
@@ -97,7 +99,7 @@ pub(super) struct AnalyzerParameters {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct LimiterDocument {
-    pub(super) name: Option<String>,
+    pub(super) name: Option<Arc<str>>,
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     pub(super) scope: Option<String>,

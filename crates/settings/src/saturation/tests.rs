@@ -112,7 +112,7 @@ limiters:
         ("L40S".to_owned(), Quota::Unlimited),
     ]);
     let limiter = Limiter {
-        name: "a".to_owned(),
+        name: "a".into(),
         scope: LimiterScope::Cluster(quotas),
         exclude: ["kube-system".to_owned()].into(),
     };
