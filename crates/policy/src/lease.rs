@@ -180,11 +180,6 @@ impl LeaseState {
         let sent = doubted.find(|sent| record.renewed == Some(sent.wall))?;
         Some(claim_end(rules, *sent))
     }
-
-    /// Who holds the record, as far as we know.
-    pub fn holder(&self) -> Option<&str> {
-        self.seen.as_ref().map(|seen| &*seen.record.holder)
-    }
 }
 
 /// When to look again, after a look that began at `began`: a retry period later, or as soon as the

@@ -136,16 +136,3 @@ impl CycleInputs<'_> {
         }))
     }
 }
-
-impl RecordedCycle {
-    /// What its plan was made from.
-    pub fn inputs(&self) -> CycleInputs<'_> {
-        CycleInputs {
-            now: self.now,
-            generation: self.generation,
-            snapshot: &self.snapshot,
-            learned: &self.learned,
-            settings: &self.settings,
-        }
-    }
-}

@@ -61,11 +61,6 @@ pub type ActorResult = Result<(), ActorError>;
 pub struct ActorError(Box<dyn Error + Send + Sync>);
 
 impl ActorError {
-    /// Trouble that no error value describes.
-    pub fn because(reason: impl Into<String>) -> Self {
-        Self(reason.into().into())
-    }
-
     pub(super) fn into_inner(self) -> Box<dyn Error + Send + Sync> {
         self.0
     }

@@ -105,7 +105,10 @@ fn a_released_record_is_taken_at_once_and_our_own_is_renewed() {
             2,
         )
     );
-    assert_eq!(state.holder(), Some("b"));
+    assert_eq!(
+        state.seen.map(|seen| seen.record.holder).as_deref(),
+        Some("b")
+    );
 }
 
 #[test]

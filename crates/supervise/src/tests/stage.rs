@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 
 use super::role::Role;
 use crate::{
-    Actor, ActorError, ActorKind, ActorRegistry, ActorResult, Address, ChildSpec, Context,
-    Delivery, DirtySet, Epoch, Event, ExitReason, Kit, RoleReport, RoleState, StateMachine,
-    TreeRole as _, child, machine, run,
+    Actor, ActorKind, ActorRegistry, ActorResult, Address, ChildSpec, Context, Delivery, DirtySet,
+    Epoch, Event, ExitReason, Kit, RoleReport, RoleState, StateMachine, TreeRole as _, child,
+    machine, run,
 };
 use crate::{Clock, SeedTree};
 use wva_base::moment::{Moment, WallTime};
@@ -325,7 +325,7 @@ impl Actor for Player {
             Event::Started => {
                 self.note(Noted::Woke);
                 if self.is(Curse::FailOnWake) {
-                    return Err(ActorError::because("cannot wake"));
+                    return Err(std::io::Error::other("cannot wake").into());
                 }
                 self.drain();
             }
