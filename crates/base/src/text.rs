@@ -54,6 +54,21 @@ pub fn listed<T: fmt::Display>(items: &[T]) -> impl fmt::Display {
     })
 }
 
+/// The lines of a table, with columns as wide as their widest cell.
+pub fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> impl Iterator<Item = String> {
+    let mut widths = [0; COLUMNS];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    rows.iter().map(move |row| {
+        let cells = row.iter().zip(widths);
+        let padded = cells.map(|(cell, width)| format!("{cell:width$}  "));
+        padded.collect()
+    })
+}
+
 /// Larger numbers are written in powers of ten: a message with all their digits loses its other words.
 const LARGE: f64 = 1e15;
 

@@ -9,7 +9,7 @@ use super::problem::{Diagnostics, Layer, SettingError};
 use super::schema::{self, Mutability};
 use super::sources::{MainConfigMap, Sources};
 use super::values::SettingValues;
-use wva_base::text::shortened;
+use wva_base::text::{aligned, shortened};
 
 /// The report, in the order of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -98,9 +98,10 @@ impl SettingsReport {
             ]
         });
         let mut text = format!("main ConfigMap: {}\n\n", self.main_config_map);
-        text.push_str(&aligned(
-            &std::iter::once(header).chain(rows).collect::<Vec<_>>(),
-        ));
+        let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
+        for line in aligned(&rows) {
+            writeln!(text, "{}", line.trim_end()).unwrap_or_default();
+        }
         for (title, lines) in [("remarks", &self.remarks), ("errors", &self.errors)] {
             if !lines.is_empty() {
                 writeln!(text, "\n{title}:").unwrap_or_default();
@@ -132,26 +133,6 @@ fn remarks(diagnostics: &Diagnostics) -> Vec<String> {
     let refused = diagnostics.problems.iter().map(ToString::to_string);
     let notices = diagnostics.notices.iter().map(ToString::to_string);
     refused.chain(notices).collect()
-}
-
-/// Columns as wide as their widest cell.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let mut widths = [0; N];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (width, cell) in widths.iter().zip(row) {
-            write!(line, "{cell:width$}  ").unwrap_or_default();
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

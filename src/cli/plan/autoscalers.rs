@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::arguments::Detail;
-use super::render::widths;
 use crate::policy::document::AutoscalerSituation;
 use crate::policy::plan::Action;
 use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
@@ -14,6 +13,7 @@ use crate::policy::pod_autoscaler::schedule::EffectiveBounds;
 use crate::policy::pod_autoscaler::{AutoscalerDecision, AutoscalerState, decide};
 use crate::policy::units::Replicas;
 use wva_base::moment::Moment;
+use wva_base::text::aligned;
 
 #[derive(Debug, Clone)]
 pub(super) struct AutoscalerPlan<'a> {
@@ -132,12 +132,9 @@ pub(super) fn table(text: &mut String, plans: &[AutoscalerPlan<'_>], detail: Det
             plan.action().to_string(),
         ]
     }));
-    let widths = widths(&rows);
     let mut plans = plans.iter();
-    for (number, row) in rows.iter().enumerate() {
-        for (cell, width) in row.iter().zip(&widths) {
-            write!(text, "{cell:width$}  ").unwrap_or_default();
-        }
+    for (number, line) in aligned(&rows).enumerate() {
+        text.push_str(&line);
         if number == 0 {
             text.push_str("REASON\n");
         } else if let Some(plan) = plans.next() {

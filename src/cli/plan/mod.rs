@@ -23,7 +23,7 @@ pub(super) use self::arguments::PlanFlags;
 use self::arguments::{Detail, PlanArguments, PlanCommand};
 use self::autoscalers::AutoscalerPlan;
 use self::render::{RenderedOutcome, render};
-pub(super) use self::render::{model_notes, steps, widths};
+pub(super) use self::render::{model_notes, steps};
 use super::{complain, misused, print};
 use crate::policy::document::{DocumentError, MAX_DOCUMENT, Situation, SnapshotDocument};
 use crate::policy::key::ObjectKey;

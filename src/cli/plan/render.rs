@@ -17,7 +17,7 @@ use crate::policy::plan::{
 use crate::policy::slo::SloReport;
 use crate::policy::throughput::ThroughputReport;
 use crate::policy::units::Replicas;
-use wva_base::text::{printable, shortened};
+use wva_base::text::{aligned, printable, shortened};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RenderedOutcome<'a> {
@@ -181,13 +181,10 @@ fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
             decision.action().to_string(),
         ]);
     }
-    let widths = widths(&rows);
     let mut decisions = plan.decisions.values();
     let mut text = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        for (cell, width) in row.iter().zip(&widths) {
-            write!(text, "{cell:width$}  ").unwrap_or_default();
-        }
+    for (number, line) in aligned(&rows).enumerate() {
+        text.push_str(&line);
         if number == 0 {
             text.write_str("REASON\n").unwrap_or_default();
         } else if let Some(decision) = decisions.next() {
@@ -268,14 +265,4 @@ pub(in crate::cli) fn steps(text: &mut String, decision: &Decision) {
         let (stage, from, to) = (step.stage.as_str(), step.from, step.to);
         writeln!(text, "    {stage:<12} {from} -> {to}  {}", step.why).unwrap_or_default();
     }
-}
-
-pub(in crate::cli) fn widths<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> [usize; COLUMNS] {
-    let mut widths = [0; COLUMNS];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    widths
 }

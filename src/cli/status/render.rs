@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use super::fleet::{FleetStatus, PodAutoscalerRow, ReplicaCounts, VariantRow};
-use crate::cli::plan::widths;
-use wva_base::text::shortened;
+use wva_base::text::{aligned, shortened};
 
 const COLUMNS: [&str; 9] = [
     "MODEL / VARIANT",
@@ -146,12 +145,7 @@ fn autoscalers(text: &mut String, autoscalers: &[PodAutoscalerRow]) {
 }
 
 fn lines<const N: usize>(text: &mut String, rows: &[[String; N]], reasons: &[&str]) {
-    let widths = widths(rows);
-    for (row, reason) in rows.iter().zip(reasons) {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            write!(line, "{cell:width$}  ").unwrap_or_default();
-        }
+    for (mut line, reason) in aligned(rows).zip(reasons) {
         line.push_str(&reason.replace('\n', " "));
         writeln!(text, "{}", line.trim_end()).unwrap_or_default();
     }
