@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use ractor::{ActorCell, ActorRef, SpawnErr, SupervisionEvent};
 
-use super::hooks::{SupervisionHooks, TaskHolder};
+use super::hooks::SupervisionHooks;
 use super::incarnation::Incarnation;
 use super::registry::IncarnationGuard;
 use super::role::{ActorKind, StopHow, TreeRole};
@@ -49,14 +49,14 @@ pub(super) async fn spawn<R: TreeRole, A: ractor::Actor<Arguments = SpawnContext
     spawn_context: SpawnContext<R>,
     supervisor: Option<ActorCell>,
 ) -> Result<ActorRef<A::Msg>, SpawnErr> {
-    let holder = TaskHolder::of(&spawn_context);
+    let incarnation = Arc::clone(spawn_context.guard.incarnation());
     let (actor, task) = match supervisor {
         Some(supervisor) => {
             ractor::Actor::spawn_linked(None, actor, spawn_context, supervisor).await?
         }
         None => ractor::Actor::spawn(None, actor, spawn_context).await?,
     };
-    holder.hold(&task);
+    incarnation.hold(&task);
     Ok(actor)
 }
 

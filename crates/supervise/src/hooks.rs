@@ -13,13 +13,9 @@ mod empty;
 pub(crate) mod kill;
 
 #[cfg(feature = "hooks")]
-pub(crate) use active::{
-    RegistryHooks, RoleHooks, TaskHandle, TaskHolder, after_handler, before_handler, poll_handler,
-};
+pub(crate) use active::{RegistryHooks, RoleHooks, after_handler, before_handler, poll_handler};
 #[cfg(not(feature = "hooks"))]
-pub(crate) use empty::{
-    RegistryHooks, RoleHooks, TaskHandle, TaskHolder, after_handler, before_handler, poll_handler,
-};
+pub(crate) use empty::{RegistryHooks, RoleHooks, after_handler, before_handler, poll_handler};
 
 /// What a simulation changes in the supervision of one process. By default nothing.
 pub trait SupervisionHooks: fmt::Debug + Send + Sync {

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tracing::{Instrument, Span, info_span};
 
 use super::epoch::Epoch;
@@ -96,6 +97,11 @@ impl Incarnation {
 
     pub(super) fn meet(&self, message: &dyn std::fmt::Debug) {
         self.hooks.meet(message);
+    }
+
+    /// Notes the task that runs this life.
+    pub(super) fn hold(&self, task: &JoinHandle<()>) {
+        self.hooks.hold(task);
     }
 
     /// The next thing that a handler has decided is about to be done.

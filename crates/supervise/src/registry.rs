@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::epoch::Epoch;
-use super::hooks::{RegistryHooks, TaskHandle};
+use super::hooks::RegistryHooks;
 use super::incarnation::Incarnation;
 use super::role::{ActorKind, TreeRole};
 use wva_base::moment::Moment;
@@ -62,11 +62,6 @@ struct Inner<R> {
 struct Entry {
     incarnation: Arc<Incarnation>,
     cell: Option<ActorCell>,
-    #[cfg_attr(
-        not(feature = "hooks"),
-        expect(dead_code, reason = "nothing is aborted")
-    )]
-    task: TaskHandle,
     alive: bool,
     restarts: u64,
     past: Past,
@@ -379,7 +374,6 @@ impl Entry {
         Self {
             incarnation: Arc::clone(incarnation),
             cell: None,
-            task: TaskHandle::none(),
             alive: true,
             restarts: 0,
             past: Past::default(),

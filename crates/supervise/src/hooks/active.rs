@@ -6,11 +6,8 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 
-use tokio::task::{AbortHandle, JoinHandle};
-
 use super::SupervisionHooks;
 use super::kill::{KillAt, KillHooks, PauseGate};
-use crate::child::SpawnContext;
 use crate::incarnation::Incarnation;
 use crate::registry::ActorRegistry;
 use crate::role::TreeRole;
@@ -55,33 +52,6 @@ impl<R: Clone + Ord> RegistryHooks<R> {
 }
 
 pub(crate) type RoleHooks = Arc<KillHooks>;
-
-pub(crate) struct TaskHandle(pub(crate) Option<AbortHandle>);
-
-impl TaskHandle {
-    pub(crate) fn none() -> Self {
-        Self(None)
-    }
-}
-
-/// Notes the task of a life that is about to be spawned.
-pub(crate) struct TaskHolder<R> {
-    actors: ActorRegistry<R>,
-    role: R,
-}
-
-impl<R: TreeRole> TaskHolder<R> {
-    pub(crate) fn of(spawn_context: &SpawnContext<R>) -> Self {
-        Self {
-            actors: spawn_context.kit.actors.clone(),
-            role: spawn_context.guard.role().clone(),
-        }
-    }
-
-    pub(crate) fn hold(self, task: &JoinHandle<()>) {
-        self.actors.hold(&self.role, task.abort_handle());
-    }
-}
 
 /// Waits at the gate of a paused process, then lets happen what is planned before this handler. Returns the number
 /// of the event.

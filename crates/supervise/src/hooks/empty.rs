@@ -11,7 +11,6 @@ use std::marker::PhantomData;
 use tokio::task::JoinHandle;
 
 use super::SupervisionHooks;
-use crate::child::SpawnContext;
 use crate::incarnation::Incarnation;
 use crate::registry::ActorRegistry;
 use crate::role::TreeRole;
@@ -44,24 +43,8 @@ impl RoleHooks {
     pub(crate) fn meet(&self, _message: &dyn fmt::Debug) {}
 
     pub(crate) fn begin_effect(&self) {}
-}
 
-pub(crate) struct TaskHandle;
-
-impl TaskHandle {
-    pub(crate) fn none() -> Self {
-        Self
-    }
-}
-
-pub(crate) struct TaskHolder<R>(PhantomData<fn() -> R>);
-
-impl<R: TreeRole> TaskHolder<R> {
-    pub(crate) fn of(_spawn_context: &SpawnContext<R>) -> Self {
-        Self(PhantomData)
-    }
-
-    pub(crate) fn hold(self, _task: &JoinHandle<()>) {}
+    pub(crate) fn hold(&self, _task: &JoinHandle<()>) {}
 }
 
 pub(crate) fn before_handler<R: TreeRole>(

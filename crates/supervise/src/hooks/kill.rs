@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinHandle};
 
 /// When a role is killed, counted in the occasions of all its lives, the first being 1. A
 /// supervisor counts its own chores: starts, sweeps, settlements of exits.
@@ -43,6 +44,8 @@ pub(crate) struct KillHooks {
     harmed: AtomicU64,
     /// How often each message came since the last query, by its name.
     met: Mutex<BTreeMap<String, u64>>,
+    /// The task of the present life.
+    task: Mutex<Option<AbortHandle>>,
 }
 
 /// Counts a message by the first piece of what it shows of itself: the name of an enum's variant.
@@ -159,6 +162,14 @@ impl KillHooks {
 
     fn mishap(&self) -> MutexGuard<'_, Option<Mishap>> {
         self.mishap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn hold(&self, task: &JoinHandle<()>) {
+        *self.task() = Some(task.abort_handle());
+    }
+
+    pub(crate) fn task(&self) -> MutexGuard<'_, Option<AbortHandle>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether its present handler never ends.

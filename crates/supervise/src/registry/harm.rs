@@ -78,12 +78,11 @@ impl<R: TreeRole> ActorRegistry<R> {
 
     /// Aborts the task of a role's present life; `false` if there is none.
     pub fn abort(&self, role: &R) -> bool {
-        let table = self.table();
-        let entry = table.get(role).filter(|entry| entry.alive);
-        let task = entry.and_then(|entry| entry.task.0.clone());
-        drop(table);
+        let alive = self.table().get(role).is_some_and(|entry| entry.alive);
+        let hooks = self.0.hooks.of(role);
+        let task = hooks.task().clone().filter(|_| alive);
         if task.is_some() {
-            self.0.hooks.of(role).harm();
+            hooks.harm();
         }
         task.inspect(tokio::task::AbortHandle::abort).is_some()
     }
@@ -96,13 +95,6 @@ impl<R: TreeRole> ActorRegistry<R> {
     /// Changes the supervision of this process; the first call counts.
     pub fn plant(&self, hooks: Arc<dyn SupervisionHooks>) {
         self.0.hooks.plant(hooks);
-    }
-
-    /// Notes by which task the present life of a role can be aborted.
-    pub(crate) fn hold(&self, role: &R, task: tokio::task::AbortHandle) {
-        if let Some(entry) = self.table().get_mut(role) {
-            entry.task.0 = Some(task);
-        }
     }
 
     /// Reports how often each role received each message since the last call, by the name of the message.
