@@ -29,8 +29,8 @@ pub enum Event<M> {
 impl<M: fmt::Debug> Event<M> {
     pub(super) fn meet(&self, incarnation: &Incarnation) {
         match self {
-            Self::Started => incarnation.meet(self),
-            Self::Message(message) => incarnation.meet(message),
+            Self::Started => incarnation.hooks().meet(self),
+            Self::Message(message) => incarnation.hooks().meet(message),
         }
     }
 }
@@ -120,7 +120,7 @@ impl<M: Send + 'static> Context<M> {
 
     /// The next thing that this occasion has decided is about to be done.
     pub(super) fn begin_effect(&self) {
-        self.incarnation.begin_effect();
+        self.incarnation.hooks().begin_effect();
     }
 
     /// The source of this process's randomness.

@@ -56,7 +56,7 @@ pub(super) async fn spawn<R: TreeRole, A: ractor::Actor<Arguments = SpawnContext
         }
         None => ractor::Actor::spawn(None, actor, spawn_context).await?,
     };
-    incarnation.hold(&task);
+    incarnation.hooks().hold(&task);
     Ok(actor)
 }
 

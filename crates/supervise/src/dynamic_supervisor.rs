@@ -143,7 +143,7 @@ impl<R: Registry> ractor::Actor for DynamicSupervisor<R> {
         let incarnation = Arc::clone(state.guard.incarnation());
         match &envelope {
             Envelope::Event(event) => event.meet(&incarnation),
-            Envelope::Internal(message) => incarnation.meet(message),
+            Envelope::Internal(message) => incarnation.hooks().meet(message),
         }
         let work = AssertUnwindSafe(state.read(envelope)).catch_unwind();
         match run_handler(&kit, &role, &incarnation, work).await {

@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use tracing::{Instrument, Span, info_span};
 
 use super::epoch::Epoch;
@@ -48,7 +47,6 @@ impl Incarnation {
         &self.epoch
     }
 
-    #[cfg(feature = "hooks")]
     pub(super) fn hooks(&self) -> &RoleHooks {
         &self.hooks
     }
@@ -93,20 +91,6 @@ impl Incarnation {
         let nanos = u64::try_from(now.monotonic.as_nanos()).unwrap_or(u64::MAX);
         self.progress.0.store(nanos, Ordering::Relaxed);
         self.progress.1.store(now.wall.0, Ordering::Relaxed);
-    }
-
-    pub(super) fn meet(&self, message: &dyn std::fmt::Debug) {
-        self.hooks.meet(message);
-    }
-
-    /// Notes the task that runs this life.
-    pub(super) fn hold(&self, task: &JoinHandle<()>) {
-        self.hooks.hold(task);
-    }
-
-    /// The next thing that a handler has decided is about to be done.
-    pub(super) fn begin_effect(&self) {
-        self.hooks.begin_effect();
     }
 
     /// Sets the time by which it has to be stopped; the first call counts.

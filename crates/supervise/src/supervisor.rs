@@ -91,7 +91,7 @@ impl<R: TreeRole> ractor::Actor for Supervisor<R> {
     ) -> Result<(), ActorProcessingErr> {
         let (kit, role) = (state.kit.clone(), state.guard.role().clone());
         let incarnation = Arc::clone(state.guard.incarnation());
-        incarnation.meet(&message);
+        incarnation.hooks().meet(&message);
         run_handler(&kit, &role, &incarnation, state.attend_to(message))
             .await
             .map_err(|why| give_up(&kit, &role, why))
