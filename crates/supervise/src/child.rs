@@ -11,7 +11,7 @@ use ractor::{ActorCell, ActorRef, SpawnErr, SupervisionEvent};
 
 use super::hooks::SupervisionHooks;
 use super::incarnation::Incarnation;
-use super::registry::IncarnationGuard;
+use super::registry::{IncarnationGuard, RoleState};
 use super::role::{ActorKind, StopHow, TreeRole};
 use super::root::Kit;
 use super::stall::StallWatch;
@@ -175,7 +175,7 @@ impl<R: TreeRole> Live<R> {
             still.as_secs(),
             limit.as_secs(),
         );
-        kit.actors.stalled(role);
+        kit.actors.set_state(role, RoleState::Stalled);
         self.cell.kill();
         self.kill_reason = Some(why);
     }

@@ -250,11 +250,6 @@ impl<R: TreeRole> ActorRegistry<R> {
         self.0.living.send_modify(|living| *living -= 1);
     }
 
-    /// Notes that a life was killed for standing still.
-    pub(super) fn stalled(&self, role: &R) {
-        self.set_state(role, RoleState::Stalled);
-    }
-
     /// Notes what becomes of a role whose life has ended.
     pub(super) fn set_state(&self, role: &R, state: RoleState) {
         if let Some(entry) = self.table().get_mut(role) {

@@ -44,11 +44,6 @@ impl<E> Default for EntrySet<E> {
 }
 
 impl<E> EntrySet<E> {
-    /// The entry for every model without one.
-    pub(crate) fn default_entry(&self) -> Option<&E> {
-        self.default.as_ref()
-    }
-
     /// Every entry, to be changed by a planted defect.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut E> {
         let models = self.models.values_mut().map(|(_, entry)| entry);

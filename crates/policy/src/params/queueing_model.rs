@@ -54,7 +54,7 @@ pub struct QueueingModelLayers {
 impl QueueingModelLayers {
     /// Whether the analyzer is used, for every model: the global ConfigMap has a `default`.
     pub fn selected(&self) -> bool {
-        self.entries.global.default_entry().is_some()
+        self.entries.global.default.is_some()
     }
 
     /// What applies to a model.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::actuation::ActuationMode;
 use super::analyzers::{AnalyzerSettings, SATURATION, SLO};
 use super::band::{SLO_RELEASE, StatedBand, UtilizationBand};
-use super::entries::{EntryLayer, EntrySet, NamedModel, ScopedEntries};
+use super::entries::{EntryLayer, NamedModel, ScopedEntries};
 use super::limiters::Limiter;
 use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
@@ -274,15 +274,14 @@ impl SaturationLayers {
 
     /// Whether growth is limited to GPUs; only the global `default` says so.
     pub fn limiter_enabled(&self) -> bool {
-        self.global_default()
-            .and_then(|entry| entry.enable_limiter)
-            .unwrap_or(false)
+        let default = self.entries.global.default.as_ref();
+        default.is_some_and(|entry| entry.enable_limiter == Some(true))
     }
 
     /// The limiters of the global `default`; absent means the cluster's inventory.
     pub fn limiters(&self) -> Option<&[Limiter]> {
-        self.global_default()
-            .and_then(|entry| entry.limiters.as_deref())
+        let default = self.entries.global.default.as_ref()?;
+        default.limiters.as_deref()
     }
 
     /// Whether the budget of a scope is shared by priority: of one namespace, or of the cluster.
@@ -292,14 +291,8 @@ impl SaturationLayers {
             Some(namespace) => self.entries.namespaces.get(namespace),
             None => Some(&self.entries.global),
         };
-        set.and_then(EntrySet::default_entry)
-            .and_then(|entry| entry.enable_rescale)
-            .unwrap_or(false)
-    }
-
-    /// The entry that switches of the cluster are read from.
-    fn global_default(&self) -> Option<&SaturationEntry> {
-        self.entries.global.default_entry()
+        let default = set.and_then(|set| set.default.as_ref());
+        default.is_some_and(|entry| entry.enable_rescale == Some(true))
     }
 
     /// The strongest layer that states a field.

@@ -94,7 +94,7 @@ async fn what_cannot_be_killed_makes_the_process_suspect() {
     let planner = actors.begin(&Role::Planner, clock.now());
     let registry = actors.begin(&Role::Sessions, clock.now());
     assert_eq!(actors.alive(clock.now()), Aliveness::Alive);
-    actors.stalled(&Role::Planner);
+    actors.set_state(&Role::Planner, RoleState::Stalled);
     let stuck = |roles: &[Role]| Aliveness::Stuck(roles.to_vec());
     assert_eq!(actors.alive(clock.now()), stuck(&[Role::Planner]));
     drop(planner);
