@@ -2,7 +2,6 @@
 //! what was found instead, and what to do. Texts hold names and no measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -251,17 +250,13 @@ impl MetricsGap {
 }
 
 fn quoted(names: &[Arc<str>]) -> String {
-    let mut text = String::new();
-    for (position, name) in names.iter().take(LISTED).enumerate() {
-        let separator = if position == 0 { "" } else { ", " };
-        // Writing to a string does not fail.
-        write!(text, "{separator}{:?}", shortened(name)).unwrap_or_default();
-    }
+    let first = names.iter().take(LISTED);
+    let first: Vec<String> = first.map(|name| format!("{:?}", shortened(name))).collect();
     // A number of the others would change with every pod.
-    text.push_str(if names.len() > LISTED {
+    let more = if names.len() > LISTED {
         " and more"
     } else {
         ""
-    });
-    text
+    };
+    first.join(", ") + more
 }
