@@ -30,7 +30,9 @@ fn read_scores(dir: &Path) -> Result<Scores, ReportError> {
     Ok(scores)
 }
 
-pub(super) fn comparison(a: &Path, b: &Path) -> Result<String, ReportError> {
+/// Returns a Markdown table of two folders: attainment and GPU-hours of each scenario and policy, and
+/// their differences.
+pub(crate) fn compare(a: &Path, b: &Path) -> Result<String, ReportError> {
     let (ours, theirs) = (read_scores(a)?, read_scores(b)?);
     let mut text = format!(
         "A: {}, B: {}. Means over the seeds that both have; differences are B less A.\n\n\
@@ -52,10 +54,7 @@ pub(super) fn comparison(a: &Path, b: &Path) -> Result<String, ReportError> {
         }
     }
     if !single.is_empty() {
-        put(
-            &mut text,
-            &format!("\nNot compared:\n\n{}\n", single.join("\n")),
-        );
+        put!(text, "\nNot compared:\n\n{}\n", single.join("\n"));
     }
     Ok(text)
 }

@@ -11,7 +11,9 @@ use super::timeline::moment;
 
 const DECISIONS: usize = 8;
 
-pub(super) fn explanation(path: &Path, at: f64) -> Result<String, ReportError> {
+/// Returns the state of each model and variant at a moment of a run, in seconds since its start, and
+/// the last decisions before it with their reasons.
+pub(crate) fn explain(path: &Path, at: f64) -> Result<String, ReportError> {
     let run = read_run(path)?;
     let outside = |from, to| ReportError::OutsideRun {
         path: path.to_owned(),
@@ -72,15 +74,13 @@ fn model_text(name: &str, model: &ModelSeries, index: usize) -> String {
     );
     for (variant, counts) in &model.variants {
         let count = |samples| optional(value(samples), tick);
-        put(
-            &mut text,
-            &format!(
-                "  variant {variant}: desired {}, scale {}, ready {}, starting {}\n",
-                count(&counts.desired),
-                count(&counts.scale),
-                count(&counts.ready),
-                count(&counts.starting),
-            ),
+        put!(
+            text,
+            "  variant {variant}: desired {}, scale {}, ready {}, starting {}\n",
+            count(&counts.desired),
+            count(&counts.scale),
+            count(&counts.ready),
+            count(&counts.starting)
         );
     }
     text
@@ -108,17 +108,15 @@ fn decisions_text(run: &LabRecord, at: f64) -> String {
     }
     let mut text = format!("\nlast decisions, of {} until then\n", before.len());
     for decision in shown {
-        put(
-            &mut text,
-            &format!(
-                "  {} s ({}) {} {} -> {}: {}\n",
-                tick(decision.at),
-                moment(decision.at),
-                decision.variant,
-                decision.from,
-                decision.to,
-                decision.why
-            ),
+        put!(
+            text,
+            "  {} s ({}) {} {} -> {}: {}\n",
+            tick(decision.at),
+            moment(decision.at),
+            decision.variant,
+            decision.from,
+            decision.to,
+            decision.why
         );
     }
     text
@@ -133,12 +131,9 @@ fn terms_text(run: &LabRecord, at: f64) -> String {
     for terms in latest.values() {
         let SizingTerms { at, model, lines } = terms;
         let moment = moment(*at);
-        put(
-            &mut text,
-            &format!("\nterms of {model} at {} s ({moment})\n", tick(*at)),
-        );
+        put!(text, "\nterms of {model} at {} s ({moment})\n", tick(*at));
         for line in lines {
-            put(&mut text, &format!("  {line}\n"));
+            put!(text, "  {line}\n");
         }
     }
     text

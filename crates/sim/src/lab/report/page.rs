@@ -21,32 +21,21 @@ const TIMELINES: usize = 180;
 
 pub(super) fn page(results: &Results) -> Result<String, ReportError> {
     let mut page = head(results);
-    put(
-        &mut page,
-        "<h2 id=\"scores\">Attainment and GPU-hours</h2>\n",
-    );
-    put(&mut page, SCORES_NOTE);
-    put(
-        &mut page,
-        &format!("<div class=\"wide\">{}</div>\n", score_table(results)),
-    );
-    put(
-        &mut page,
-        "<h2 id=\"overall\">Over all feasible scenarios</h2>\n",
-    );
-    put(&mut page, OVERALL_NOTE);
-    put(
-        &mut page,
-        &format!("<div class=\"wide\">{}</div>\n", overall_table(results)),
+    page.push_str("<h2 id=\"scores\">Attainment and GPU-hours</h2>\n");
+    page.push_str(SCORES_NOTE);
+    put!(page, "<div class=\"wide\">{}</div>\n", score_table(results));
+    page.push_str("<h2 id=\"overall\">Over all feasible scenarios</h2>\n");
+    page.push_str(OVERALL_NOTE);
+    put!(
+        page,
+        "<div class=\"wide\">{}</div>\n",
+        overall_table(results)
     );
     let shown = Shown::of(results);
     for (number, scenario) in results.scenarios.iter().enumerate() {
-        put(&mut page, &section(results, number, scenario, &shown)?);
+        page.push_str(&section(results, number, scenario, &shown)?);
     }
-    put(
-        &mut page,
-        &format!("<script>{SCRIPT}</script>\n</body></html>\n"),
-    );
+    put!(page, "<script>{SCRIPT}</script>\n</body></html>\n");
     Ok(page)
 }
 
@@ -76,26 +65,20 @@ fn head(results: &Results) -> String {
     head.push_str("<nav><a href=\"#scores\">scores</a> <a href=\"#overall\">overall</a>");
     for (number, scenario) in results.scenarios.iter().enumerate() {
         let name = escape(&scenario.name);
-        put(&mut head, &format!(" <a href=\"#s{number}\">{name}</a>"));
+        put!(head, " <a href=\"#s{number}\">{name}</a>");
     }
     // Shown by the script alone.
     head.push_str("</nav>\n<p id=\"choice\" hidden><label>scenario <select id=\"scenario\">");
     head.push_str("<option value=\"\">all</option>");
     for (number, scenario) in results.scenarios.iter().enumerate() {
         let name = escape(&scenario.name);
-        put(
-            &mut head,
-            &format!("<option value=\"s{number}\">{name}</option>"),
-        );
+        put!(head, "<option value=\"s{number}\">{name}</option>");
     }
     head.push_str("</select></label> <label>open the timelines of <select id=\"policy\">");
     head.push_str("<option value=\"\">none</option>");
     for (position, policy) in results.policies.iter().enumerate() {
         let name = escape(&policy.name);
-        put(
-            &mut head,
-            &format!("<option value=\"p{position}\">{name}</option>"),
-        );
+        put!(head, "<option value=\"p{position}\">{name}</option>");
     }
     head.push_str("</select></label></p>\n");
     head
@@ -153,21 +136,18 @@ fn section(
 ) -> Result<String, ReportError> {
     let name = escape(&scenario.name);
     let mut section = format!("<section id=\"s{number}\"><h2>{name}</h2>\n");
-    put(&mut section, &facts(scenario));
+    section.push_str(&facts(scenario));
     match front_chart(scenario, &results.policies)? {
         Some(chart) => {
             let legend = front_legend(scenario, &results.policies);
-            put(
-                &mut section,
-                &format!("<figure>{chart}<figcaption>{legend}</figcaption></figure>\n"),
+            put!(
+                section,
+                "<figure>{chart}<figcaption>{legend}</figcaption></figure>\n"
             );
         }
-        None => put(
-            &mut section,
-            "<p>No policy had a request on this scenario.</p>\n",
-        ),
+        None => section.push_str("<p>No policy had a request on this scenario.</p>\n"),
     }
-    put(&mut section, &timeline_legend(scenario));
+    section.push_str(&timeline_legend(scenario));
     for (position, policy) in results.policies.iter().enumerate() {
         let Some(outcome) = scenario.outcome(position) else {
             continue;
@@ -175,7 +155,7 @@ fn section(
         if shown.0.contains(&(number, position)) {
             let details = details(scenario, policy, outcome)?;
             let class = format!("<details class=\"p{position}\">");
-            put(&mut section, &format!("{class}{details}</details>\n"));
+            put!(section, "{class}{details}</details>\n");
         }
     }
     let run = scenario.outcomes.iter().flatten().count();
@@ -186,9 +166,9 @@ fn section(
         .count();
     if drawn < run {
         let note = format!("<p>{drawn} of {run} policies have a timeline: one a family.</p>\n");
-        put(&mut section, &note);
+        section.push_str(&note);
     }
-    put(&mut section, "</section>\n");
+    section.push_str("</section>\n");
     Ok(section)
 }
 
@@ -214,13 +194,11 @@ fn facts(scenario: &ScenarioResult) -> String {
         let replicas = fleet.replicas.iter();
         let replicas = replicas.map(|(variant, count)| format!("{count} × {}", escape(variant)));
         let replicas: Vec<String> = replicas.collect();
-        put(
-            &mut facts,
-            &format!(
-                "; best static fleet: {}{}",
-                replicas.join(", "),
-                missed(fleet)
-            ),
+        put!(
+            facts,
+            "; best static fleet: {}{}",
+            replicas.join(", "),
+            missed(fleet)
         );
     }
     facts.push_str("</p>\n");
@@ -261,13 +239,14 @@ fn front_legend(scenario: &ScenarioResult, policies: &[PolicyLabel]) -> String {
             format!(" <small>{}</small>", knobs.join(", "))
         };
         let key = key(&class, &marker(index, (11, 6)));
-        put(
-            &mut legend,
-            &format!("<span>{key}{}{knobs}</span> ", escape(&first.family)),
+        put!(
+            legend,
+            "<span>{key}{}{knobs}</span> ",
+            escape(&first.family)
         );
     }
     let front = key(&format!("l {}", Ink::Front.class()), "M0 6h22");
-    put(&mut legend, &format!("<span>{front}front</span>"));
+    put!(legend, "<span>{front}front</span>");
     legend
 }
 
@@ -298,10 +277,7 @@ fn timeline_legend(scenario: &ScenarioResult) -> String {
         let lines = lines
             .map(|(ink, name)| format!("{}{name} ", key(&format!("l {}", ink.class()), "M0 6h22")));
         let variant = escape(variant);
-        put(
-            &mut legend,
-            &format!("<span>{model}{variant}: {}</span> ", lines.concat()),
-        );
+        put!(legend, "<span>{model}{variant}: {}</span> ", lines.concat());
     }
     for (ink, name) in [
         (Ink::Arrivals, "arrivals"),
@@ -310,7 +286,7 @@ fn timeline_legend(scenario: &ScenarioResult) -> String {
         (Ink::Unscored, "not scored"),
     ] {
         let key = key(&format!("a {}", ink.class()), "M0 1h22v10h-22z");
-        put(&mut legend, &format!("<span>{key}{name}</span> "));
+        put!(legend, "<span>{key}{name}</span> ");
     }
     legend.push_str("<span>▲ ▼ decision, with its reason as a tooltip</span></p>\n");
     legend
@@ -334,39 +310,37 @@ fn details(
         "<summary><b>{name}</b> {share} / {} GPU-hours (seed {seed})</summary>\n",
         quantity(score.gpu_hours())
     );
-    put(
-        &mut details,
-        &format!(
-            "<p class=\"facts\">{} requests: {} good, {} late, {} refused, {} failed, {} \
+    put!(
+        details,
+        "<p class=\"facts\">{} requests: {} good, {} late, {} refused, {} failed, {} \
              unfinished; TTFT p50 / p90 / p99 {}; ITL {}; E2E {}; {} good tokens a GPU-second; overload {}; \
              cost {}; {} scalings, {} reversals; scored from {}</p>\n",
-            score.requests,
-            score.good,
-            score.late,
-            score.refused,
-            score.failed,
-            score.unfinished,
-            quantiles(&score.ttft_seconds),
-            quantiles(&score.itl_seconds),
-            quantiles(&score.e2e_seconds),
-            optional(score.goodput(), quantity),
-            seconds(score.overload_seconds),
-            quantity(score.cost),
-            score.scalings,
-            score.reversals,
-            moment(score.from),
-        ),
+        score.requests,
+        score.good,
+        score.late,
+        score.refused,
+        score.failed,
+        score.unfinished,
+        quantiles(&score.ttft_seconds),
+        quantiles(&score.itl_seconds),
+        quantiles(&score.e2e_seconds),
+        optional(score.goodput(), quantity),
+        seconds(score.overload_seconds),
+        quantity(score.cost),
+        score.scalings,
+        score.reversals,
+        moment(score.from)
     );
-    put(&mut details, &parts("class", &score.classes));
-    put(&mut details, &parts("model", &score.models));
+    details.push_str(&parts("class", &score.classes));
+    details.push_str(&parts("model", &score.models));
     let label = format!("{} under {}", scenario.name, policy.name);
     let charts = timeline_charts(&outcome.timeline, &scenario.record, &label)?;
     let several = charts.len() > 1;
     for (model, chart) in charts {
         if several {
-            put(&mut details, &format!("<h3>{}</h3>", escape(&model)));
+            put!(details, "<h3>{}</h3>", escape(&model));
         }
-        put(&mut details, &format!("<figure>{chart}</figure>\n"));
+        put!(details, "<figure>{chart}</figure>\n");
     }
     Ok(details)
 }

@@ -13,7 +13,7 @@ pub(super) fn score_table(results: &Results) -> String {
     }
     table.push_str("</tr></thead><tbody>\n");
     for (position, policy) in results.policies.iter().enumerate() {
-        put(&mut table, &format!("<tr><th>{}</th>", policy_head(policy)));
+        put!(table, "<tr><th>{}</th>", policy_head(policy));
         for scenario in &results.scenarios {
             table.push_str(&score_cell(scenario, position));
         }
@@ -44,7 +44,7 @@ pub(super) fn score_table(results: &Results) -> String {
 fn policy_head(policy: &PolicyLabel) -> String {
     let mut head = escape(&policy.name);
     if let Some(knob) = policy.knob {
-        put(&mut head, &format!(" <small>knob {}</small>", tick(knob)));
+        put!(head, " <small>knob {}</small>", tick(knob));
     }
     if policy.has_hindsight {
         head.push_str(" <small>knows the load</small>");
@@ -98,21 +98,18 @@ fn outcome_text(outcome: &PolicyOutcome) -> String {
     let mut text = format!("<b>{}</b> / {}", percent(share.mean), quantity(hours.mean));
     if outcome.seeds > 1 {
         let (shares, hours) = (range(share, percent), range(hours, quantity));
-        put(&mut text, &format!("<small>{shares} / {hours}</small>"));
+        put!(text, "<small>{shares} / {hours}</small>");
     }
     let mean = |spread: Option<Spread>| spread.map(|spread| spread.mean);
     let goodput = optional(mean(outcome.goodput), quantity);
     let e2e = optional(mean(outcome.e2e), seconds);
-    put(
-        &mut text,
-        &format!("<small>{goodput} tokens/s, E2E {e2e}</small>"),
-    );
+    put!(text, "<small>{goodput} tokens/s, E2E {e2e}</small>");
     if outcome.classes.len() > 1 {
         let classes = outcome.classes.iter();
         let classes =
             classes.map(|(name, share)| format!("{} {}", escape(name), percent(share.mean)));
         let classes: Vec<String> = classes.collect();
-        put(&mut text, &format!("<small>{}</small>", classes.join(", ")));
+        put!(text, "<small>{}</small>", classes.join(", "));
     }
     text
 }
@@ -137,7 +134,7 @@ fn reference_row(
             || "–".to_owned(),
             |(share, hours, mark)| format!("{} / {}{mark}", percent(share), quantity(hours)),
         );
-        put(&mut row, &format!("<td>{cell}</td>"));
+        put!(row, "<td>{cell}</td>");
     }
     row.push_str("</tr>\n");
     row
@@ -183,7 +180,7 @@ pub(super) fn overall_table(results: &Results) -> String {
         ];
         let head = policy_head(policy);
         let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
-        put(&mut table, &format!("<tr><th>{head}</th>{cells}</tr>\n"));
+        put!(table, "<tr><th>{head}</th>{cells}</tr>\n");
     }
     table.push_str("</tbody></table>");
     table

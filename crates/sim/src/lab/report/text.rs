@@ -1,10 +1,13 @@
 //! Numbers and names as texts.
 
-use std::fmt::Write as _;
-
-pub(super) fn put(out: &mut String, text: &str) {
-    out.write_str(text).unwrap_or_default();
+/// Appends a formatted text to a `String`, which cannot fail.
+macro_rules! put {
+    ($out:ident, $($text:tt)+) => {
+        ::std::fmt::Write::write_fmt(&mut $out, ::std::format_args!($($text)+)).unwrap_or_default()
+    };
 }
+
+pub(super) use put;
 
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
