@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
-use super::files::{kept, records, store, write};
+use super::files::{kept, records, store, stored, write};
 use super::fluid::{FluidDemand, fixed_fleet, mean_lengths, scored};
 use super::number::{self, HASH_OF_NOTHING};
 use super::play::{Play, PlayError};
@@ -41,41 +40,13 @@ pub(crate) struct LabProgress {
     pub note: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CampaignError {
-    #[error("{path}: {error}; check --out")]
-    Output { path: String, error: io::Error },
-    #[error(transparent)]
-    Report(#[from] super::report::ReportError),
-    #[error("{0}")]
-    Thread(io::Error),
-    #[error("{0}; delete it")]
-    Record(super::report::ReportError),
-    #[error("cannot write {path}: {error}")]
-    Content {
-        path: String,
-        error: serde_json::Error,
-    },
-}
-
-impl CampaignError {
-    pub(super) fn output(path: &Path, error: io::Error) -> Self {
-        let path = path.display().to_string();
-        Self::Output { path, error }
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Task {
-    Run {
-        scenario: usize,
-        policy: PolicyChoice,
-        seed: u64,
-    },
-    Search {
-        scenario: usize,
-        policy: PolicyChoice,
-    },
+#[derive(Debug, Clone, Copy)]
+struct Task<'a> {
+    place: usize,
+    scenario: &'a LoadedScenario,
+    policy: &'a PolicyChoice,
+    /// None where the policy is searched for, with all seeds.
+    seed: Option<u64>,
 }
 
 struct Shared<'a> {
@@ -86,22 +57,14 @@ struct Shared<'a> {
     report: &'a (dyn Fn(&LabProgress) + Sync),
 }
 
-#[derive(Debug, thiserror::Error)]
-enum RunError {
-    #[error(transparent)]
-    Play(#[from] PlayError),
-    #[error(transparent)]
-    Campaign(#[from] CampaignError),
-}
-
 /// Plays what is missing, and writes the summaries of everything in the folder; the problems of single runs, and the
 /// table.
 pub(crate) fn run(
     campaign: &Campaign,
     report: &(dyn Fn(&LabProgress) + Sync),
-) -> Result<(Vec<String>, String), CampaignError> {
+) -> Result<(Vec<String>, String), String> {
     let runs = campaign.out.join("runs");
-    fs::create_dir_all(&runs).map_err(|error| CampaignError::output(&runs, error))?;
+    stored(&runs, fs::create_dir_all(&runs))?;
     let tasks = tasks(campaign);
     let shared = Shared {
         campaign,
@@ -116,7 +79,7 @@ pub(crate) fn run(
         report,
     };
     let played = each(campaign.jobs, tasks.into_iter(), |task| shared.play(task));
-    let played = played.map_err(CampaignError::Thread)?;
+    let played = played.map_err(|error| error.to_string())?;
     let mut problems: Vec<String> = played.into_iter().flatten().collect();
     problems.extend(locked(&shared.refused).values().cloned());
     let records = records(&runs)?;
@@ -126,31 +89,26 @@ pub(crate) fn run(
         table::csv(&records).as_bytes(),
     )?;
     if !records.is_empty() {
-        super::report::write(&campaign.out)?;
+        super::report::write(&campaign.out).map_err(|error| error.to_string())?;
     }
     Ok((problems, table::markdown(&records, &scenarios)))
 }
 
 /// Searches first: they take longest.
-fn tasks(campaign: &Campaign) -> Vec<Task> {
-    let is_search = |policy: &&PolicyChoice| policy.family.kind == PolicyKind::StaticBest;
+fn tasks(campaign: &Campaign) -> Vec<Task<'_>> {
+    let is_searched = |policy: &PolicyChoice| policy.family.kind == PolicyKind::StaticBest;
     let mut tasks = Vec::new();
-    for scenario in 0..campaign.scenarios.len() {
-        for policy in campaign.policies.iter().filter(is_search) {
-            tasks.push(Task::Search {
-                scenario,
-                policy: policy.clone(),
-            });
-        }
-    }
-    for scenario in 0..campaign.scenarios.len() {
-        for policy in campaign.policies.iter().filter(|one| !is_search(one)) {
-            for seed in 1..=campaign.seeds {
-                tasks.push(Task::Run {
+    for is_search in [true, false] {
+        let seeds = if is_search { 1 } else { campaign.seeds };
+        for (place, scenario) in campaign.scenarios.iter().enumerate() {
+            let policies = campaign.policies.iter();
+            for policy in policies.filter(|one| is_searched(one) == is_search) {
+                tasks.extend((1..=seeds).map(|seed| Task {
+                    place,
                     scenario,
-                    policy: policy.clone(),
-                    seed,
-                });
+                    policy,
+                    seed: (!is_search).then_some(seed),
+                }));
             }
         }
     }
@@ -159,18 +117,16 @@ fn tasks(campaign: &Campaign) -> Vec<Task> {
 
 impl Shared<'_> {
     /// Why it could not be played, if so.
-    fn play(&self, task: Task) -> Option<String> {
-        let (Task::Run { scenario, .. } | Task::Search { scenario, .. }) = &task;
-        let scenario = *scenario;
+    fn play(&self, task: Task<'_>) -> Option<String> {
         let mut problem = None;
-        let note = if locked(&self.refused).contains_key(&scenario) {
+        let note = if locked(&self.refused).contains_key(&task.place) {
             "not played".to_owned()
         } else {
             match catch_unwind(AssertUnwindSafe(|| self.perform(task))) {
                 Ok(Ok(note)) => note,
-                Ok(Err(RunError::Play(PlayError::Scenario(error)))) => {
+                Ok(Err(PlayError::Scenario(error))) => {
                     let text = error.to_string();
-                    locked(&self.refused).insert(scenario, text.clone());
+                    locked(&self.refused).insert(task.place, text.clone());
                     text
                 }
                 Ok(Err(error)) => problem.insert(error.to_string()).clone(),
@@ -186,24 +142,11 @@ impl Shared<'_> {
         problem
     }
 
-    fn perform(&self, task: Task) -> Result<String, RunError> {
-        match task {
-            Task::Run {
-                scenario,
-                policy,
-                seed,
-            } => {
-                let Some(scenario) = self.campaign.scenarios.get(scenario) else {
-                    return Ok(String::new());
-                };
-                Ok(line(&self.record(scenario, &policy, seed)?))
-            }
-            Task::Search { scenario, policy } => {
-                let Some(scenario) = self.campaign.scenarios.get(scenario) else {
-                    return Ok(String::new());
-                };
-                self.search(scenario, &policy)
-            }
+    fn perform(&self, task: Task<'_>) -> Result<String, PlayError> {
+        let (scenario, policy) = (task.scenario, task.policy);
+        match task.seed {
+            Some(seed) => Ok(line(&self.record(scenario, policy, seed)?)),
+            None => self.search(scenario, policy),
         }
     }
 
@@ -213,7 +156,7 @@ impl Shared<'_> {
         scenario: &LoadedScenario,
         policy: &PolicyChoice,
         seed: u64,
-    ) -> Result<LabRecord, RunError> {
+    ) -> Result<LabRecord, PlayError> {
         let key = self.key(scenario, policy, seed);
         let path = self.path(scenario, policy, seed);
         if let Some(record) = kept(&path, &key) {
@@ -228,11 +171,15 @@ impl Shared<'_> {
             key: &key,
         };
         let record = play.run()?;
-        store(&path, &record)?;
+        store(&path, &record).map_err(PlayError::Output)?;
         Ok(record)
     }
 
-    fn search(&self, scenario: &LoadedScenario, policy: &PolicyChoice) -> Result<String, RunError> {
+    fn search(
+        &self,
+        scenario: &LoadedScenario,
+        policy: &PolicyChoice,
+    ) -> Result<String, PlayError> {
         let seeds = 1..=self.campaign.seeds;
         let known = seeds.clone().all(|seed| {
             let key = self.key(scenario, policy, seed);
@@ -246,7 +193,7 @@ impl Shared<'_> {
         let count = least_count(guess, bounds, |count| {
             let fixed = PolicyChoice::fixed(count);
             let record = self.record(scenario, &fixed, 1)?;
-            Ok::<_, RunError>(record.score.attainment)
+            Ok::<_, PlayError>(record.score.attainment)
         })?;
         let fixed = PolicyChoice::fixed(count);
         let mut last = String::new();
@@ -256,17 +203,18 @@ impl Shared<'_> {
             policy.family.name.clone_into(&mut record.family);
             record.knob = Some(f64::from(count));
             record.key = self.key(scenario, policy, seed);
-            store(&self.path(scenario, policy, seed), &record)?;
+            let path = self.path(scenario, policy, seed);
+            store(&path, &record).map_err(PlayError::Output)?;
             last = line(&record);
         }
         Ok(last)
     }
 
     /// Where a search begins, and its bounds: of the models together, as each has the same number of replicas.
-    fn guess(&self, scenario: &LoadedScenario) -> Result<(u32, (u32, u32)), RunError> {
+    fn guess(&self, scenario: &LoadedScenario) -> Result<(u32, (u32, u32)), PlayError> {
         let spec = &scenario.spec;
         let traces = self.campaign.traces.as_deref();
-        let prepared = prepare(spec, traces, 1).map_err(PlayError::from)?;
+        let prepared = prepare(spec, traces, 1)?;
         let scored = scored(spec.prelude.0, spec.duration.0);
         let models = prepared.scenario.models.iter().zip(&prepared.loads);
         let mut guess = 1;

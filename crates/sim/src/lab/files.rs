@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::campaign::CampaignError;
 use super::record::LabRecord;
 use super::report::{ReportError, read_run};
 
@@ -14,16 +13,19 @@ pub(super) fn kept(path: &Path, key: &str) -> Option<LabRecord> {
     (record.key == key).then_some(record)
 }
 
-pub(super) fn store(path: &Path, record: &LabRecord) -> Result<(), CampaignError> {
-    let text = serde_json::to_vec(record).map_err(|error| CampaignError::Content {
-        path: path.display().to_string(),
-        error,
-    })?;
+pub(super) fn store(path: &Path, record: &LabRecord) -> Result<(), String> {
+    // A record always has a text.
+    let text = serde_json::to_vec(record).unwrap_or_default();
     write(path, &text)
 }
 
-pub(super) fn write(path: &Path, text: &[u8]) -> Result<(), CampaignError> {
-    replace(path, text).map_err(|error| CampaignError::output(path, error))
+pub(super) fn write(path: &Path, text: &[u8]) -> Result<(), String> {
+    stored(path, replace(path, text))
+}
+
+/// Names the path of what was done to a file of the results.
+pub(super) fn stored<T>(path: &Path, done: io::Result<T>) -> Result<T, String> {
+    done.map_err(|error| format!("{}: {error}; check --out", path.display()))
 }
 
 /// Writes a file as a whole or not at all: a run that is cut short leaves no half.
@@ -48,12 +50,12 @@ pub(super) fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-pub(super) fn records(folder: &Path) -> Result<Vec<LabRecord>, CampaignError> {
-    let paths = json_files(folder).map_err(|error| CampaignError::output(folder, error))?;
+pub(super) fn records(folder: &Path) -> Result<Vec<LabRecord>, String> {
+    let paths = stored(folder, json_files(folder))?;
     let records = paths.iter().map(|path| {
-        read_run(path).map_err(|error| match error {
-            ReportError::Read { path, source } => CampaignError::output(&path, source),
-            other => CampaignError::Record(other),
+        read_run(path).or_else(|error| match error {
+            ReportError::Read { path, source } => stored(&path, Err(source)),
+            other => Err(format!("{other}; delete it")),
         })
     });
     records.collect()

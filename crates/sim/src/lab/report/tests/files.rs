@@ -64,12 +64,12 @@ fn a_campaign_names_the_remedy_for_a_file_that_it_cannot_read() {
     for text in ["PK".to_owned(), other.to_string()] {
         fs::write(&path, text).unwrap();
         let refused = explain(&path, 10.0).unwrap_err();
-        let text = records(&runs).unwrap_err().to_string();
+        let text = records(&runs).unwrap_err();
         assert_eq!(text, format!("{refused}; delete it"));
     }
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    let text = records(&runs).unwrap_err().to_string();
+    let text = records(&runs).unwrap_err();
     assert!(text.starts_with(&path.display().to_string()), "{text}");
     assert!(text.ends_with("; check --out"), "{text}");
 }
