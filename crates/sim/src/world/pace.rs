@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 use tower::ServiceExt;
 
-use super::{Frame, Scenario, World, WorldError};
+use super::{Frame, Scenario, World};
 use crate::lab::{PolicyChoice, Seats};
 use crate::real_clock::real;
 use crate::threads::paused;
@@ -111,7 +111,7 @@ pub(crate) struct Show {
     thread: JoinHandle<()>,
 }
 
-type Begun = Result<watch::Receiver<Arc<Frame>>, NoShow>;
+type Begun = Result<watch::Receiver<Arc<Frame>>, String>;
 
 /// What the thread of a world holds of those who watch it.
 struct Stage {
@@ -120,18 +120,12 @@ struct Stage {
     over: watch::Sender<bool>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NoShow {
-    #[error(transparent)]
-    World(#[from] WorldError),
-    #[error("the thread of the world cannot start: {0}; close other programs and try again")]
-    Thread(#[from] std::io::Error),
-    #[error("the thread of the world ended early; run again with RUST_BACKTRACE=1")]
-    Ended,
+fn unstarted(error: &std::io::Error) -> String {
+    format!("the thread of the world cannot start: {error}; close other programs and try again")
 }
 
 impl Show {
-    pub(crate) async fn begin(play: Play) -> Result<Self, NoShow> {
+    pub(crate) async fn begin(play: Play) -> Result<Self, String> {
         let (calls, inbox) = channel();
         let (begun, stands) = oneshot::channel();
         let (over, ended) = watch::channel(false);
@@ -143,8 +137,11 @@ impl Show {
         };
         let thread = Builder::new()
             .name("world".to_owned())
-            .spawn(move || stage.play(play, begun))?;
-        let frames = stands.await.map_err(|_gone| NoShow::Ended)??;
+            .spawn(move || stage.play(play, begun))
+            .map_err(|error| unstarted(&error))?;
+        let frames = stands.await.map_err(|_gone| {
+            "the thread of the world ended early; run again with RUST_BACKTRACE=1".to_owned()
+        })??;
         Ok(Self {
             frames,
             gateway: Gateway {
@@ -181,7 +178,7 @@ impl Stage {
         match runtime {
             Ok(runtime) => runtime.block_on(self.perform(play, begun)),
             // No caller waits any more if this cannot be sent.
-            Err(error) => drop(begun.send(Err(error.into()))),
+            Err(error) => drop(begun.send(Err(unstarted(&error)))),
         }
         over.send_replace(true);
     }
@@ -194,7 +191,7 @@ impl Stage {
         };
         let world = match world {
             Ok(world) => world,
-            Err(error) => return drop(begun.send(Err(error.into()))),
+            Err(error) => return drop(begun.send(Err(error.to_string()))),
         };
         if begun.send(Ok(world.frames.clone())).is_ok() {
             self.pace(&play, &world).await;

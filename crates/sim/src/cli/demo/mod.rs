@@ -28,7 +28,7 @@ use super::PROGRAM;
 use crate::page::{self, Film};
 use crate::real_clock::real;
 use crate::threads::locked;
-use crate::world::pace::{Play, Show, Speed};
+use crate::world::pace::{Show, Speed};
 use crate::world::{Frame, Scenario, scenarios};
 use crate::{apiserver, socket};
 use wva::cli::{fail, print, stop};
@@ -134,10 +134,10 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
     let fixed = FixedSearch::begin(own.scenario.clone(), own.seed, own.date);
     let is_finite = own.duration.is_some();
     let rival = match against {
-        Some(policy) => Some((policy.name.clone(), begun(own.under(policy)).await?)),
+        Some(policy) => Some((policy.name.clone(), Show::begin(own.under(policy)).await?)),
         None => None,
     };
-    let show = begun(own).await?;
+    let show = Show::begin(own).await?;
     let frames = rival.as_ref();
     let frames = frames.map(|(name, show)| (name.clone(), show.frames.clone()));
     let rivals = Arc::new(Mutex::new(Rivals {
@@ -167,10 +167,6 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
     }
     let comparison = locked(&rivals).now();
     Ok(view::summary(&frame, &comparison, took, first_scaling))
-}
-
-async fn begun(play: Play) -> Result<Show, String> {
-    Show::begin(play).await.map_err(|error| error.to_string())
 }
 
 /// Shows the play until its end, or until the viewer has seen enough. How long the first scaling took,
