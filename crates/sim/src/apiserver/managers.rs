@@ -184,19 +184,13 @@ fn booked(
     entries
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Force {
-    No,
-    Yes,
-}
-
 /// What applying `config` makes of `live`.
 pub(super) fn applied(
     kind: &Kind,
     live: &Value,
     config: &Value,
     writer: &Writer,
-    force: Force,
+    force: bool,
     now: &str,
 ) -> Result<Value, ApiRefusal> {
     let schema = Some(&*kind.schema);
@@ -222,7 +216,7 @@ pub(super) fn applied(
 
     let difference = typed::compare(schema, live, &merged);
     let set = owned(difference.set, kind, &writer.subresource);
-    if force == Force::No {
+    if !force {
         let causes = conflicts(&entries, &set, writer);
         if !causes.is_empty() {
             return Err(ApiRefusal::owned(&causes));

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use serde_json::Value;
 
 use super::kind::Kind;
-use super::managers::{Force, Operation, Writer};
+use super::managers::{Operation, Writer};
 use super::refusal::ApiRefusal;
 use super::store::Key;
 
@@ -118,14 +118,6 @@ impl Ask {
             ResponseForm::Metadata
         } else {
             ResponseForm::Full
-        }
-    }
-
-    pub(super) fn force(&self) -> Force {
-        if self.flag("force") {
-            Force::Yes
-        } else {
-            Force::No
         }
     }
 

@@ -72,8 +72,8 @@ pub struct ApiServer {
 wva_base::debug_of!(ApiServer: date);
 
 enum Answer {
-    Document(u16, Arc<Value>),
-    Written(u16, Arc<Value>, Vec<String>),
+    /// With warnings about the request.
+    Document(u16, Arc<Value>, Vec<String>),
     Text(&'static str),
     Watch(Box<WatchStream>),
 }
@@ -140,7 +140,7 @@ impl ApiServer {
 
     pub(super) async fn answer_inside(&self, ask: &Ask) -> Result<Arc<Value>, ApiRefusal> {
         match self.judge(ask).await? {
-            Answer::Document(_, document) | Answer::Written(_, document, _) => Ok(document),
+            Answer::Document(_, document, _) => Ok(document),
             Answer::Text(_) | Answer::Watch(_) => Err(ApiRefusal::method_not_allowed()),
         }
     }
@@ -160,7 +160,7 @@ impl ApiServer {
         if ask.method == Method::GET && !ask.flag("watch") {
             self.reach(ask).await?;
         }
-        let document = |document| Answer::Document(200, Arc::new(document));
+        let document = |document| Answer::Document(200, Arc::new(document), Vec::new());
         let steps: Vec<&str> = ask.path.iter().map(String::as_str).collect();
         self.shared.with(|state| match &*steps {
             ["healthz" | "readyz" | "livez", ..] => Ok(Answer::Text("ok")),
@@ -174,7 +174,7 @@ impl ApiServer {
                     "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
                     "metadata": {}, "spec": {}, "status": {"allowed": true},
                 });
-                Ok(Answer::Document(201, Arc::new(review)))
+                Ok(Answer::Document(201, Arc::new(review), Vec::new()))
             }
             ["api", "v1", rest @ ..] if !rest.is_empty() => {
                 self.resource(state, ask, ("", "v1"), rest, fault.cut_after)
@@ -221,7 +221,7 @@ impl ApiServer {
             let watch = WatchStream::open(&self.shared, state, &target, ask, cut_after)?;
             return Ok(Answer::Watch(Box::new(watch)));
         }
-        let document = |document| Ok(Answer::Document(200, document));
+        let document = |document| Ok(Answer::Document(200, document, Vec::new()));
         match (ask.method.as_str(), &target.name) {
             ("GET", name) => {
                 let mut found = match name {
@@ -264,7 +264,7 @@ fn written(
         ask.shape()
     };
     let object = state.in_shape(target, shape, written.object);
-    Ok(Answer::Written(code, object, written.warnings))
+    Ok(Answer::Document(code, object, written.warnings))
 }
 
 fn target(
@@ -308,7 +308,8 @@ fn target(
 }
 
 fn refused(refusal: &ApiRefusal) -> Response<Wire> {
-    respond(Answer::Document(refusal.code, Arc::new(refusal.document())))
+    let document = Arc::new(refusal.document());
+    respond(Answer::Document(refusal.code, document, Vec::new()))
 }
 
 /// The refusal of a request that is refused for a test, by its status and the seconds to wait.
@@ -323,16 +324,12 @@ fn respond(answer: Answer) -> Response<Wire> {
             .header("content-type", "application/json")
     };
     let built = match answer {
-        Answer::Document(code, document) => {
+        Answer::Document(code, document, warnings) => {
             let mut builder = json(code);
             let retry = &document["details"]["retryAfterSeconds"];
             if let Some(seconds) = retry.as_u64().filter(|_| code >= 400) {
                 builder = builder.header("retry-after", seconds);
             }
-            builder.body(full(text(&document)))
-        }
-        Answer::Written(code, document, warnings) => {
-            let mut builder = json(code);
             for warning in warnings {
                 builder = builder.header("warning", format!("299 - {}", json!(warning)));
             }

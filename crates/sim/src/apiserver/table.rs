@@ -10,87 +10,65 @@ type Cell = fn(&Value, &str) -> Value;
 /// A column of a built-in kind: its title, from which priority on it is shown, its text, and what of.
 type Built = (&'static str, i64, Cell, &'static str);
 
+/// The definition of a column, and its cell of an object.
+type Shown<'a> = (Value, Box<dyn Fn(&Value) -> Value + 'a>);
+
 pub(super) fn of(kind: &Kind, objects: &[Value], version: &Value, now: i64) -> Value {
-    let mut definitions: Vec<Value>;
-    let rows: Vec<Vec<Value>>;
-    if let Some(columns) = &kind.columns {
-        definitions = columns.iter().map(definition).collect();
-        let cells = |object| custom_cells(columns, object, now);
-        rows = objects.iter().map(cells).collect();
-    } else {
-        let columns = columns(kind);
-        let titles = columns
-            .iter()
-            .map(|(name, priority, ..)| (*name, *priority));
-        let titles = titles.chain([(age_title(kind), 0)]);
-        definitions = titles
-            .map(|(name, priority)| built_definition(name, priority))
-            .collect();
-        let cells = |object| {
-            let cells = columns.iter();
-            let cells = cells.map(|(_, _, cell, argument)| cell(object, argument));
-            cells.chain([last_cell(kind, object, now)]).collect()
-        };
-        rows = objects.iter().map(cells).collect();
-    }
     let name = json!({
         "name": "Name", "type": "string", "format": "name", "priority": 0,
         "description": "Name of the object.",
     });
-    let rows: Vec<_> = rows
-        .into_iter()
-        .zip(objects)
-        .map(|(mut cells, object)| {
-            cells.insert(0, object["metadata"]["name"].clone());
-            json!({"cells": cells, "object": view::metadata_only(object)})
-        })
-        .collect();
-    definitions.insert(0, name);
+    let columns = shown(kind, now);
+    let rows = objects.iter().map(|object| {
+        let name = object["metadata"]["name"].clone();
+        let cells = columns.iter().map(|(_, cell)| cell(object));
+        let cells: Vec<Value> = std::iter::once(name).chain(cells).collect();
+        json!({"cells": cells, "object": view::metadata_only(object)})
+    });
+    let rows: Vec<Value> = rows.collect();
+    let definitions = columns.iter().map(|(definition, _)| definition.clone());
+    let definitions: Vec<Value> = std::iter::once(name).chain(definitions).collect();
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1",
         "metadata": {"resourceVersion": version}, "columnDefinitions": definitions, "rows": rows,
     })
 }
 
-fn definition(column: &Column) -> Value {
-    json!({
+fn shown(kind: &Kind, now: i64) -> Vec<Shown<'_>> {
+    if let Some(columns) = &kind.columns {
+        return columns.iter().map(|column| custom(column, now)).collect();
+    }
+    let created = |object: &Value| object["metadata"]["creationTimestamp"].clone();
+    let last = match &*kind.kind {
+        "CustomResourceDefinition" => built("Created At", 0, created),
+        _ => built("Age", 0, move |object| age(&created(object), now)),
+    };
+    let columns = columns(kind).iter();
+    let columns = columns.map(|(name, priority, cell, argument)| {
+        built(name, *priority, move |object| cell(object, argument))
+    });
+    columns.chain([last]).collect()
+}
+
+fn built<'a>(name: &str, priority: i64, cell: impl Fn(&Value) -> Value + 'a) -> Shown<'a> {
+    let definition = json!({
+        "name": name, "type": "string", "format": "", "description": name, "priority": priority,
+    });
+    (definition, Box::new(cell))
+}
+
+fn custom(column: &Column, now: i64) -> Shown<'_> {
+    let definition = json!({
         "name": column.name, "type": column.kind, "format": "",
         "description": column.description, "priority": column.priority,
-    })
-}
-
-fn built_definition(name: &str, priority: i64) -> Value {
-    json!({
-        "name": name, "type": "string", "format": "", "description": name, "priority": priority,
-    })
-}
-
-fn age_title(kind: &Kind) -> &'static str {
-    match &*kind.kind {
-        "CustomResourceDefinition" => "Created At",
-        _ => "Age",
-    }
-}
-
-fn last_cell(kind: &Kind, object: &Value, now: i64) -> Value {
-    let created = &object["metadata"]["creationTimestamp"];
-    if kind.kind == "CustomResourceDefinition" {
-        created.clone()
-    } else {
-        age(created, now)
-    }
-}
-
-fn custom_cells(columns: &[Column], object: &Value, now: i64) -> Vec<Value> {
-    columns
-        .iter()
-        .map(|column| match follow(object, &column.path) {
-            Some(value) if column.kind == "date" => age(&value, now),
-            Some(value) if column.kind == "string" => plain(&value).into(),
-            Some(value) => value,
-            None => Value::Null,
-        })
-        .collect()
+    });
+    let cell = move |object: &Value| match follow(object, &column.path) {
+        Some(value) if column.kind == "date" => age(&value, now),
+        Some(value) if column.kind == "string" => plain(&value).into(),
+        Some(value) => value,
+        None => Value::Null,
+    };
+    (definition, Box::new(cell))
 }
 
 fn follow(object: &Value, path: &str) -> Option<Value> {

@@ -217,8 +217,8 @@ impl State {
             return Err(ApiRefusal::conflict(&target.kind, &name, why));
         }
         let stamp = self.stamp();
-        let (kind, none) = (&target.kind, &json!({}));
-        let next = managers::applied(kind, none, &config, &writer, ask.force(), &stamp)?;
+        let (kind, none, force) = (&target.kind, &json!({}), ask.flag("force"));
+        let next = managers::applied(kind, none, &config, &writer, force, &stamp)?;
         self.insert(target, ask, &writer, next)
     }
 
@@ -238,7 +238,8 @@ impl State {
         drop(validate::prune(&kind.schema, &mut config));
         let version = config["metadata"].get("resourceVersion").cloned();
         let uid = config["metadata"].get("uid").cloned();
-        let mut next = managers::applied(kind, live, &config, &writer, ask.force(), &self.stamp())?;
+        let force = ask.flag("force");
+        let mut next = managers::applied(kind, live, &config, &writer, force, &self.stamp())?;
         next["metadata"]["resourceVersion"] = version.unwrap_or_default();
         if let Some(uid) = uid {
             next["metadata"]["uid"] = uid;
