@@ -100,7 +100,6 @@ impl SeriesValue {
 pub(crate) struct MetricFamily {
     /// The name, with `_total` where it has one.
     pub(crate) name: Cow<'static, str>,
-    pub(crate) help: &'static str,
     pub(crate) kind: MetricKind,
     pub(crate) series: Vec<ExpositionSeries>,
 }
@@ -130,43 +129,30 @@ impl ExpositionSample {
 impl MetricFamily {
     pub(crate) fn single(
         name: impl Into<Cow<'static, str>>,
-        help: &'static str,
         kind: MetricKind,
         labels: &ExpositionLabels,
         value: f64,
     ) -> Self {
-        Self::of(
-            name,
-            help,
-            kind,
-            vec![(labels.clone(), SeriesValue::Value(value))],
-        )
+        let series = vec![(labels.clone(), SeriesValue::Value(value))];
+        Self::of(name, kind, series)
     }
 
     pub(crate) fn histogram(
         name: impl Into<Cow<'static, str>>,
-        help: &'static str,
         labels: &ExpositionLabels,
         buckets: &Histogram,
     ) -> Self {
-        let reading = SeriesValue::Buckets(buckets.clone());
-        Self::of(
-            name,
-            help,
-            MetricKind::Histogram,
-            vec![(labels.clone(), reading)],
-        )
+        let series = vec![(labels.clone(), SeriesValue::Buckets(buckets.clone()))];
+        Self::of(name, MetricKind::Histogram, series)
     }
 
     pub(crate) fn of(
         name: impl Into<Cow<'static, str>>,
-        help: &'static str,
         kind: MetricKind,
         series: Vec<(ExpositionLabels, SeriesValue)>,
     ) -> Self {
         Self {
             name: name.into(),
-            help,
             kind,
             series,
         }
@@ -266,11 +252,10 @@ impl Page {
     }
 }
 
-/// The text format, version 0.0.4.
+/// The text format, version 0.0.4, without the help that nothing here reads.
 impl Display for Page {
     fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
         for family in &self.families {
-            writeln!(text, "# HELP {} {}", family.name, family.help)?;
             writeln!(text, "# TYPE {} {}", family.name, family.kind.as_str())?;
             for sample in family.samples() {
                 text.write_str(&sample.name)?;

@@ -23,26 +23,21 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {
-        self.single(name, help, MetricKind::Gauge, value);
+    pub(super) fn gauge(&mut self, name: &'static str, value: f64) {
+        self.single(name, MetricKind::Gauge, value);
     }
 
-    pub(super) fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
-        self.single(name, help, MetricKind::Counter, number::real(value));
+    pub(super) fn counter(&mut self, name: &'static str, value: u64) {
+        self.single(name, MetricKind::Counter, number::real(value));
     }
 
-    fn single(&mut self, name: &'static str, help: &'static str, kind: MetricKind, value: f64) {
-        let family = MetricFamily::single(name, help, kind, &self.labels, value);
+    fn single(&mut self, name: &'static str, kind: MetricKind, value: f64) {
+        let family = MetricFamily::single(name, kind, &self.labels, value);
         self.families.push(family);
     }
 
-    pub(super) fn histogram(
-        &mut self,
-        name: &'static str,
-        help: &'static str,
-        buckets: &Histogram,
-    ) {
-        let family = MetricFamily::histogram(name, help, &self.labels, buckets);
+    pub(super) fn histogram(&mut self, name: &'static str, buckets: &Histogram) {
+        let family = MetricFamily::histogram(name, &self.labels, buckets);
         self.families.push(family);
     }
 }
@@ -94,25 +89,25 @@ impl Shown<'_> {
             labels: labels([("model_name", model), ("engine", "0")]),
             families: Vec::new(),
         };
-        let (running, waiting) = (self.running, self.waiting);
-        page.gauge(
-            "vllm:num_requests_running",
-            "Requests in the running batch.",
-            running,
-        );
-        page.gauge(
-            "vllm:num_requests_waiting",
-            "Requests in the queue.",
-            waiting,
-        );
-        page.gauge(
-            "vllm:kv_cache_usage_perc",
-            "Share of the KV cache in use, 0 to 1.",
-            self.usage(),
-        );
+        page.gauge("vllm:num_requests_running", self.running);
+        page.gauge("vllm:num_requests_waiting", self.waiting);
+        page.gauge("vllm:kv_cache_usage_perc", self.usage());
         page.families.push(self.cache_config());
-        vllm_counters(&mut page, self.statistics);
-        vllm_histograms(&mut page, self.statistics);
+        let s = self.statistics;
+        page.counter("vllm:generation_tokens_total", s.generation_tokens);
+        page.counter("vllm:prefix_cache_queries_total", s.prefix_queries);
+        page.counter("vllm:prefix_cache_hits_total", s.prefix_hits);
+        let finished = MetricFamily::single(
+            "vllm:request_success_total",
+            MetricKind::Counter,
+            &with(&page.labels, "finished_reason", "stop"),
+            number::real(s.finished),
+        );
+        page.families.push(finished);
+        page.histogram("vllm:time_to_first_token_seconds", &s.first_token);
+        page.histogram("vllm:inter_token_latency_seconds", &s.between_tokens);
+        page.histogram("vllm:request_prompt_tokens", &s.prompt_lengths);
+        page.histogram("vllm:request_generation_tokens", &s.output_lengths);
         page.families
     }
 
@@ -128,70 +123,6 @@ impl Shown<'_> {
             ("gpu_memory_utilization", "0.9"),
             ("num_gpu_blocks", &*blocks),
         ]);
-        let help = "How the KV cache is set up.";
-        MetricFamily::single(
-            "vllm:cache_config_info",
-            help,
-            MetricKind::Gauge,
-            &described,
-            1.0,
-        )
-    }
-}
-
-fn vllm_counters(page: &mut Writer, s: &Statistics) {
-    for (name, help, value) in [
-        (
-            "vllm:generation_tokens_total",
-            "Tokens answered.",
-            s.generation_tokens,
-        ),
-        (
-            "vllm:prefix_cache_queries_total",
-            "Prompt tokens looked up in the prefix cache.",
-            s.prefix_queries,
-        ),
-        (
-            "vllm:prefix_cache_hits_total",
-            "Prompt tokens found in the prefix cache.",
-            s.prefix_hits,
-        ),
-    ] {
-        page.counter(name, help, value);
-    }
-    let family = MetricFamily::single(
-        "vllm:request_success_total",
-        "Requests that ended, by reason.",
-        MetricKind::Counter,
-        &with(&page.labels, "finished_reason", "stop"),
-        number::real(s.finished),
-    );
-    page.families.push(family);
-}
-
-fn vllm_histograms(page: &mut Writer, s: &Statistics) {
-    for (name, help, buckets) in [
-        (
-            "vllm:time_to_first_token_seconds",
-            "Arrival to first token.",
-            &s.first_token,
-        ),
-        (
-            "vllm:inter_token_latency_seconds",
-            "Between two tokens.",
-            &s.between_tokens,
-        ),
-        (
-            "vllm:request_prompt_tokens",
-            "Tokens of a prompt.",
-            &s.prompt_lengths,
-        ),
-        (
-            "vllm:request_generation_tokens",
-            "Tokens of an answer.",
-            &s.output_lengths,
-        ),
-    ] {
-        page.histogram(name, help, buckets);
+        MetricFamily::single("vllm:cache_config_info", MetricKind::Gauge, &described, 1.0)
     }
 }

@@ -9,9 +9,9 @@ fn page() -> Page {
     }
     Page {
         families: vec![
-            MetricFamily::single("a:up", "Up.", MetricKind::Gauge, &labels([]), 1.5),
-            MetricFamily::single("b_total", "Counts.", MetricKind::Counter, &who, 12.0),
-            MetricFamily::histogram("c_seconds", "Times.", &who, &histogram),
+            MetricFamily::single("a:up", MetricKind::Gauge, &labels([]), 1.5),
+            MetricFamily::single("b_total", MetricKind::Counter, &who, 12.0),
+            MetricFamily::histogram("c_seconds", &who, &histogram),
         ],
     }
 }

@@ -18,25 +18,18 @@ impl Writer {
     fn family(
         &mut self,
         name: impl Into<Cow<'static, str>>,
-        help: &'static str,
         kind: MetricKind,
         series: &[(ExpositionLabels, SeriesValue)],
     ) {
-        let family = MetricFamily::of(name, help, kind, series.to_vec());
+        let family = MetricFamily::of(name, kind, series.to_vec());
         self.0.push(family);
     }
 
     /// Under both names: the router still shows some series a second time, as they were called before.
     /// Source: llm-d-autoscaling #1202.
-    fn twice(
-        &mut self,
-        name: &str,
-        help: &'static str,
-        kind: MetricKind,
-        series: &[(ExpositionLabels, SeriesValue)],
-    ) {
+    fn twice(&mut self, name: &str, kind: MetricKind, series: &[(ExpositionLabels, SeriesValue)]) {
         for prefix in ["llm_d_epp", "inference_extension"] {
-            self.family(format!("{prefix}_{name}"), help, kind, series);
+            self.family(format!("{prefix}_{name}"), kind, series);
         }
     }
 }
@@ -51,12 +44,7 @@ impl RouterPool {
             let flow = self.flow();
             self.queue_size(&mut page, &flow);
             let held = [(flow, SeriesValue::Value(self.held_bytes()))];
-            page.twice(
-                "flow_control_queue_bytes",
-                "Bytes of the requests held.",
-                MetricKind::Gauge,
-                &held,
-            );
+            page.twice("flow_control_queue_bytes", MetricKind::Gauge, &held);
         }
         Page { families: page.0 }
     }
@@ -82,14 +70,12 @@ impl RouterPool {
         let came = SeriesValue::Value(number::real(self.statistics.requests));
         page.family(
             "llm_d_epp_request_total",
-            "Requests that came.",
             MetricKind::Counter,
             &[(who.clone(), came)],
         );
         let running = SeriesValue::Value(number::length(self.reading().dispatched));
         page.family(
             "llm_d_epp_request_running",
-            "Requests that servers have.",
             MetricKind::Gauge,
             &[(who, running)],
         );
@@ -117,7 +103,6 @@ impl RouterPool {
         let picked = picked.chain([attempts("failure", "", s.not_picked)]);
         page.twice(
             "scheduler_attempts_total",
-            "Attempts to pick a server.",
             MetricKind::Counter,
             &picked.collect::<Vec<_>>(),
         );
@@ -132,7 +117,6 @@ impl RouterPool {
         let held = SeriesValue::Value(number::length(self.queue.len()));
         page.twice(
             "flow_control_queue_size",
-            "Requests held.",
             MetricKind::Gauge,
             &[(flow.clone(), held)],
         );

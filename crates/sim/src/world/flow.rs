@@ -137,7 +137,6 @@ impl Flow {
         ];
         MetricFamily::single(
             "llm_d_epp_flow_control_queue_size",
-            "Requests held.",
             MetricKind::Gauge,
             &labels(flow.into_iter().chain(self.models())),
             self.held.round(),
@@ -226,7 +225,6 @@ impl Backend for Flow {
         let families = vec![
             MetricFamily::single(
                 "llm_d_epp_request_total",
-                "Requests that came.",
                 MetricKind::Counter,
                 &labels(self.models()),
                 requests,
@@ -234,7 +232,6 @@ impl Backend for Flow {
             self.queue_size(),
             MetricFamily::of(
                 "llm_d_epp_scheduler_attempts_total",
-                "Attempts to pick a server.",
                 MetricKind::Counter,
                 picked.collect(),
             ),

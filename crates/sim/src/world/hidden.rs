@@ -84,7 +84,7 @@ mod tests {
             "llm_d_epp_flow_control_queue_size",
             "inference_extension_flow_control_queue_size",
         ];
-        let family = |name| MetricFamily::single(name, "", MetricKind::Gauge, &labels([]), 1.0);
+        let family = |name| MetricFamily::single(name, MetricKind::Gauge, &labels([]), 1.0);
         let page = Page {
             families: names.into_iter().map(family).collect(),
         };

@@ -98,8 +98,8 @@ fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
     let of = labels([("model_name", "m\"1")]);
     let shown = Page {
         families: vec![
-            MetricFamily::single("vllm:waiting", "w", MetricKind::Gauge, &of, 3.0),
-            MetricFamily::histogram("vllm:ttft_seconds", "t", &of, &buckets),
+            MetricFamily::single("vllm:waiting", MetricKind::Gauge, &of, 3.0),
+            MetricFamily::histogram("vllm:ttft_seconds", &of, &buckets),
         ],
     };
     let names = [
@@ -200,17 +200,11 @@ fn counted(count: u32) -> Page {
     let labels = labels([]);
     let mut histogram = Histogram::new(vec![2.0]);
     histogram.observe_many(1.0, u64::from(count));
-    let counter = MetricFamily::single(
-        "x_total",
-        "x",
-        MetricKind::Counter,
-        &labels,
-        f64::from(count),
-    );
-    let gauge = MetricFamily::single("y", "y", MetricKind::Gauge, &labels, f64::from(count));
+    let counter = MetricFamily::single("x_total", MetricKind::Counter, &labels, f64::from(count));
+    let gauge = MetricFamily::single("y", MetricKind::Gauge, &labels, f64::from(count));
     let families = vec![
         counter,
-        MetricFamily::histogram("z", "z", &labels, &histogram),
+        MetricFamily::histogram("z", &labels, &histogram),
         gauge,
     ];
     Page { families }
