@@ -16,7 +16,6 @@ use super::workload::{ChaosWorkload, plot};
 use crate::chaos::Mutation;
 use crate::number::{HASH_OF_NOTHING, hash};
 use crate::threads::{each, locked};
-use crate::world::WorldError;
 
 /// What stands in the place of an invariant where the play itself went wrong.
 const PLAY: &str = "play";
@@ -80,10 +79,10 @@ pub(crate) fn survive(
     survived(|| play(plot, seed, schedule, keep))
 }
 
-fn survived(play: impl FnOnce() -> Result<RunOutcome, WorldError>) -> RunOutcome {
+fn survived(play: impl FnOnce() -> Result<RunOutcome, String>) -> RunOutcome {
     let why = match catch_unwind(AssertUnwindSafe(play)) {
         Ok(Ok(outcome)) => return outcome,
-        Ok(Err(error)) => error.to_string(),
+        Ok(Err(error)) => error,
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -203,7 +202,7 @@ mod tests {
             matches!(&found, Some(End::Found(done)) if done.seed == 7),
             "{found:?}"
         );
-        let nowhere = || Err(WorldError::Controller("no place".to_owned()));
+        let nowhere = || Err("no place".to_owned());
         for unplayed in [survived(|| panic!("no way")), survived(nowhere)] {
             let end = end(unplayed);
             assert!(

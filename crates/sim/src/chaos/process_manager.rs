@@ -260,7 +260,7 @@ impl ProcessManager {
             Ok((controller, door)) => (controller, Arc::new(door)),
             Err(error) => {
                 member.back_at = Some(now + BACK * 5);
-                return stage.cannot_begin(place, &error.to_string());
+                return stage.cannot_begin(place, &error);
             }
         };
         if place == 0 && member.lives == 1 {

@@ -26,7 +26,7 @@ use super::workload::ChaosWorkload;
 use crate::apiserver::Insider;
 use crate::hpa::SYNC;
 use crate::threads::paused;
-use crate::world::{PodListeners, Scenario, World, WorldError};
+use crate::world::{PodListeners, Scenario, World};
 use wva::policy::key::VariantKey;
 use wva_base::moment::WallTime;
 use wva_supervise::SeedTree;
@@ -43,12 +43,12 @@ pub(crate) fn play(
     seed: u64,
     schedule: &FaultSchedule,
     keep: Keep,
-) -> Result<RunOutcome, WorldError> {
-    let runtime = paused().map_err(|error| WorldError::Controller(error.to_string()))?;
+) -> Result<RunOutcome, String> {
+    let runtime = paused().map_err(|error| error.to_string())?;
     let (mut outcome, owners) = runtime.block_on(async {
         let run = Box::pin(Run::begin(plot, seed, schedule, keep)).await?;
         let judge = run.judge.clone();
-        Ok::<_, WorldError>((run.play().await?, judge.owners()))
+        Ok::<_, String>((run.play().await?, judge.owners()))
     })?;
     let tasks = runtime.metrics().num_alive_tasks();
     drop(runtime);
@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
         seed: u64,
         schedule: &'a FaultSchedule,
         keep: Keep,
-    ) -> Result<Self, WorldError> {
+    ) -> Result<Self, String> {
         let doors = PodListeners::default();
         let (scenario, quiet_from) = plot.visited(schedule);
         let world = World::arranged(&scenario, seed, DATE, Some(doors.clone()), SYNC).await?;
@@ -103,7 +103,8 @@ impl<'a> Run<'a> {
             declared: plot.declared,
             main: plot.main.clone(),
         };
-        injector.settle(plot.more_pools).await?;
+        let settled = injector.settle(plot.more_pools).await;
+        settled.map_err(|denied| denied.to_string())?;
         let stage = ProcessSetting {
             clock: world.clock.clone(),
             server: world.server.clone(),
@@ -142,7 +143,7 @@ impl<'a> Run<'a> {
         self.world.clock.now().monotonic
     }
 
-    async fn play(mut self) -> Result<RunOutcome, WorldError> {
+    async fn play(mut self) -> Result<RunOutcome, String> {
         let quiet_from = self.quiet_from;
         let ends = quiet_from + self.plot.lasts.saturating_sub(self.plot.faults_until);
         let mut second = Duration::ZERO;

@@ -171,7 +171,7 @@ impl Shared<'_> {
             key: &key,
         };
         let record = play.run()?;
-        store(&path, &record).map_err(PlayError::Output)?;
+        store(&path, &record).map_err(PlayError::Other)?;
         Ok(record)
     }
 
@@ -204,7 +204,7 @@ impl Shared<'_> {
             record.knob = Some(f64::from(count));
             record.key = self.key(scenario, policy, seed);
             let path = self.path(scenario, policy, seed);
-            store(&path, &record).map_err(PlayError::Output)?;
+            store(&path, &record).map_err(PlayError::Other)?;
             last = line(&record);
         }
         Ok(last)

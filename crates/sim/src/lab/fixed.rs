@@ -13,7 +13,7 @@ use super::seats::{lengths, unattended};
 use crate::load::Arrivals;
 use crate::number;
 use crate::threads::paused;
-use crate::world::{LoadSource, Scenario, ScenarioModel, WorldError};
+use crate::world::{LoadSource, Scenario, ScenarioModel};
 use wva_base::moment::WallTime;
 use wva_supervise::SeedTree;
 
@@ -101,7 +101,7 @@ impl FixedFleet {
     }
 }
 
-async fn shares(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Vec<f64>, WorldError> {
+async fn shares(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Vec<f64>, String> {
     let (world, _server) = unattended(scenario, seed, date).await?;
     tokio::time::sleep(WARM).await;
     let before = world.frame();

@@ -106,7 +106,7 @@ fn generated(
         lengths: part.lengths.map(lengths).ok_or("give lengths")?,
         sharing: part.sharing,
     };
-    let arrivals = Arrivals::new(demand, seed, name).map_err(|error| error.to_string())?;
+    let arrivals = Arrivals::new(demand, seed, name)?;
     Ok(arrivals
         .take_while(|arrival| arrival.at < span.end)
         .collect())

@@ -22,7 +22,7 @@ use super::waits::WaitRecorder;
 use crate::apiserver::{Denied, Insider};
 use crate::threads::paused;
 use crate::workloads::object::path;
-use crate::world::{EndedRequest, Frame, PodListeners, World, WorldError};
+use crate::world::{EndedRequest, Frame, PodListeners, World};
 use wva_base::moment::WallTime;
 
 /// Time between the moments at which terms are kept.
@@ -35,16 +35,14 @@ pub(super) enum PlayError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     #[error(transparent)]
-    World(#[from] WorldError),
-    #[error("{0}")]
     Server(#[from] Denied),
     #[error("the runtime of a run cannot start: {0}")]
     Runtime(#[from] std::io::Error),
     #[error("the world of a run ended early; run it again alone with RUST_BACKTRACE=1")]
     Ended,
-    /// A file of the results cannot be written.
+    /// Its world cannot begin, or a file of the results cannot be written.
     #[error("{0}")]
-    Output(String),
+    Other(String),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +75,8 @@ impl Play<'_> {
         prepared.scenario.without = self.policy.without;
         prepared.scenario.interval = setup.interval.unwrap_or(prepared.scenario.interval);
         let sync = actuation.sync();
-        let world = World::arranged(&prepared.scenario, self.seed, DATE, staff, sync).await?;
+        let world = World::arranged(&prepared.scenario, self.seed, DATE, staff, sync).await;
+        let world = world.map_err(PlayError::Other)?;
         let server = Insider::new(world.server.clone(), "laboratory");
         actuation.arrange(&server, &prepared).await?;
         let scored = scored(spec.prelude.0, spec.duration.0);

@@ -14,7 +14,7 @@ use crate::apiserver::{Denied, Insider};
 use crate::hpa::SYNC;
 use crate::prometheus::Prometheus;
 use crate::workloads::object::path;
-use crate::world::{Frame, LoadSource, PodListeners, Scenario, ScenarioModel, World, WorldError};
+use crate::world::{Frame, LoadSource, PodListeners, Scenario, ScenarioModel, World};
 use wva::policy::capacity::ServingRole;
 use wva_base::moment::WallTime;
 
@@ -92,7 +92,7 @@ impl Seats {
         scenario: &Scenario,
         seed: u64,
         date: WallTime,
-    ) -> Result<World, WorldError> {
+    ) -> Result<World, String> {
         let (mut world, server) = unattended(scenario, seed, date).await?;
         let models = scenario.models.iter();
         let seats = Self::new(policy, models.map(|model| (model, lengths(model))));
@@ -132,14 +132,15 @@ pub(super) async fn unattended(
     scenario: &Scenario,
     seed: u64,
     date: WallTime,
-) -> Result<(World, Insider), WorldError> {
+) -> Result<(World, Insider), String> {
     let staff = Some(PodListeners::default());
     let world = World::arranged(scenario, seed, date, staff, SYNC).await?;
     let server = Insider::new(world.server.clone(), "laboratory");
     for variant in scenario.variants() {
         let plural = "horizontalpodautoscalers";
         let path = path("autoscaling/v2", scenario.namespace, plural, variant.name);
-        server.delete(&path, &json!({})).await?;
+        let deleted = server.delete(&path, &json!({})).await;
+        deleted.map_err(|denied| denied.to_string())?;
     }
     Ok((world, server))
 }

@@ -35,10 +35,10 @@ pub(super) fn clip(
     let is_drawn = text.starts_with(RATES);
     let text = if is_drawn { cut(&text, from, to) } else { text };
     let reader = std::io::Cursor::new(text.into_bytes());
-    let trace = RequestTrace::open(reader, scale, seed).map_err(|error| error.to_string())?;
+    let trace = RequestTrace::open(reader, scale, seed)?;
     let (mut arrivals, mut is_whole) = (Vec::new(), false);
     for arrival in trace {
-        let mut arrival = arrival.map_err(|error| error.to_string())?;
+        let mut arrival = arrival?;
         if to.is_some_and(|to| arrival.at >= to) {
             is_whole = true;
             break;

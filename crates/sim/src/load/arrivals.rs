@@ -2,7 +2,7 @@
 
 use super::Arrival;
 use super::lengths::{Lengths, Sharing};
-use super::shape::{RateProfile, ShapeError};
+use super::shape::RateProfile;
 use crate::engine::Mix;
 use crate::number;
 use wva_supervise::{Generator, SeedTree};
@@ -42,7 +42,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(crate) fn new(demand: Demand, seed: &SeedTree, name: &str) -> Result<Self, ShapeError> {
+    pub(crate) fn new(demand: Demand, seed: &SeedTree, name: &str) -> Result<Self, String> {
         demand.shape.check()?;
         let child = |part: &str| seed.child(&format!("load/{name}/{part}"));
         Ok(Self {

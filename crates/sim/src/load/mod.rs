@@ -10,7 +10,6 @@ mod trace;
 
 pub(crate) use arrivals::{Arrivals, Demand};
 pub(crate) use lengths::{Lengths, Sharing, Tokens};
-pub(crate) use rows::TraceError;
 pub use shape::{RateProfile, RateStage};
 pub(crate) use trace::RequestTrace;
 

@@ -73,21 +73,8 @@ pub struct RateStage {
     pub rate: f64,
 }
 
-/// Why a shape makes no sense.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(crate) enum ShapeError {
-    #[error("{field} is {value} requests/s; give a rate from 0 to {MAX_RATE}")]
-    Rate { field: &'static str, value: f64 },
-    #[error("{field} is zero; give a longer time")]
-    Zero { field: &'static str },
-    #[error("length is {length:?}, longer than every, {every:?}; shorten the burst")]
-    LongBurst { length: Duration, every: Duration },
-    #[error("swing is {swing}, above the mean of {mean} requests/s; lower it")]
-    HighSwing { swing: f64, mean: f64 },
-}
-
 impl RateProfile {
-    pub(crate) fn check(&self) -> Result<(), ShapeError> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             Self::Constant { rate } => in_range("rate", *rate),
             Self::Step { before, after, .. } => {
@@ -109,8 +96,9 @@ impl RateProfile {
                 in_range("peak", *peak)?;
                 not_zero("every", *every)?;
                 if length > every {
-                    let (length, every) = (*length, *every);
-                    return Err(ShapeError::LongBurst { length, every });
+                    return Err(format!(
+                        "length is {length:?}, longer than every, {every:?}; shorten the burst"
+                    ));
                 }
                 Ok(())
             }
@@ -124,8 +112,9 @@ impl RateProfile {
                 in_range("swing", *swing)?;
                 not_zero("period", *period)?;
                 if swing > mean {
-                    let (swing, mean) = (*swing, *mean);
-                    return Err(ShapeError::HighSwing { swing, mean });
+                    return Err(format!(
+                        "swing is {swing}, above the mean of {mean} requests/s; lower it"
+                    ));
                 }
                 Ok(())
             }
@@ -274,17 +263,19 @@ impl RateProfile {
     }
 }
 
-fn in_range(field: &'static str, value: f64) -> Result<(), ShapeError> {
+fn in_range(field: &str, value: f64) -> Result<(), String> {
     if (0.0..=MAX_RATE).contains(&value) {
         Ok(())
     } else {
-        Err(ShapeError::Rate { field, value })
+        Err(format!(
+            "{field} is {value} requests/s; give a rate from 0 to {MAX_RATE}"
+        ))
     }
 }
 
-fn not_zero(field: &'static str, time: Duration) -> Result<(), ShapeError> {
+fn not_zero(field: &str, time: Duration) -> Result<(), String> {
     if time.is_zero() {
-        Err(ShapeError::Zero { field })
+        Err(format!("{field} is zero; give a longer time"))
     } else {
         Ok(())
     }

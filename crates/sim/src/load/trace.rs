@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::Arrival;
 use super::rows::{
-    AGGREGATE, AIBRIX, AZURE, TraceError, TraceProblem, fields, lines, quantity, tokens,
+    AGGREGATE, AIBRIX, AZURE, beginning, fields, lines, quantity, refusal, tokens, wrong,
 };
 use crate::engine::Prefix;
 use crate::number;
@@ -24,13 +24,18 @@ const PIECE: u32 = 512;
 /// How long the last rate of an aggregate counts, in seconds.
 const WINDOW: f64 = 600.0;
 
-fn format(first: &str) -> Result<Format, TraceProblem> {
+fn format(first: &str) -> Result<Format, String> {
     match first {
         AZURE => Ok(Format::Azure(None)),
         AIBRIX => Ok(Format::Aibrix),
         AGGREGATE => Ok(Format::Aggregate),
         json if json.starts_with('{') => Ok(Format::Mooncake),
-        other => Err(TraceProblem::unknown(other)),
+        other => Err(format!(
+            "unknown format, the file begins {:?}; known are CSV files that begin \
+             \"{AZURE}\", \"{AIBRIX}\" or \"{AGGREGATE}\", and JSON lines with timestamp, \
+             input_length, output_length and hash_ids",
+            beginning(other)
+        )),
     }
 }
 
@@ -84,7 +89,7 @@ impl Window {
 
 /// Requests of a trace in the order of arrival. The first error is the last item.
 pub(crate) struct RequestTrace {
-    lines: Box<dyn Iterator<Item = Result<(u64, String), TraceError>> + Send>,
+    lines: Box<dyn Iterator<Item = Result<(u64, String), String>> + Send>,
     format: Format,
     scale: f64,
     generator: Generator,
@@ -108,14 +113,14 @@ impl RequestTrace {
         reader: impl BufRead + Send + 'static,
         scale: f64,
         seed: &SeedTree,
-    ) -> Result<Self, TraceError> {
+    ) -> Result<Self, String> {
         let mut lines: Box<dyn Iterator<Item = _> + Send> = Box::new(lines(reader));
         let (line, first) = match lines.next() {
-            None => return Err(TraceError::at(0, TraceProblem::Empty)),
+            None => return Err(refusal(0, "the file holds no requests; give one that does")),
             Some(first) => first?,
         };
         let first = first.trim_start_matches('\u{feff}').to_owned();
-        let format = format(&first).map_err(|problem| TraceError::at(line, problem))?;
+        let format = format(&first).map_err(|problem| refusal(line, problem))?;
         if matches!(format, Format::Mooncake) {
             lines = Box::new(std::iter::once(Ok((line, first))).chain(lines));
         }
@@ -137,7 +142,7 @@ impl RequestTrace {
         })
     }
 
-    fn read(&mut self) -> Result<(), TraceError> {
+    fn read(&mut self) -> Result<(), String> {
         let Some(row) = self.lines.next() else {
             self.ended = true;
             self.flush(self.last.saturating_add(STEP));
@@ -149,10 +154,8 @@ impl RequestTrace {
             Format::Azure(first) => {
                 let [time, prompt, output] = fields(line, &text)?;
                 let wanted = "a time like 2023-11-16 18:15:46.6805900";
-                let time: DateTime = time.parse().map_err(|error: jiff::Error| {
-                    drop(error);
-                    TraceError::at(line, TraceProblem::value("TIMESTAMP", time, wanted))
-                })?;
+                let parsed: Option<DateTime> = time.parse().ok();
+                let time = parsed.ok_or_else(|| wrong(line, "TIMESTAMP", time, wanted))?;
                 let origin = first.unwrap_or(time);
                 self.format = Format::Azure(Some(origin));
                 let at = time.duration_since(origin).try_into().unwrap_or_default();
@@ -170,13 +173,7 @@ impl RequestTrace {
         }
     }
 
-    fn request(
-        &mut self,
-        line: u64,
-        at: Duration,
-        prompt: u32,
-        output: u32,
-    ) -> Result<(), TraceError> {
+    fn request(&mut self, line: u64, at: Duration, prompt: u32, output: u32) -> Result<(), String> {
         self.forward(line, at)?;
         self.ready.push_back(Arrival {
             at,
@@ -188,26 +185,29 @@ impl RequestTrace {
         Ok(())
     }
 
-    fn forward(&mut self, line: u64, at: Duration) -> Result<(), TraceError> {
+    fn forward(&mut self, line: u64, at: Duration) -> Result<(), String> {
         let before = self.last;
         if at < before {
-            return Err(TraceError::at(line, TraceProblem::Backwards { before, at }));
+            let problem =
+                format!("the time goes back from {before:?} to {at:?}; sort the file by time");
+            return Err(refusal(line, problem));
         }
         self.last = at;
         Ok(())
     }
 
-    fn mooncake(&mut self, line: u64, text: &str) -> Result<(), TraceError> {
-        let row: MooncakeLine =
-            serde_json::from_str(text).map_err(|error| TraceError::at(line, error))?;
+    fn mooncake(&mut self, line: u64, text: &str) -> Result<(), String> {
+        let row: Result<MooncakeLine, _> = serde_json::from_str(text);
+        let wanted = "an object with timestamp, input_length, output_length and hash_ids";
+        let row = row.map_err(|error| refusal(line, format_args!("{error}; give {wanted}")))?;
         let at = Duration::from_millis(row.timestamp);
         if at > self.last {
             self.flush(at);
         }
         self.forward(line, at)?;
         if self.group.len() == MAX_GROUP {
-            let most = MAX_GROUP;
-            return Err(TraceError::at(line, TraceProblem::TooMany { most }));
+            let problem = format!("more than {MAX_GROUP} requests belong together; split the file");
+            return Err(refusal(line, problem));
         }
         self.group.push(Arrival {
             at,
@@ -234,7 +234,7 @@ impl RequestTrace {
         }
     }
 
-    fn aggregate(&mut self, line: u64, text: &str) -> Result<(), TraceError> {
+    fn aggregate(&mut self, line: u64, text: &str) -> Result<(), String> {
         let [time, rate, _, _, prompt, output] = fields(line, text)?;
         let seconds = quantity(line, "t_s", time)?;
         self.forward(line, number::duration(seconds))?;
@@ -260,7 +260,7 @@ impl RequestTrace {
 }
 
 impl Iterator for RequestTrace {
-    type Item = Result<Arrival, TraceError>;
+    type Item = Result<Arrival, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

@@ -6,7 +6,6 @@ use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::WorldError;
 use super::flow::Flow;
 use super::posed::Posed;
 use super::request_log::RequestLog;
@@ -14,7 +13,7 @@ use super::scenario::{LoadSource, ScenarioModel, ScenarioVariant};
 use super::score::Score;
 use crate::engine::{Dialect, Engine};
 use crate::exposition::Page;
-use crate::load::{Arrival, Arrivals, RequestTrace, TraceError};
+use crate::load::{Arrival, Arrivals, RequestTrace};
 use crate::router::{PoolReading, PoolSpec, RouterPool};
 use wva::policy::capacity::ServingRole;
 use wva_supervise::SeedTree;
@@ -34,7 +33,7 @@ pub(super) trait Backend: Send {
     }
 }
 
-type Arriving = Box<dyn Iterator<Item = Result<Arrival, TraceError>> + Send>;
+type Arriving = Box<dyn Iterator<Item = Result<Arrival, String>> + Send>;
 
 struct Requests {
     id: &'static str,
@@ -49,14 +48,12 @@ pub(super) fn backend(
     namespace: &str,
     model: &ScenarioModel,
     seed: &SeedTree,
-) -> Result<Box<dyn Backend>, WorldError> {
+) -> Result<Box<dyn Backend>, String> {
+    let unusable = |error: String| format!("the load of model {}: {error}", model.name);
     let mut log = None;
     let arriving: Arriving = match &model.load {
         LoadSource::Flow { shape, mixes } => {
-            shape.check().map_err(|error| WorldError::Load {
-                model: model.name,
-                error: error.to_string(),
-            })?;
+            shape.check().map_err(unusable)?;
             return Ok(Box::new(Flow::new(
                 namespace,
                 model,
@@ -67,25 +64,16 @@ pub(super) fn backend(
         LoadSource::Posed(poses) => return Ok(Box::new(Posed::new(model, poses.clone()))),
         LoadSource::Generated(demand) => {
             let arrivals = Arrivals::new(demand.clone(), seed, model.name);
-            let arrivals = arrivals.map_err(|error| WorldError::Load {
-                model: model.name,
-                error: error.to_string(),
-            })?;
-            Box::new(arrivals.map(Ok))
+            Box::new(arrivals.map_err(unusable)?.map(Ok))
         }
         LoadSource::Replayed(file) => {
-            let unusable = |error: String| WorldError::Trace {
-                file: file.display().to_string(),
-                error,
-            };
-            let reader = File::open(file).map_err(|error| unusable(error.to_string()))?;
+            let unusable = |error: &str| format!("trace {}: {error}", file.display());
+            let reader = File::open(file).map_err(|error| unusable(&error.to_string()))?;
             let trace = RequestTrace::open(BufReader::new(reader), 1.0, seed);
-            let mut trace = trace
-                .map_err(|error| unusable(error.to_string()))?
-                .peekable();
+            let mut trace = trace.map_err(|error| unusable(&error))?.peekable();
             // A file of another kind shows itself at its first request, not when that is due.
             if let Some(Err(error)) = trace.peek() {
-                return Err(unusable(error.to_string()));
+                return Err(unusable(error));
             }
             Box::new(trace)
         }
@@ -134,7 +122,7 @@ impl Backend for Requests {
                     score.came_many(at, 1);
                     self.pool.submit(arrival, at);
                 }
-                Err(error) => self.broken = Some(error.to_string()),
+                Err(error) => self.broken = Some(error),
             }
         }
         self.pool.advance(now);

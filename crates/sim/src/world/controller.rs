@@ -13,7 +13,6 @@ use kube::Client;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 
-use super::WorldError;
 use super::objects::SYSTEM;
 use super::scenario::Scenario;
 use crate::apiserver::ApiServer;
@@ -134,7 +133,7 @@ pub(super) fn controller(
     (clock, seed): (&Clock, &SeedTree),
     scenario: &Scenario,
     history: DecisionHistory,
-) -> Result<(Controller, ControllerView), WorldError> {
+) -> Result<(Controller, ControllerView), String> {
     let fixed = Sources {
         environment: environment(POD, scenario.interval),
         ..Sources::default()
@@ -167,10 +166,11 @@ pub(super) fn controller(
     })
 }
 
-pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView), WorldError> {
+pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView), String> {
+    let unusable = |error: String| format!("the controller cannot start: {error}");
     let started = start(&casting.sources).map_err(|errors| {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        WorldError::Controller(texts.join("; "))
+        unusable(texts.join("; "))
     })?;
     let actors = ActorRegistry::new();
     let env = Env {
@@ -192,8 +192,7 @@ pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView
         fixed: casting.fixed,
         diagnostics: Diagnostics::default(),
     };
-    let controller =
-        Controller::new(env, startup).map_err(|error| WorldError::Controller(error.to_string()))?;
+    let controller = Controller::new(env, startup).map_err(|error| unusable(error.to_string()))?;
     let shared = controller.shared();
     let routes = MetricsRoutes::new(shared.clone(), actors.clone());
     let probes = ProbeRoutes::new(shared.clone(), actors.clone(), Vec::new());

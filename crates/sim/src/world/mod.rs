@@ -55,7 +55,7 @@ use self::api_fault_schedule::ApiFaultSchedule;
 use self::controller::{DecisionHistory, Signals};
 use self::driver::{Driver, DriverState};
 use self::service::ModelService;
-use crate::apiserver::{ApiServer, Denied, Insider};
+use crate::apiserver::{ApiServer, Insider};
 use crate::hpa::{Autoscalers, SYNC};
 use crate::prometheus::{InProcess, Prometheus};
 use crate::threads::locked;
@@ -69,33 +69,6 @@ use wva_supervise::{Clock, Reader, SeedTree, Writer};
 
 /// How long the controller is given to end.
 const FAREWELL: Duration = Duration::from_secs(10);
-
-/// Why there is no world.
-#[derive(Debug, thiserror::Error)]
-pub enum WorldError {
-    /// A load that makes no sense.
-    #[error("the load of model {model}: {error}")]
-    Load {
-        /// The model.
-        model: &'static str,
-        /// What is wrong.
-        error: String,
-    },
-    /// A trace that cannot be read.
-    #[error("trace {file}: {error}")]
-    Trace {
-        /// The file.
-        file: String,
-        /// What is wrong.
-        error: String,
-    },
-    /// The controller does not accept its settings.
-    #[error("the controller cannot start: {0}")]
-    Controller(String),
-    /// The server does not accept an object.
-    #[error("the objects of the scenario: {0}")]
-    Objects(#[from] Denied),
-}
 
 /// A world that runs until it is dropped or ended.
 pub struct World {
@@ -116,7 +89,7 @@ pub struct World {
 
 wva_base::debug_of!(World: frames);
 
-fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, WorldError> {
+fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, String> {
     let autoscaled = scenario.autoscaled.iter().map(|one| &one.model);
     let models = scenario.models.iter().chain(autoscaled);
     models
@@ -125,8 +98,8 @@ fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, W
 }
 
 impl World {
-    /// Builds a world that begins at this date, and sets it going.
-    pub async fn begin(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Self, WorldError> {
+    /// Builds a world that begins at this date, and sets it going; or says why there is none.
+    pub async fn begin(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Self, String> {
         Self::found(scenario, seed, date, None, SYNC, DecisionHistory::None).await
     }
 
@@ -134,7 +107,7 @@ impl World {
         scenario: &Scenario,
         seed: u64,
         date: WallTime,
-    ) -> Result<Self, WorldError> {
+    ) -> Result<Self, String> {
         Self::found(scenario, seed, date, None, SYNC, DecisionHistory::InMemory).await
     }
 
@@ -146,7 +119,7 @@ impl World {
         date: WallTime,
         staff: Option<PodListeners>,
         hpa_sync: Duration,
-    ) -> Result<Self, WorldError> {
+    ) -> Result<Self, String> {
         Self::found(scenario, seed, date, staff, hpa_sync, DecisionHistory::None).await
     }
 
@@ -157,12 +130,13 @@ impl World {
         staff: Option<PodListeners>,
         hpa_sync: Duration,
         history: DecisionHistory,
-    ) -> Result<Self, WorldError> {
+    ) -> Result<Self, String> {
         let seed = SeedTree::new(seed);
         let clock = Clock::at(date);
         let server = ApiServer::new(clock.clone(), &seed);
         let creator = Insider::new(server.clone(), "wva-demo");
-        objects::create(&creator, scenario, date).await?;
+        let created = objects::create(&creator, scenario, date).await;
+        created.map_err(|denied| format!("the objects of the scenario: {denied}"))?;
         let prometheus = Arc::new(Mutex::new(Prometheus::default()));
         let services = services(scenario, &seed)?;
         let (routers, questions) = routers::pod_network();

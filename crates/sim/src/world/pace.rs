@@ -191,7 +191,7 @@ impl Stage {
         };
         let world = match world {
             Ok(world) => world,
-            Err(error) => return drop(begun.send(Err(error.to_string()))),
+            Err(error) => return drop(begun.send(Err(error))),
         };
         if begun.send(Ok(world.frames.clone())).is_ok() {
             self.pace(&play, &world).await;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::WorldError;
 use super::backend::{Backend, backend};
 use super::objects::VARIANT;
 use super::scenario::{Replica, ScenarioModel, ScenarioVariant};
@@ -37,7 +36,7 @@ impl ModelService {
         namespace: &str,
         model: &ScenarioModel,
         seed: &SeedTree,
-    ) -> Result<Self, WorldError> {
+    ) -> Result<Self, String> {
         Ok(Self {
             backend: backend(namespace, model, seed)?,
             servers: BTreeMap::new(),

@@ -257,7 +257,7 @@ fn a_trace_that_is_none_is_named() {
     ] {
         let scenario = quiet().replaying(file.into());
         let world = World::begin(&scenario, 1, DATE);
-        let error = runtime.block_on(world).unwrap_err().to_string();
+        let error = runtime.block_on(world).unwrap_err();
         let expected = format!("trace {file}: {problem}");
         assert!(error.starts_with(&expected), "{error}");
     }

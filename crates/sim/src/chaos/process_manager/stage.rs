@@ -15,7 +15,6 @@ use crate::chaos::planted::PlantedSupervision;
 use crate::chaos::pod_pages_proxy::{PageReads, PodPagesProxy};
 use crate::chaos::process_state::ProcessState;
 use crate::chaos::workload::Probe;
-use crate::world::WorldError;
 use crate::world::controller::{ControllerView, ProcessConfig, cast, environment};
 use crate::world::objects::SYSTEM;
 use wva::app::Controller;
@@ -61,7 +60,7 @@ impl ProcessSetting {
     pub(super) fn owned(
         &self,
         casting: ProcessConfig,
-    ) -> Result<(Controller, ControllerView), WorldError> {
+    ) -> Result<(Controller, ControllerView), String> {
         let owner = Owner::new();
         let scope = owner.enter();
         let made = cast(casting);

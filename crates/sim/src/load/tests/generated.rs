@@ -205,7 +205,7 @@ fn the_seed_and_the_name_decide() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_its_field() {
-    let refusal = |shape: RateProfile| shape.check().unwrap_err().to_string();
+    let refusal = |shape: RateProfile| shape.check().unwrap_err();
     assert_eq!(
         refusal(RateProfile::Constant { rate: f64::NAN }),
         "rate is NaN requests/s; give a rate from 0 to 100000"

@@ -1,10 +1,10 @@
 use std::io::Cursor;
 use std::time::Duration;
 
-use crate::load::{Arrival, RequestTrace, TraceError};
+use crate::load::{Arrival, RequestTrace};
 use wva_supervise::SeedTree;
 
-fn open(text: &'static str) -> Result<RequestTrace, TraceError> {
+fn open(text: &'static str) -> Result<RequestTrace, String> {
     RequestTrace::open(Cursor::new(text), 1.0, &SeedTree::new(1))
 }
 
@@ -26,7 +26,7 @@ fn error(text: &'static str) -> String {
         Err(error) => Some(error),
         Ok(mut trace) => trace.find_map(Result::err),
     };
-    failed.unwrap().to_string()
+    failed.unwrap()
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn what_cannot_be_read_is_refused_with_line_and_remedy() {
 fn files_that_are_no_text_are_refused() {
     let refuse = |bytes: Vec<u8>| {
         let opened = RequestTrace::open(Cursor::new(bytes), 1.0, &SeedTree::new(1));
-        opened.unwrap_err().to_string()
+        opened.unwrap_err()
     };
     let gzip = refuse(vec![0x1f, 0x8b, 8, 0, 0xff]);
     assert_eq!(
