@@ -89,7 +89,7 @@ pub(crate) fn run(
         table::csv(&records).as_bytes(),
     )?;
     if !records.is_empty() {
-        super::report::write(&campaign.out).map_err(|error| error.to_string())?;
+        super::report::write(&campaign.out)?;
     }
     Ok((problems, table::markdown(&records, &scenarios)))
 }
@@ -124,8 +124,7 @@ impl Shared<'_> {
         } else {
             match catch_unwind(AssertUnwindSafe(|| self.perform(task))) {
                 Ok(Ok(note)) => note,
-                Ok(Err(PlayError::Scenario(error))) => {
-                    let text = error.to_string();
+                Ok(Err(PlayError::Scenario(text))) => {
                     locked(&self.refused).insert(task.place, text.clone());
                     text
                 }
@@ -214,7 +213,7 @@ impl Shared<'_> {
     fn guess(&self, scenario: &LoadedScenario) -> Result<(u32, (u32, u32)), PlayError> {
         let spec = &scenario.spec;
         let traces = self.campaign.traces.as_deref();
-        let prepared = prepare(spec, traces, 1)?;
+        let prepared = prepare(spec, traces, 1).map_err(PlayError::Scenario)?;
         let scored = scored(spec.prelude.0, spec.duration.0);
         let models = prepared.scenario.models.iter().zip(&prepared.loads);
         let mut guess = 1;

@@ -10,30 +10,11 @@ use super::schema::{
 use crate::engine::Profile;
 use wva::policy::capacity::ServingRole;
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ScenarioError {
-    #[error("scenario {file}: {problem}; docs/development/laboratory.md lists the fields")]
-    Syntax { file: String, problem: String },
-    #[error("scenario {scenario}: {field} is {value}; {remedy}")]
-    Value {
-        scenario: String,
-        field: String,
-        value: String,
-        remedy: String,
-    },
-    #[error("scenario {scenario}: {file}: {problem}")]
-    File {
-        scenario: String,
-        file: String,
-        problem: String,
-    },
-}
-
 pub(super) struct Checker<'a> {
     scenario: &'a LabScenario,
 }
 
-type Checked = Result<(), ScenarioError>;
+type Checked = Result<(), String>;
 
 pub(super) fn check(scenario: &LabScenario) -> Checked {
     Checker { scenario }.all()
@@ -41,12 +22,8 @@ pub(super) fn check(scenario: &LabScenario) -> Checked {
 
 impl Checker<'_> {
     fn wrong(&self, field: impl Display, value: impl Display, remedy: impl Display) -> Checked {
-        Err(ScenarioError::Value {
-            scenario: self.scenario.name.clone(),
-            field: field.to_string(),
-            value: value.to_string(),
-            remedy: remedy.to_string(),
-        })
+        let name = &self.scenario.name;
+        Err(format!("scenario {name}: {field} is {value}; {remedy}"))
     }
 
     /// The same for a field below another one.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::record::LabRecord;
-use super::report::{ReportError, read_run};
+use super::report::parse_run;
 
 pub(super) fn kept(path: &Path, key: &str) -> Option<LabRecord> {
     let text = fs::read(path).ok()?;
@@ -53,10 +53,8 @@ pub(super) fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 pub(super) fn records(folder: &Path) -> Result<Vec<LabRecord>, String> {
     let paths = stored(folder, json_files(folder))?;
     let records = paths.iter().map(|path| {
-        read_run(path).or_else(|error| match error {
-            ReportError::Read { path, source } => stored(&path, Err(source)),
-            other => Err(format!("{other}; delete it")),
-        })
+        let bytes = stored(path, fs::read(path))?;
+        parse_run(path, &bytes).map_err(|error| format!("{error}; delete it"))
     });
     records.collect()
 }

@@ -68,7 +68,7 @@ pub(crate) fn gates(
 ) -> Result<Vec<GateReport>, String> {
     let mut tasks = Vec::new();
     for gate in GATES {
-        let scenario = load(gate.name).map_err(|error| error.to_string())?;
+        let scenario = load(gate.name)?;
         tasks.extend((1..=SEEDS).map(|seed| GateTask {
             gate,
             scenario: scenario.clone(),

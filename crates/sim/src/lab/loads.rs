@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::check::ScenarioError;
 use super::number;
 use super::schema::{
     BurstRate, LabModel, LabScenario, LatencySlo, LengthSpec, LoadPart, TokenSpec, TraceSpec,
@@ -43,7 +42,7 @@ pub(super) fn load_of(
     model: &LabModel,
     traces: Option<&Path>,
     seed: u64,
-) -> Result<ModelLoad, ScenarioError> {
+) -> Result<ModelLoad, String> {
     let seed = SeedTree::new(seed);
     let span = Span {
         prelude: scenario.prelude.0,
@@ -65,22 +64,16 @@ pub(super) fn load_of(
         let name = format!("lab/{}/{place}", model.name);
         let arrivals = match &part.trace {
             Some(trace) => {
-                let problem = |problem| ScenarioError::File {
-                    scenario: scenario.name.clone(),
-                    file: trace.file.clone(),
-                    problem,
-                };
-                replayed(trace, traces, span, &seed, &name).map_err(problem)?
+                let problem = |problem: String| format!("{}: {problem}", trace.file);
+                replayed(trace, traces, span, &seed, &name).map_err(problem)
             }
-            None => {
-                generated(part, span, &seed, &name).map_err(|problem| ScenarioError::Value {
-                    scenario: scenario.name.clone(),
-                    field: format!("load[{place}] of model {}", model.name),
-                    value: "no usable load".to_owned(),
-                    remedy: problem,
-                })?
-            }
+            None => generated(part, span, &seed, &name).map_err(|problem| {
+                let model = &model.name;
+                format!("load[{place}] of model {model} is no usable load; {problem}")
+            }),
         };
+        let arrivals =
+            arrivals.map_err(|problem| format!("scenario {}: {problem}", scenario.name))?;
         let within = Some(part.slo.unwrap_or(model.slo).ttft.0);
         let arrivals = arrivals.into_iter();
         all.extend(arrivals.map(|arrival| (Arrival { within, ..arrival }, class_of)));

@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::accounting::{Accounts, Scored};
-use super::check::ScenarioError;
 use super::fluid::{fixed_fleet, mean_lengths, scored};
 use super::meter::Meter;
 use super::number;
@@ -32,8 +31,8 @@ const DATE: WallTime = WallTime(1_767_225_600_000);
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlayError {
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
+    #[error("{0}")]
+    Scenario(String),
     #[error(transparent)]
     Server(#[from] Denied),
     #[error("the runtime of a run cannot start: {0}")]
@@ -65,7 +64,8 @@ impl Play<'_> {
 
     async fn play(self) -> Result<LabRecord, PlayError> {
         let spec = &*self.scenario.spec;
-        let mut prepared = prepare(spec, self.traces, self.seed)?;
+        let prepared = prepare(spec, self.traces, self.seed);
+        let mut prepared = prepared.map_err(PlayError::Scenario)?;
         let by_hpa = Actuation::Hpa(HpaActuation::default());
         let mut actuation = spec.actuation.unwrap_or(by_hpa);
         let setup = self.set_up(spec, &mut prepared, &mut actuation);

@@ -1,12 +1,13 @@
 //! Scenarios by name or file, and the worlds that they describe.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::change::ScenarioChange;
-use super::check::{ScenarioError, check, profile};
+use super::check::{check, profile};
 use super::loads::{ModelLoad, load_of};
 use super::router_spec::RouterSpec;
 use super::schema::{LabModel, LabScenario, LatencySlo, VariantSpec};
@@ -70,14 +71,10 @@ impl LoadedScenario {
     }
 
     /// Reads a text; `origin` names it in errors.
-    pub(crate) fn read(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let problem = |problem: String| ScenarioError::Syntax {
-            file: origin.to_owned(),
-            problem,
-        };
-        check_bounds(text).map_err(|error| problem(error.to_string()))?;
+    pub(crate) fn read(text: &str, origin: &str) -> Result<Self, String> {
+        check_bounds(text).map_err(|error| unreadable(origin, error))?;
         let spec: LabScenario =
-            serde_yaml::from_str(text).map_err(|error| problem(error.to_string()))?;
+            serde_yaml::from_str(text).map_err(|error| unreadable(origin, error))?;
         check(&spec)?;
         Ok(Self {
             text: text.into(),
@@ -86,18 +83,19 @@ impl LoadedScenario {
     }
 }
 
+fn unreadable(file: &str, problem: impl Display) -> String {
+    format!("scenario {file}: {problem}; docs/development/laboratory.md lists the fields")
+}
+
 /// Loads a built-in scenario by name, or a file.
-pub(crate) fn load(name: &str) -> Result<LoadedScenario, ScenarioError> {
+pub(crate) fn load(name: &str) -> Result<LoadedScenario, String> {
     if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
         return LoadedScenario::read(text, name);
     }
     let text = std::fs::read_to_string(Path::new(name)).map_err(|error| {
         let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-        ScenarioError::File {
-            scenario: name.to_owned(),
-            file: name.to_owned(),
-            problem: format!("{error}; give a file or one of {}", names.join(", ")),
-        }
+        let names = names.join(", ");
+        format!("scenario {name}: {name}: {error}; give a file or one of {names}")
     })?;
     LoadedScenario::read(&text, name)
 }
@@ -106,21 +104,18 @@ pub(crate) fn load(name: &str) -> Result<LoadedScenario, ScenarioError> {
 pub(crate) fn load_changed(
     name: &str,
     changes: &[ScenarioChange],
-) -> Result<LoadedScenario, ScenarioError> {
+) -> Result<LoadedScenario, String> {
     let loaded = load(name)?;
     if changes.is_empty() {
         return Ok(loaded);
     }
-    let wrong = |problem: String| ScenarioError::Syntax {
-        file: name.to_owned(),
-        problem,
-    };
     let document = serde_yaml::from_str(&loaded.text);
-    let mut document = document.map_err(|error| wrong(error.to_string()))?;
+    let mut document = document.map_err(|error| unreadable(name, error))?;
     for change in changes {
-        change.apply(&mut document).map_err(wrong)?;
+        let changed = change.apply(&mut document);
+        changed.map_err(|problem| unreadable(name, problem))?;
     }
-    let text = serde_yaml::to_string(&document).map_err(|error| wrong(error.to_string()))?;
+    let text = serde_yaml::to_string(&document).map_err(|error| unreadable(name, error))?;
     LoadedScenario::read(&text, name)
 }
 
@@ -147,7 +142,7 @@ pub(super) fn prepare(
     spec: &LabScenario,
     traces: Option<&Path>,
     seed: u64,
-) -> Result<Prepared, ScenarioError> {
+) -> Result<Prepared, String> {
     let mut prepared = Prepared {
         scenario: world(spec),
         loads: Vec::new(),

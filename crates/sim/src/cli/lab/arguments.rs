@@ -123,7 +123,7 @@ impl LabRunFlags {
                         scenarios.push(scenario);
                     }
                 }
-                Err(error) => problems.push(error.to_string()),
+                Err(error) => problems.push(error),
             }
         }
         let mut policies = self.policy;

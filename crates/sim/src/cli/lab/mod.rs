@@ -89,10 +89,8 @@ fn gates(flags: &GateFlags) -> ExitCode {
 
 fn list() -> String {
     let scenarios = BUILT_IN.iter().map(|(name, _)| {
-        let about = lab::load(name).map_or_else(
-            |error| error.to_string(),
-            |scenario| scenario.about().to_owned(),
-        );
+        let about = lab::load(name).map(|scenario| scenario.about().to_owned());
+        let about = about.unwrap_or_else(|error| error);
         format!("  {name:<22} {about}\n")
     });
     let policies = POLICIES.iter().map(|policy| {

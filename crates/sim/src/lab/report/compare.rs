@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::error::ReportError;
-use super::record::{read_run, run_files};
+use super::record::{read_run, run_files, wrong};
 use super::results::Spread;
 use super::text::{cell, percent, put, quantity};
 
@@ -13,7 +12,7 @@ type Score = (Option<f64>, f64);
 
 type Scores = BTreeMap<(String, String), BTreeMap<u64, Score>>;
 
-fn read_scores(dir: &Path) -> Result<Scores, ReportError> {
+fn read_scores(dir: &Path) -> Result<Scores, String> {
     let mut scores = Scores::new();
     for path in run_files(dir)? {
         let run = read_run(&path)?;
@@ -24,7 +23,7 @@ fn read_scores(dir: &Path) -> Result<Scores, ReportError> {
                 "{} has another file with this scenario and policy",
                 run.seed
             );
-            return Err(ReportError::field(&path, "seed", problem));
+            return Err(wrong(&path, "seed", &problem));
         }
     }
     Ok(scores)
@@ -32,7 +31,7 @@ fn read_scores(dir: &Path) -> Result<Scores, ReportError> {
 
 /// Returns a Markdown table of two folders: attainment and GPU-hours of each scenario and policy, and
 /// their differences.
-pub(crate) fn compare(a: &Path, b: &Path) -> Result<String, ReportError> {
+pub(crate) fn compare(a: &Path, b: &Path) -> Result<String, String> {
     let (ours, theirs) = (read_scores(a)?, read_scores(b)?);
     let mut text = format!(
         "A: {}, B: {}. Means over the seeds that both have; differences are B less A.\n\n\

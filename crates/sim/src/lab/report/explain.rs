@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::super::record::{LabRecord, ModelSeries, Samples, ScaleChange, SizingTerms};
-use super::error::ReportError;
-use super::record::read_run;
+use super::record::{read_run, wrong};
 use super::text::{optional, percent, put, quantity, seconds, tick};
 use super::timeline::moment;
 
@@ -13,21 +12,18 @@ const DECISIONS: usize = 8;
 
 /// Returns the state of each model and variant at a moment of a run, in seconds since its start, and
 /// the last decisions before it with their reasons.
-pub(crate) fn explain(path: &Path, at: f64) -> Result<String, ReportError> {
+pub(crate) fn explain(path: &Path, at: f64) -> Result<String, String> {
     let run = read_run(path)?;
-    let outside = |from, to| ReportError::OutsideRun {
-        path: path.to_owned(),
-        at,
-        from,
-        to,
-    };
     let (Some(first), Some(last)) = (run.series.at.first(), run.series.at.last()) else {
-        return Err(ReportError::field(path, "series.at", "is empty"));
+        return Err(wrong(path, "series.at", "is empty"));
     };
     let end = last.max(run.virtual_seconds);
     // An end of its own, so that no number is neither inside nor outside.
     if !(*first..=end).contains(&at) {
-        return Err(outside(*first, end));
+        return Err(format!(
+            "{}: no sample at {at} s: the run has samples from {first} s to {end} s",
+            path.display()
+        ));
     }
     let index = run
         .series

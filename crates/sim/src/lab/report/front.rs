@@ -5,7 +5,6 @@ use plotters::series::LineSeries;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::canvas::{Ink, SvgCanvas, family_ink, marker, svg};
-use super::error::ReportError;
 use super::panel::{Panel, Scale, panel, plotted, title};
 use super::results::{PolicyLabel, PolicyOutcome, ScenarioResult, Spread};
 use super::text::{escape, percent, quantity, tick};
@@ -79,7 +78,7 @@ fn points<'a>(scenario: &'a ScenarioResult, policies: &'a [PolicyLabel]) -> Vec<
 pub(super) fn front_chart(
     scenario: &ScenarioResult,
     policies: &[PolicyLabel],
-) -> Result<Option<String>, ReportError> {
+) -> Result<Option<String>, String> {
     let points = points(scenario, policies);
     if points.is_empty() {
         return Ok(None);
@@ -148,7 +147,7 @@ fn draw_reference(
     row: i32,
     y: &Scale,
     overlay: &mut String,
-) -> Result<(), ReportError> {
+) -> Result<(), String> {
     let x = reference.gpu_hours;
     let line = [(x, y.range.start), (x, y.range.end)];
     plotted(panel.draw_series(LineSeries::new(line, reference.ink.line())))?;
@@ -185,7 +184,7 @@ fn draw_front(
     scenario: &ScenarioResult,
     x: &Scale,
     y: &Scale,
-) -> Result<(), ReportError> {
+) -> Result<(), String> {
     let mut stairs = Vec::new();
     let mut level = y.range.start;
     for position in &scenario.front {
@@ -201,7 +200,7 @@ fn draw_front(
 }
 
 /// A thin line through the points of one family.
-fn draw_knobs(panel: &mut Panel<'_, '_>, points: &[Point<'_>]) -> Result<(), ReportError> {
+fn draw_knobs(panel: &mut Panel<'_, '_>, points: &[Point<'_>]) -> Result<(), String> {
     let families = points.chunk_by(|one, other| one.policy.family == other.policy.family);
     for family in families.filter(|family| family.len() > 1) {
         let line = family
@@ -216,7 +215,7 @@ fn draw_knobs(panel: &mut Panel<'_, '_>, points: &[Point<'_>]) -> Result<(), Rep
 }
 
 /// A cross from the lowest to the highest of both measures.
-fn draw_spread(panel: &mut Panel<'_, '_>, point: &Point<'_>) -> Result<(), ReportError> {
+fn draw_spread(panel: &mut Panel<'_, '_>, point: &Point<'_>) -> Result<(), String> {
     let ink = family_ink(point.policy.family_index);
     let (hours, share) = (point.outcome.gpu_hours, point.attainment);
     let level = height(share.mean);

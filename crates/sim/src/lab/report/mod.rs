@@ -4,7 +4,6 @@
 mod canvas;
 mod compare;
 mod downsample;
-mod error;
 mod explain;
 mod front;
 mod page;
@@ -22,14 +21,14 @@ use std::path::Path;
 use super::files::replace;
 
 pub(crate) use compare::compare;
-pub(crate) use error::ReportError;
 pub(crate) use explain::explain;
-pub(super) use record::read_run;
+pub(super) use record::parse_run;
 
 /// Writes `report.html` into a folder from its runs and scenarios. The page is self-contained.
-pub(crate) fn write(dir: &Path) -> Result<(), ReportError> {
+pub(crate) fn write(dir: &Path) -> Result<(), String> {
     let results = results::read_results(dir)?;
     let page = page::page(&results)?;
     let path = dir.join("report.html");
-    replace(&path, page.as_bytes()).map_err(|source| ReportError::Write { path, source })
+    let written = replace(&path, page.as_bytes());
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

@@ -6,7 +6,6 @@ use super::super::fluid::FEASIBLE;
 use super::super::record::{BestStatic, GroupScore, Quantiles, ScenarioSummary};
 use super::super::table::MISSED;
 use super::canvas::{Ink, family_ink, marker};
-use super::error::ReportError;
 use super::front::front_chart;
 use super::results::{PolicyLabel, PolicyOutcome, Results, ScenarioResult};
 use super::tables::{load_text, overall_table, score_table};
@@ -19,7 +18,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// The most timelines of a page. Above it, each family has one.
 const TIMELINES: usize = 180;
 
-pub(super) fn page(results: &Results) -> Result<String, ReportError> {
+pub(super) fn page(results: &Results) -> Result<String, String> {
     let mut page = head(results);
     page.push_str("<h2 id=\"scores\">Attainment and GPU-hours</h2>\n");
     page.push_str(SCORES_NOTE);
@@ -133,7 +132,7 @@ fn section(
     number: usize,
     scenario: &ScenarioResult,
     shown: &Shown,
-) -> Result<String, ReportError> {
+) -> Result<String, String> {
     let name = escape(&scenario.name);
     let mut section = format!("<section id=\"s{number}\"><h2>{name}</h2>\n");
     section.push_str(&facts(scenario));
@@ -301,7 +300,7 @@ fn details(
     scenario: &ScenarioResult,
     policy: &PolicyLabel,
     outcome: &PolicyOutcome,
-) -> Result<String, ReportError> {
+) -> Result<String, String> {
     let score = &outcome.score;
     let seed = outcome.timeline.seed;
     let share = optional(score.share(), |share| format!("{} %", percent(share)));

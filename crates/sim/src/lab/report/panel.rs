@@ -14,7 +14,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::super::number;
 use super::canvas::{Ink, SvgCanvas, invisible};
-use super::error::ReportError;
 
 /// The space for the labels of a vertical axis, in pixels.
 const SIDE: u32 = 56;
@@ -136,8 +135,8 @@ pub(super) fn ticks(range: Range<f64>, step: f64) -> Vec<f64> {
 
 pub(super) fn plotted<T>(
     result: Result<T, DrawingAreaErrorKind<std::fmt::Error>>,
-) -> Result<T, ReportError> {
-    result.map_err(|error| ReportError::Chart(error.to_string()))
+) -> Result<T, String> {
+    result.map_err(|error| format!("cannot draw a chart: {error}"))
 }
 
 /// A panel with its grid; the horizontal axis has labels where `has_foot`.
@@ -146,7 +145,7 @@ pub(super) fn panel<'a, 'b>(
     x: &Scale,
     y: &Scale,
     has_foot: bool,
-) -> Result<Panel<'a, 'b>, ReportError> {
+) -> Result<Panel<'a, 'b>, String> {
     let mut builder = ChartBuilder::on(area);
     builder
         .margin_top(TITLE)
@@ -172,12 +171,7 @@ pub(super) fn panel<'a, 'b>(
     Ok(panel)
 }
 
-pub(super) fn title(
-    area: &Area<'_>,
-    text: &str,
-    ink: Ink,
-    is_left: bool,
-) -> Result<(), ReportError> {
+pub(super) fn title(area: &Area<'_>, text: &str, ink: Ink, is_left: bool) -> Result<(), String> {
     let (width, _) = area.dim_in_pixel();
     let right = i32::try_from(width).unwrap_or(0);
     let (x, h_pos) = if is_left {
@@ -194,7 +188,7 @@ pub(super) fn broken_line(
     panel: &mut Panel<'_, '_>,
     points: impl IntoIterator<Item = (f64, Option<f64>)>,
     ink: Ink,
-) -> Result<(), ReportError> {
+) -> Result<(), String> {
     let mut part: Vec<(f64, f64)> = Vec::new();
     let mut parts = Vec::new();
     for (x, y) in points {

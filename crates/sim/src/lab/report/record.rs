@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -9,64 +10,68 @@ use serde::de::DeserializeOwned;
 
 use super::super::files::json_files;
 use super::super::record::{LabRecord, ScenarioSummary, VERSION};
-use super::error::ReportError;
+
+/// What is wrong with a field of a file.
+pub(super) fn wrong(path: &Path, field: &str, problem: &str) -> String {
+    format!("{}: {field}: {problem}", path.display())
+}
 
 /// The runs of a folder with their paths, in the order of the paths.
-pub(super) fn run_files(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
+pub(super) fn run_files(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let runs = dir.join("runs");
-    let found = json_files(&runs).map_err(|source| ReportError::Read {
-        path: runs.clone(),
-        source,
-    })?;
+    let found = readable(&runs, json_files(&runs))?;
     if found.is_empty() {
-        return Err(ReportError::NoRuns { path: runs });
+        let runs = runs.display();
+        return Err(format!(
+            "{runs} holds no run: run `wva-sim lab run --out` first"
+        ));
     }
     Ok(found)
 }
 
-pub(in crate::lab) fn read_run(path: &Path) -> Result<LabRecord, ReportError> {
-    let bytes = read(path)?;
-    let run: LabRecord = parse(path, &bytes).map_err(|error| other_version(path, &bytes, error))?;
+pub(super) fn read_run(path: &Path) -> Result<LabRecord, String> {
+    parse_run(path, &readable(path, fs::read(path))?)
+}
+
+pub(in crate::lab) fn parse_run(path: &Path, bytes: &[u8]) -> Result<LabRecord, String> {
+    let run: LabRecord = parse(path, bytes).map_err(|error| other_version(path, bytes, error))?;
     if run.version != VERSION {
         return Err(wrong_version(path, run.version));
     }
     Ok(run)
 }
 
-pub(super) fn read_scenarios(dir: &Path) -> Result<BTreeMap<String, ScenarioSummary>, ReportError> {
+pub(super) fn read_scenarios(dir: &Path) -> Result<BTreeMap<String, ScenarioSummary>, String> {
     let path = dir.join("scenarios.json");
-    parse(&path, &read(&path)?)
+    parse(&path, &readable(&path, fs::read(&path))?)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, ReportError> {
-    fs::read(path).map_err(|source| ReportError::Read {
-        path: path.to_owned(),
-        source,
-    })
+fn readable<T>(path: &Path, read: io::Result<T>) -> Result<T, String> {
+    read.map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ReportError> {
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = match error.path().to_string() {
             root if root == "." => "the top level".to_owned(),
             field => field,
         };
-        ReportError::field(path, field, error.into_inner().to_string())
+        wrong(path, &field, &error.into_inner().to_string())
     })?;
     reader
         .end()
-        .map_err(|error| ReportError::field(path, "after the object", error.to_string()))?;
+        .map_err(|error| wrong(path, "after the object", &error.to_string()))?;
     Ok(value)
 }
 
-fn wrong_version(path: &Path, version: u32) -> ReportError {
+fn wrong_version(path: &Path, version: u32) -> String {
     let problem = format!("{version} is not supported, only {VERSION} is");
-    ReportError::field(path, "version", problem)
+    wrong(path, "version", &problem)
 }
 
 /// A file of another version has other fields: its version explains more than the first difference.
-fn other_version(path: &Path, bytes: &[u8], error: ReportError) -> ReportError {
+fn other_version(path: &Path, bytes: &[u8], error: String) -> String {
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,

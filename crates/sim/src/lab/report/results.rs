@@ -7,8 +7,7 @@ use super::super::fluid::FEASIBLE;
 use super::super::number::length;
 use super::super::record::{LabRecord, LabScore, ScenarioSummary};
 use super::downsample::{Timeline, timeline};
-use super::error::ReportError;
-use super::record::{read_run, read_scenarios, run_files};
+use super::record::{read_run, read_scenarios, run_files, wrong};
 
 /// Families that know the load in advance: they bound the others and are on no front.
 const HINDSIGHT: [&str; 4] = ["best-static", "clairvoyant", "static", "static-best"];
@@ -112,7 +111,7 @@ struct Gathering {
 }
 
 impl Gathering {
-    fn add(&mut self, path: &Path, run: &LabRecord) -> Result<(), ReportError> {
+    fn add(&mut self, path: &Path, run: &LabRecord) -> Result<(), String> {
         // The best fixed fleet of each scenario has a count of its own.
         let knob = run.knob.filter(|_| run.family != "static-best");
         let family = run.family.clone();
@@ -124,7 +123,7 @@ impl Gathering {
                 "policy `{}` has another family or knob elsewhere",
                 run.policy
             );
-            return Err(ReportError::field(path, "family", problem));
+            return Err(wrong(path, "family", &problem));
         }
         let key = (run.scenario.clone(), run.policy.clone());
         let (seed, score) = (run.seed, run.score.clone());
@@ -140,7 +139,7 @@ impl Gathering {
             Some(gathered) => {
                 if gathered.scores.insert(seed, score).is_some() {
                     let problem = format!("{seed} has another file with this scenario and policy");
-                    return Err(ReportError::field(path, "seed", problem));
+                    return Err(wrong(path, "seed", &problem));
                 }
                 if seed < gathered.timeline.seed {
                     gathered.timeline = timeline(run);
@@ -180,7 +179,7 @@ impl Gathering {
     }
 }
 
-pub(super) fn read_results(dir: &Path) -> Result<Results, ReportError> {
+pub(super) fn read_results(dir: &Path) -> Result<Results, String> {
     let records = read_scenarios(dir)?;
     let mut gathering = Gathering::default();
     let files = run_files(dir)?;
@@ -193,7 +192,7 @@ pub(super) fn read_results(dir: &Path) -> Result<Results, ReportError> {
     for ((scenario, policy), gathered) in gathering.cells {
         if !records.contains_key(&scenario) {
             let problem = format!("`{scenario}` is missing in scenarios.json");
-            return Err(ReportError::field(&gathered.path, "scenario", problem));
+            return Err(wrong(&gathered.path, "scenario", &problem));
         }
         seeds.extend(gathered.scores.keys().copied());
         let empty = || policies.iter().map(|_| None).collect();

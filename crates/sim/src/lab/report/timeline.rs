@@ -7,7 +7,6 @@ use plotters::series::{AreaSeries, LineSeries};
 use super::super::record::{ModelSeries, Samples, ScenarioSummary};
 use super::canvas::{Ink, SvgCanvas, svg};
 use super::downsample::{DecisionMark, Timeline};
-use super::error::ReportError;
 use super::panel::{Area, Panel, Scale, broken_line, panel, plotted, ticks, title};
 use super::text::{escape, seconds, tick};
 
@@ -32,7 +31,7 @@ pub(super) fn timeline_charts(
     timeline: &Timeline,
     scenario: &ScenarioSummary,
     label: &str,
-) -> Result<Vec<(String, String)>, ReportError> {
+) -> Result<Vec<(String, String)>, String> {
     let models = timeline.series.models.iter();
     let charts = models.map(|(name, model)| {
         let view = View {
@@ -105,7 +104,7 @@ fn in_seconds(decade: f64) -> String {
 }
 
 impl View<'_> {
-    fn chart(&self, label: &str) -> Result<String, ReportError> {
+    fn chart(&self, label: &str) -> Result<String, String> {
         let [_, _, height] = EDGES;
         let size = (WIDTH, height);
         let mut parts = String::new();
@@ -125,7 +124,7 @@ impl View<'_> {
         Ok(svg(size, label, &parts))
     }
 
-    fn shade(&self, panel: &mut Panel<'_, '_>, x: &Scale, y: &Scale) -> Result<(), ReportError> {
+    fn shade(&self, panel: &mut Panel<'_, '_>, x: &Scale, y: &Scale) -> Result<(), String> {
         let end = self.scenario.from.min(x.range.end);
         if end > x.range.start {
             let corners = [(x.range.start, y.range.start), (end, y.range.end)];
@@ -148,7 +147,7 @@ impl View<'_> {
         area: &Area<'_>,
         x: &Scale,
         overlay: &mut String,
-    ) -> Result<(), ReportError> {
+    ) -> Result<(), String> {
         let counts = self.model.variants.values();
         let counts =
             largest(counts.flat_map(|counts| [&counts.desired, &counts.scale, &counts.ready]));
@@ -191,7 +190,7 @@ impl View<'_> {
         panel: &mut Panel<'_, '_>,
         x: &Scale,
         (y, rates): (&Scale, &Scale),
-    ) -> Result<(), ReportError> {
+    ) -> Result<(), String> {
         let factor = y.range.end / rates.range.end;
         let heights = self.model.arrivals.iter();
         let heights = heights.map(|rate| rate.unwrap_or(0.0) * factor);
@@ -210,7 +209,7 @@ impl View<'_> {
     }
 
     /// Requests that wait at the router, and on top of them those that wait in servers.
-    fn draw_queue(&self, area: &Area<'_>, x: &Scale) -> Result<(), ReportError> {
+    fn draw_queue(&self, area: &Area<'_>, x: &Scale) -> Result<(), String> {
         let held: Vec<f64> = self
             .model
             .held
@@ -245,7 +244,7 @@ impl View<'_> {
         Ok(())
     }
 
-    fn draw_latency(&self, area: &Area<'_>, x: &Scale) -> Result<(), ReportError> {
+    fn draw_latency(&self, area: &Area<'_>, x: &Scale) -> Result<(), String> {
         let slo = Some(self.scenario.slo_ttft_seconds).filter(|slo| *slo > 0.0);
         let measured = self.model.ttft_p95.iter().copied().flatten();
         let shown: Vec<f64> = measured

@@ -193,9 +193,7 @@ fn a_clip_that_ends_before_the_scored_part_is_refused() {
         let text = TINY.replace("duration: 60s", &format!("duration: {duration}"));
         let text = text.replace("jitter: 0s", trace);
         let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
-        prepare(&scenario.spec, Some(folder.path()), 1)
-            .map_err(|error| error.to_string())
-            .err()
+        prepare(&scenario.spec, Some(folder.path()), 1).err()
     };
     // Requests of 51 s, where a minute may lack.
     assert_eq!(problems("111s", "jitter: 0s"), None);

@@ -173,7 +173,7 @@ fn two_models_of_one_id_are_refused() {
         both(&second.replace("id: Qwen/Qwen3-8B", "id: other")),
         Ok(())
     );
-    let error = both(&second).unwrap_err().to_string();
+    let error = both(&second).unwrap_err();
     let expected =
         "scenario tiny: models[1].id is \"Qwen/Qwen3-8B\"; give every model an id of its own";
     assert_eq!(error, expected);
@@ -185,9 +185,7 @@ fn what_is_wrong_is_named_with_its_remedy() {
     for (before, after, expected) in WRONG {
         let text = TINY.replacen(before, after, 1);
         assert_ne!(text, TINY, "{before}");
-        let error = LoadedScenario::read(&text, "tiny.yaml")
-            .unwrap_err()
-            .to_string();
+        let error = LoadedScenario::read(&text, "tiny.yaml").unwrap_err();
         assert!(error.starts_with("scenario "), "{error}");
         assert!(error.contains(expected), "{after}: {error}");
     }

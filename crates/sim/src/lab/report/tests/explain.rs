@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{ReportError, explain};
+use super::super::explain;
 use super::sample;
 use crate::lab::tests::Folder;
 
@@ -70,9 +70,9 @@ fn a_moment_outside_of_the_run_is_refused() {
     explain(&path, 7200.0).unwrap();
     for at in [-1.0, 7200.5, f64::NAN, f64::INFINITY] {
         let error = explain(&path, at).unwrap_err();
-        assert!(matches!(error, ReportError::OutsideRun { .. }), "{error}");
+        assert!(error.contains(": no sample at "), "{error}");
     }
-    let text = explain(&path, 9000.0).unwrap_err().to_string();
+    let text = explain(&path, 9000.0).unwrap_err();
     let expected = "no sample at 9000 s: the run has samples from 0 s to 7200 s";
     assert!(text.ends_with(expected), "{text}");
 }
