@@ -24,7 +24,7 @@ pub(crate) fn each<T, R: Send>(
     jobs: usize,
     all: impl Iterator<Item = T> + Send,
     work: impl Fn(T) -> R + Sync,
-) -> std::io::Result<Vec<R>> {
+) -> Result<Vec<R>, String> {
     let (waiting, done) = (Mutex::new(all), Mutex::new(Vec::new()));
     let next = || locked(&waiting).next();
     let work = || {
@@ -38,12 +38,9 @@ pub(crate) fn each<T, R: Send>(
             let name = format!("play-{number}");
             let builder = Builder::new().name(name).stack_size(STACK);
             let begun = builder.spawn_scoped(scope, work);
-            begun.map_err(|error| {
-                let text = format!("a thread cannot start: {error}; give fewer --jobs");
-                std::io::Error::other(text)
-            })?;
+            begun.map_err(|error| format!("a thread cannot start: {error}; give fewer --jobs"))?;
         }
-        Ok::<_, std::io::Error>(())
+        Ok::<_, String>(())
     })?;
     Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

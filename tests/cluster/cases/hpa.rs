@@ -291,7 +291,7 @@ fn real(hpa: &HorizontalPodAutoscaler, history: &History) -> Rest {
 
 /// The result of the simulated one where each of its looks finds the pods of the one before.
 fn simulate(row: &Row, hpa: &HorizontalPodAutoscaler) -> Result<Rest> {
-    let spec = HpaSpec::read(hpa).map_err(|error| Fault::new(error.to_string()))?;
+    let spec = HpaSpec::read(hpa).map_err(|error| Fault::new(error))?;
     let usage = |metric: &Metric| {
         let usage = metric.2.ok_or("no series")?;
         Milli::parse(usage).ok_or("no number")

@@ -18,16 +18,6 @@ pub struct Insider {
     manager: &'static str,
 }
 
-/// An answer other than success.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{method} {path}: {code} {message}")]
-pub struct Denied {
-    method: Method,
-    path: String,
-    pub(crate) code: u16,
-    message: String,
-}
-
 impl Insider {
     /// A component whose writes carry the name of this field manager.
     pub fn new(server: ApiServer, manager: &'static str) -> Self {
@@ -105,32 +95,31 @@ impl Insider {
     }
 
     /// Creates an object in a collection.
-    pub async fn create(&self, collection: &str, object: &Value) -> Result<Arc<Value>, Denied> {
+    pub async fn create(&self, collection: &str, object: &Value) -> Result<Arc<Value>, String> {
         self.send(Method::POST, collection, object).await
     }
 
     /// Changes an object, or its status, by a merge patch.
-    pub async fn merge(&self, path: &str, change: &Value) -> Result<Arc<Value>, Denied> {
+    pub async fn merge(&self, path: &str, change: &Value) -> Result<Arc<Value>, String> {
         self.send(Method::PATCH, path, change).await
     }
 
     /// Deletes an object with these options.
-    pub async fn delete(&self, path: &str, options: &Value) -> Result<Arc<Value>, Denied> {
+    pub async fn delete(&self, path: &str, options: &Value) -> Result<Arc<Value>, String> {
         self.send(Method::DELETE, path, options).await
     }
 
-    async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Arc<Value>, Denied> {
+    /// Fails with the text of an answer other than success.
+    async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Arc<Value>, String> {
         let media = match method {
             Method::PATCH => "application/merge-patch+json",
             _ => "application/json",
         };
         let ask = Ask::inside(method, path, (self.manager, media), body.clone());
         let answer = self.server.answer_inside(&ask).await;
-        answer.map_err(|refusal| Denied {
-            path: path.to_owned(),
-            code: refusal.code,
-            message: refusal.message,
-            method: ask.method,
+        answer.map_err(|refusal| {
+            let (code, message) = (refusal.code, refusal.message);
+            format!("{} {path}: {code} {message}", ask.method)
         })
     }
 }

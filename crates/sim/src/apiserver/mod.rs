@@ -46,7 +46,7 @@ mod write;
 mod tests;
 
 pub(crate) use faults::RequestFault;
-pub use insider::{Denied, Insider};
+pub use insider::Insider;
 pub use kubeconfig::kubeconfig;
 pub(crate) use server::injected;
 pub use server::{ApiServer, Wire};

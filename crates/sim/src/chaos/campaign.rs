@@ -125,7 +125,7 @@ pub(crate) fn hunt(
     seeds: std::ops::Range<u64>,
     jobs: usize,
     done: impl Fn(&Hunt) + Sync,
-) -> std::io::Result<Vec<Hunt>> {
+) -> Result<Vec<Hunt>, String> {
     let mut hunts = each(jobs, mutations.iter().copied(), |mutation| {
         let hunt = seek(name, seeds.clone(), mutation);
         done(&hunt);
@@ -168,7 +168,7 @@ pub(crate) fn campaign(
     jobs: usize,
     patience: usize,
     done: impl Fn(&Done) + Sync,
-) -> std::io::Result<Summary> {
+) -> Result<Summary, String> {
     let summary = Mutex::new(Summary::default());
     each(jobs, seeds, |seed| {
         if locked(&summary).failed.len() >= patience {

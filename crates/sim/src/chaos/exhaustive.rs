@@ -173,7 +173,7 @@ pub(crate) fn exhaustive(
     points: Points,
     jobs: usize,
     done: impl Fn(&Walked) + Sync,
-) -> std::io::Result<Vec<Walked>> {
+) -> Result<Vec<Walked>, String> {
     let played = scenes().filter(|scene| only.is_none_or(|only| only == *scene));
     let mut usual = BTreeMap::new();
     for scene in played.clone() {
@@ -194,21 +194,20 @@ pub(crate) fn exhaustive(
     })
 }
 
-fn at_rest(scene: ExhaustiveScenario) -> std::io::Result<Option<Quiescence>> {
+fn at_rest(scene: ExhaustiveScenario) -> Result<Option<Quiescence>, String> {
     let Some(outcome) = scene.play(None, Keep::Tail) else {
         return Ok(None);
     };
     if let Some((_, violation)) = outcome.violation {
-        let text = format!("the undisturbed run of {scene:?} is broken itself: {violation}");
-        return Err(std::io::Error::other(text));
+        return Err(format!(
+            "the undisturbed run of {scene:?} is broken itself: {violation}"
+        ));
     }
     Ok(Some(outcome.rest))
 }
 
 /// Plays a scene with an end at one point, with its whole trace, and says what was wrong after it.
-pub(crate) fn disturbed(
-    point: &Point,
-) -> std::io::Result<(RunOutcome, Option<InvariantViolation>)> {
+pub(crate) fn disturbed(point: &Point) -> Result<(RunOutcome, Option<InvariantViolation>), String> {
     let Point { scene, probe } = point;
     let outcome = scene.play(Some(probe.clone()), Keep::All);
     if let (Some(usual), Some(outcome)) = (at_rest(*scene)?, outcome)
@@ -217,8 +216,7 @@ pub(crate) fn disturbed(
         let wrong = wrong(&outcome, &usual);
         return Ok((outcome, wrong));
     }
-    let text = format!("{point} never comes; the run ends before");
-    Err(std::io::Error::other(text))
+    Err(format!("{point} never comes; the run ends before"))
 }
 
 pub(super) fn wrong(outcome: &RunOutcome, usual: &Quiescence) -> Option<InvariantViolation> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::fault::ObjectFault as Broken;
 use super::process_manager::MAIN;
 use super::workload::may_go_to_zero;
-use crate::apiserver::{Denied, Insider};
+use crate::apiserver::Insider;
 use crate::workloads::Workloads;
 use crate::workloads::object::{Object, path};
 use crate::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
@@ -57,7 +57,7 @@ impl Injector {
         self.at(group, plural, variant.name)
     }
 
-    pub(super) async fn settle(&self, pools: u32) -> Result<(), Denied> {
+    pub(super) async fn settle(&self, pools: u32) -> Result<(), String> {
         self.configure().await?;
         for (model, variant) in self.variants() {
             let path = self.at(GROUP, VARIANTS, variant.name);
@@ -112,7 +112,7 @@ impl Injector {
         self.declared == Some(variant.name)
     }
 
-    async fn configure(&self) -> Result<(), Denied> {
+    async fn configure(&self) -> Result<(), String> {
         let main = self.main();
         let maps = path("v1", SYSTEM, "configmaps", "");
         self.server.create(&maps, &main).await.map(drop)
@@ -304,7 +304,7 @@ impl Injector {
         })
     }
 
-    async fn settle_autoscalers(&self) -> Result<(), Denied> {
+    async fn settle_autoscalers(&self) -> Result<(), String> {
         for (name, object) in self.autoscalers() {
             let path = self.at(API_VERSION, AUTOSCALER_PLURAL, name);
             self.server.merge(&path, &object).await?;

@@ -103,8 +103,7 @@ impl<'a> Run<'a> {
             declared: plot.declared,
             main: plot.main.clone(),
         };
-        let settled = injector.settle(plot.more_pools).await;
-        settled.map_err(|denied| denied.to_string())?;
+        injector.settle(plot.more_pools).await?;
         let stage = ProcessSetting {
             clock: world.clock.clone(),
             server: world.server.clone(),

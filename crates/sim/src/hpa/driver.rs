@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use super::decide::{History, HpaCondition, HpaDecision, Observed, decide};
 use super::quantity::Milli;
 use super::spec::{ExternalMetricSpec, ExternalMetricTarget, HpaSpec};
-use crate::apiserver::{ApiServer, Denied, Insider};
+use crate::apiserver::{ApiServer, Insider};
 use crate::workloads::event::{self, Volume};
 use crate::workloads::leader_worker_sets;
 use crate::workloads::object::{Object, path, stamp};
@@ -86,7 +86,7 @@ impl Autoscalers {
         }
     }
 
-    async fn sync(&mut self, object: &Object) -> Result<(), Denied> {
+    async fn sync(&mut self, object: &Object) -> Result<(), String> {
         let mut sync = Look {
             object,
             now: self.clock.now(),
@@ -134,7 +134,7 @@ impl Autoscalers {
         }
         let typed = HorizontalPodAutoscaler::deserialize(&*object.0);
         let typed = typed.map_err(|error| error.to_string())?;
-        let spec = HpaSpec::read(&typed).map_err(|error| error.to_string())?;
+        let spec = HpaSpec::read(&typed)?;
         let uid = object.text("/metadata/uid").to_owned();
         self.specs.insert(uid, (object.clone(), spec.clone()));
         Ok(spec)
@@ -145,7 +145,7 @@ impl Autoscalers {
         sync: &mut Look<'_>,
         spec: &HpaSpec,
         target: &Object,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), String> {
         let message = "the HPA controller was able to get the target's current scale";
         let able = HpaCondition::new("AbleToScale", true, ("SucceededGetScale", message));
         sync.conditions.push(able);
@@ -197,7 +197,7 @@ impl Autoscalers {
         u32::try_from(ready.count()).unwrap_or(u32::MAX)
     }
 
-    async fn write(&self, sync: Look<'_>) -> Result<(), Denied> {
+    async fn write(&self, sync: Look<'_>) -> Result<(), String> {
         let namespace = sync.object.namespace();
         let plural = "horizontalpodautoscalers";
         let path = path("autoscaling/v2", namespace, plural, sync.object.name());

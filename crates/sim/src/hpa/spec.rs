@@ -40,19 +40,9 @@ pub struct HpaSpec {
     pub(crate) behavior: Option<Behavior>,
 }
 
-/// An autoscaler that cannot be followed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("HorizontalPodAutoscaler {name}: {field} is {value:?}; {remedy}")]
-pub struct UnusableHpa {
-    name: String,
-    field: String,
-    value: String,
-    remedy: &'static str,
-}
-
 impl HpaSpec {
     /// Reads an object. Errors where a metric is not external or a target is no positive quantity.
-    pub fn read(object: &HorizontalPodAutoscaler) -> Result<Self, UnusableHpa> {
+    pub fn read(object: &HorizontalPodAutoscaler) -> Result<Self, String> {
         let name = object.metadata.name.as_deref().unwrap_or_default();
         let spec = object.spec.clone().unwrap_or_default();
         let metrics = spec.metrics.iter().flatten();
@@ -72,12 +62,10 @@ impl HpaSpec {
     }
 }
 
-fn metric(name: &str, at: usize, spec: &MetricSpec) -> Result<ExternalMetricSpec, UnusableHpa> {
-    let unusable = |field: &str, value: &str, remedy| UnusableHpa {
-        name: name.to_owned(),
-        field: format!("spec.metrics[{at}].{field}"),
-        value: value.to_owned(),
-        remedy,
+fn metric(name: &str, at: usize, spec: &MetricSpec) -> Result<ExternalMetricSpec, String> {
+    let unusable = |field: &str, value: &str, remedy: &str| {
+        let field = format!("spec.metrics[{at}].{field}");
+        format!("HorizontalPodAutoscaler {name}: {field} is {value:?}; {remedy}")
     };
     let external = spec
         .external

@@ -78,8 +78,7 @@ pub(crate) fn run(
         refused: Mutex::default(),
         report,
     };
-    let played = each(campaign.jobs, tasks.into_iter(), |task| shared.play(task));
-    let played = played.map_err(|error| error.to_string())?;
+    let played = each(campaign.jobs, tasks.into_iter(), |task| shared.play(task))?;
     let mut problems: Vec<String> = played.into_iter().flatten().collect();
     problems.extend(locked(&shared.refused).values().cloned());
     let records = records(&runs)?;
@@ -128,7 +127,7 @@ impl Shared<'_> {
                     locked(&self.refused).insert(task.place, text.clone());
                     text
                 }
-                Ok(Err(error)) => problem.insert(error.to_string()).clone(),
+                Ok(Err(PlayError::Other(text))) => problem.insert(text).clone(),
                 Err(_panic) => problem
                     .insert("a run panicked; its message is above".to_owned())
                     .clone(),
@@ -170,7 +169,7 @@ impl Shared<'_> {
             key: &key,
         };
         let record = play.run()?;
-        store(&path, &record).map_err(PlayError::Other)?;
+        store(&path, &record)?;
         Ok(record)
     }
 
@@ -203,7 +202,7 @@ impl Shared<'_> {
             record.knob = Some(f64::from(count));
             record.key = self.key(scenario, policy, seed);
             let path = self.path(scenario, policy, seed);
-            store(&path, &record).map_err(PlayError::Other)?;
+            store(&path, &record)?;
             last = line(&record);
         }
         Ok(last)

@@ -91,8 +91,7 @@ fn play_all(
         }
         (place, played)
     };
-    let results = each(jobs, tasks.iter().enumerate(), play);
-    let mut results = results.map_err(|error| error.to_string())?;
+    let mut results = each(jobs, tasks.iter().enumerate(), play)?;
     results.sort_by_key(|(place, _)| *place);
     results.into_iter().map(|(_, played)| played).collect()
 }

@@ -18,7 +18,7 @@ use super::schema::{Actuation, HpaActuation, KedaActuation, LabScenario, TimeSpa
 use super::seats::{Seats, scale};
 use super::series::SeriesRecorder;
 use super::waits::WaitRecorder;
-use crate::apiserver::{Denied, Insider};
+use crate::apiserver::Insider;
 use crate::threads::paused;
 use crate::workloads::object::path;
 use crate::world::{EndedRequest, Frame, PodListeners, World};
@@ -31,17 +31,17 @@ const DATE: WallTime = WallTime(1_767_225_600_000);
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlayError {
+    /// Its scenario describes no world, under any policy.
     #[error("{0}")]
     Scenario(String),
-    #[error(transparent)]
-    Server(#[from] Denied),
-    #[error("the runtime of a run cannot start: {0}")]
-    Runtime(#[from] std::io::Error),
-    #[error("the world of a run ended early; run it again alone with RUST_BACKTRACE=1")]
-    Ended,
-    /// Its world cannot begin, or a file of the results cannot be written.
     #[error("{0}")]
     Other(String),
+}
+
+impl From<String> for PlayError {
+    fn from(problem: String) -> Self {
+        Self::Other(problem)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,9 @@ pub(super) struct Play<'a> {
 impl Play<'_> {
     pub(super) fn run(self) -> Result<LabRecord, PlayError> {
         let began = cpu_seconds();
-        let runtime = paused()?;
+        let runtime = paused();
+        let runtime =
+            runtime.map_err(|error| format!("the runtime of a run cannot start: {error}"))?;
         let mut record = runtime.block_on(self.play())?;
         record.cpu_seconds = (cpu_seconds() - began).max(0.0);
         Ok(record)
@@ -75,8 +77,7 @@ impl Play<'_> {
         prepared.scenario.without = self.policy.without;
         prepared.scenario.interval = setup.interval.unwrap_or(prepared.scenario.interval);
         let sync = actuation.sync();
-        let world = World::arranged(&prepared.scenario, self.seed, DATE, staff, sync).await;
-        let world = world.map_err(PlayError::Other)?;
+        let world = World::arranged(&prepared.scenario, self.seed, DATE, staff, sync).await?;
         let server = Insider::new(world.server.clone(), "laboratory");
         actuation.arrange(&server, &prepared).await?;
         let scored = scored(spec.prelude.0, spec.duration.0);
@@ -151,7 +152,7 @@ impl Actuation {
         }
     }
 
-    async fn arrange(&self, server: &Insider, prepared: &Prepared) -> Result<(), Denied> {
+    async fn arrange(&self, server: &Insider, prepared: &Prepared) -> Result<(), String> {
         for variant in prepared.scenario.variants() {
             let plural = "horizontalpodautoscalers";
             let path = path("autoscaling/v2", NAMESPACE, plural, variant.name);
@@ -237,10 +238,11 @@ struct Stage {
 
 impl Stage {
     /// Itself at its end, and when that was, in virtual seconds.
-    async fn follow(mut self, world: &World) -> Result<(Self, f64), PlayError> {
+    async fn follow(mut self, world: &World) -> Result<(Self, f64), String> {
+        let ended = "the world of a run ended early; run it again alone with RUST_BACKTRACE=1";
         let mut frames = world.frames.clone();
         loop {
-            frames.changed().await.map_err(|_gone| PlayError::Ended)?;
+            frames.changed().await.map_err(|_gone| ended.to_owned())?;
             let frame = Arc::clone(&frames.borrow_and_update());
             let now = number::duration(frame.seconds);
             self.observe(&frame, now);
@@ -294,7 +296,7 @@ impl Stage {
         })
     }
 
-    async fn act(&mut self, world: &World, frame: &Frame, now: Duration) -> Result<(), PlayError> {
+    async fn act(&mut self, world: &World, frame: &Frame, now: Duration) -> Result<(), String> {
         if let Actuation::Keda(keda) = self.actuation {
             for (variant, replicas) in self.activation.steps(keda, frame, now) {
                 scale(&self.server, &variant, replicas).await?;

@@ -10,7 +10,7 @@ use super::fluid::{primaries, work_model};
 use super::number;
 use super::policies::{Peer, PeerModel, PolicyChoice, read_signals};
 use super::scenario::NAMESPACE;
-use crate::apiserver::{Denied, Insider};
+use crate::apiserver::Insider;
 use crate::hpa::SYNC;
 use crate::prometheus::Prometheus;
 use crate::workloads::object::path;
@@ -62,7 +62,7 @@ impl Seats {
         (prometheus, at): (&Mutex<Prometheus>, WallTime),
         frame: &Frame,
         now: Duration,
-    ) -> Result<Vec<(&'static str, String)>, Denied> {
+    ) -> Result<Vec<(&'static str, String)>, String> {
         let mut written = Vec::new();
         for seat in &mut self.0 {
             let Some(model) = frame.models.get(seat.model) else {
@@ -139,13 +139,12 @@ pub(super) async fn unattended(
     for variant in scenario.variants() {
         let plural = "horizontalpodautoscalers";
         let path = path("autoscaling/v2", scenario.namespace, plural, variant.name);
-        let deleted = server.delete(&path, &json!({})).await;
-        deleted.map_err(|denied| denied.to_string())?;
+        server.delete(&path, &json!({})).await?;
     }
     Ok((world, server))
 }
 
-pub(super) async fn scale(server: &Insider, variant: &str, replicas: u32) -> Result<(), Denied> {
+pub(super) async fn scale(server: &Insider, variant: &str, replicas: u32) -> Result<(), String> {
     let path = path("apps/v1", NAMESPACE, "deployments", variant);
     let scale = json!({"spec": {"replicas": replicas}});
     server.merge(&format!("{path}/scale"), &scale).await?;

@@ -42,7 +42,7 @@ pub use nodes::NodeGroup;
 pub(crate) use sleepers::{MOST_ASLEEP, WAKE};
 
 use self::object::{Object, Write, path};
-use crate::apiserver::{ApiServer, Denied, Insider};
+use crate::apiserver::{ApiServer, Insider};
 use crate::threads::locked;
 use wva_base::moment::WallTime;
 use wva_supervise::{Clock, SeedTree};
@@ -181,7 +181,7 @@ impl Workloads {
         }
     }
 
-    pub(crate) async fn strike(&self, fault: &WorkloadFault) -> Result<(), Denied> {
+    pub(crate) async fn strike(&self, fault: &WorkloadFault) -> Result<(), String> {
         let cluster = self.look();
         for write in fault.strike(&self.outages, &cluster.nodes, &cluster.pods, self.now()) {
             self.perform(write).await?;
@@ -281,7 +281,7 @@ impl Workloads {
         }
     }
 
-    async fn perform(&self, write: Write) -> Result<Arc<Value>, Denied> {
+    async fn perform(&self, write: Write) -> Result<Arc<Value>, String> {
         match write {
             Write::Create(collection, object) => self.server.create(&collection, &object).await,
             Write::Merge(path, change) => self.server.merge(&path, &change).await,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::objects::{create_all, target, workload};
 use super::scenario::{Scenario, ScenarioModel, ScenarioVariant};
-use crate::apiserver::{Denied, Insider};
+use crate::apiserver::Insider;
 use wva::policy::pod_autoscaler::check::ScalingStrategy;
 use wva::policy::pod_autoscaler::object::{API_VERSION, KIND};
 
@@ -72,7 +72,7 @@ impl AutoscaledModel {
     }
 }
 
-pub(super) async fn create(server: &Insider, scenario: &Scenario) -> Result<(), Denied> {
+pub(super) async fn create(server: &Insider, scenario: &Scenario) -> Result<(), String> {
     if scenario.autoscaled.is_empty() {
         return Ok(());
     }

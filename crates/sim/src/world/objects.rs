@@ -8,7 +8,7 @@ use super::autoscaled;
 use super::hidden::HiddenSignal;
 use super::routers::{LABEL, PORT};
 use super::scenario::{Replica, Scenario, ScenarioModel, ScenarioVariant};
-use crate::apiserver::{Denied, Insider};
+use crate::apiserver::Insider;
 use crate::engine::Dialect;
 use crate::workloads::object::path;
 use crate::workloads::{IMAGE_PULL, MOST_ASLEEP, START_UP, START_UP_P95, WAKE, leader_worker_sets};
@@ -29,7 +29,7 @@ pub(super) async fn create(
     server: &Insider,
     scenario: &Scenario,
     now: WallTime,
-) -> Result<(), Denied> {
+) -> Result<(), String> {
     let definition: Value = serde_yaml::from_str(DEFINITION).unwrap_or_default();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     server.create(definitions, &definition).await?;
@@ -86,7 +86,7 @@ pub(super) async fn create_all(
     server: &Insider,
     scenario: &Scenario,
     all: Vec<Placed>,
-) -> Result<(), Denied> {
+) -> Result<(), String> {
     for (group_version, plural, object) in all {
         let collection = path(group_version, scenario.namespace, plural, "");
         server.create(&collection, &object).await?;

@@ -4,7 +4,6 @@ mod arguments;
 mod commit;
 mod table;
 
-use std::io;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -32,7 +31,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     })
 }
 
-fn play(flags: &ChaosFlags) -> io::Result<ExitCode> {
+fn play(flags: &ChaosFlags) -> Result<ExitCode, String> {
     let (scenario, jobs) = (flags.scenario, flags.jobs);
     if flags.list {
         let lines = PLOTS.map(|(name, about)| format!("{name:<10} {about}\n"));
@@ -91,7 +90,7 @@ fn mutants(
     mutations: &[Mutation],
     seeds: Range<u64>,
     jobs: usize,
-) -> io::Result<ExitCode> {
+) -> Result<ExitCode, String> {
     let hunts = hunt(scenario, mutations, seeds, jobs, |hunt| {
         complain(&format!("{}\n", table::hunt(hunt)));
     })?;
@@ -111,7 +110,7 @@ fn everywhere_once(
     scene: Option<ExhaustiveScenario>,
     points: Points,
     jobs: usize,
-) -> io::Result<ExitCode> {
+) -> Result<ExitCode, String> {
     let (began, commit) = (real(), commit::of_this());
     let walked = exhaustive(scene, points, jobs, |walked| {
         complain(&format!("{}\n", table::walked(walked)));
@@ -123,7 +122,7 @@ fn everywhere_once(
     Ok(code(walked.iter().any(Walked::is_broken), printed))
 }
 
-fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> io::Result<ExitCode> {
+fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> Result<ExitCode, String> {
     let (began, total) = (real(), seeds.end - seeds.start);
     let progress = Progress {
         total,
@@ -166,7 +165,7 @@ fn at(point: &Point) -> String {
     format!("wva-sim chaos --everywhere --point {point}")
 }
 
-fn replay_point(point: &Point) -> io::Result<ExitCode> {
+fn replay_point(point: &Point) -> Result<ExitCode, String> {
     let (outcome, wrong) = disturbed(point)?;
     let end = wrong.as_ref().map_or_else(
         || "it came to rest where it does undisturbed".to_owned(),
