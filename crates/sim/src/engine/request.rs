@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::server::Phase;
 use super::timing::Picoseconds;
 
 /// Names a request within its world.
@@ -33,21 +34,14 @@ pub(crate) struct Request {
 }
 
 /// Why a server does not take a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EngineRefusal {
-    #[error("the server does not serve: it is {phase}; send the request to another one")]
-    NotServing { phase: &'static str },
-    #[error(
-        "a request of {prompt} + {output} tokens exceeds the limit of {limit}; \
-         shorten it or raise max_model_len or the KV cache"
-    )]
+    NotServing(Phase),
     TooLong {
-        prompt: u32,
-        output: u32,
-        /// The smaller of `max_model_len` and the KV cache.
+        /// The smaller of `max_model_len` and the KV cache, in tokens.
         limit: u32,
     },
-    #[error("a request needs at least one prompt and one output token")]
+    /// A request needs at least one prompt and one output token.
     Empty,
 }
 

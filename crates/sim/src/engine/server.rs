@@ -11,19 +11,16 @@ use super::statistics::Statistics;
 use super::step::{EngineStep, Prefilling};
 use super::timing::Picoseconds;
 
-wva_base::named! {
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    pub(crate) enum Phase {
-        Serving = "serving",
-        /// Ends what it has and takes nothing more.
-        Draining = "draining",
-        Stopped = "stopped",
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    Serving,
+    /// Ends what it has and takes nothing more.
+    Draining,
+    Stopped,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct EngineReading {
-    pub(crate) phase: Phase,
     pub(crate) running: usize,
     pub(crate) waiting: usize,
     pub(crate) kv_usage: f64,
@@ -80,7 +77,6 @@ impl Engine {
 
     pub(crate) fn reading(&self) -> EngineReading {
         EngineReading {
-            phase: self.phase,
             running: self.running(),
             waiting: self.waiting.len(),
             kv_usage: self.kv.usage(),
@@ -104,21 +100,16 @@ impl Engine {
     pub(crate) fn submit(&mut self, request: Request, at: Duration) -> Result<(), EngineRefusal> {
         self.advance(at);
         if self.phase != Phase::Serving {
-            let phase = self.phase.as_str();
-            return Err(EngineRefusal::NotServing { phase });
+            return Err(EngineRefusal::NotServing(self.phase));
         }
         if request.prompt_tokens == 0 || request.output_tokens == 0 {
             return Err(EngineRefusal::Empty);
         }
         let room = self.kv.capacity().saturating_mul(self.kv.block_size());
         let limit = self.limits.max_model_len.min(room);
-        let (prompt, output) = (request.prompt_tokens, request.output_tokens);
-        if prompt.saturating_add(output) > limit {
-            return Err(EngineRefusal::TooLong {
-                prompt,
-                output,
-                limit,
-            });
+        let tokens = request.prompt_tokens.saturating_add(request.output_tokens);
+        if tokens > limit {
+            return Err(EngineRefusal::TooLong { limit });
         }
         self.statistics.submitted += 1;
         let arrival = Picoseconds::of(at).max(self.now);

@@ -183,7 +183,7 @@ fn a_server_serves_until_it_drains() {
     assert_eq!(engine.phase(), Phase::Serving);
     engine.drain(SECOND * 102);
     let refused = engine.submit(request(3, 1, 1), SECOND * 102).unwrap_err();
-    assert_eq!(refused, EngineRefusal::NotServing { phase: "draining" });
+    assert_eq!(refused, EngineRefusal::NotServing(Phase::Draining));
     assert!(!engine.is_idle());
     assert_eq!(finish(&mut engine)[0].outcome, RequestEnd::Finished);
     assert_eq!(engine.phase(), Phase::Draining);
@@ -225,11 +225,7 @@ fn what_can_never_fit_is_refused_with_the_limit() {
     let refused = engine
         .submit(request(2, 900, 93), Duration::ZERO)
         .unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "a request of 900 + 93 tokens exceeds the limit of 992; \
-         shorten it or raise max_model_len or the KV cache"
-    );
+    assert_eq!(refused, EngineRefusal::TooLong { limit: 992 });
     let refused = engine.submit(request(3, 0, 1), Duration::ZERO).unwrap_err();
     assert_eq!(refused, EngineRefusal::Empty);
     assert_eq!(finish(&mut engine).len(), 1);
