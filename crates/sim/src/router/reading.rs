@@ -19,12 +19,10 @@ pub(crate) struct PoolReading {
     pub(crate) kv_usage: f64,
     /// Mean of running requests per ready server.
     pub(crate) running: f64,
-    /// How full the ready servers are, 1 at the set point; 1 without any.
-    pub(crate) saturation: f64,
 }
 
 impl RouterPool {
-    /// Of the fullest role.
+    /// How full the ready servers of the fullest role are, 1 at the set point; 1 without any.
     pub(super) fn saturation(&self) -> f64 {
         let control = self.spec.flow_control.unwrap_or_default();
         let full = |(_, endpoint): (&String, &Endpoint)| {
@@ -52,7 +50,6 @@ impl RouterPool {
             shortest_queue: least(readings.iter().map(|one| number::length(one.waiting))),
             kv_usage: of(|reading| reading.kv_usage),
             running: of(|reading| number::length(reading.running)),
-            saturation: self.saturation(),
         }
     }
 }

@@ -185,22 +185,18 @@ impl Backend for Flow {
             all.map(|(engine, _)| of(engine)).sum::<f64>() / serving.max(1.0)
         };
         let whole = |quantity: f64| usize::try_from(number::rounded(quantity)).unwrap_or(0);
-        let queue = mean(CoarseEngine::waiting);
-        let kv_usage = mean(CoarseEngine::kv_usage);
         let dispatched: f64 = engines()
             .map(|(engine, _)| engine.running() + engine.waiting())
             .sum();
-        let full = (queue / self.control.queue_depth).max(kv_usage / self.control.kv_usage);
         let ready = engines().filter(|(_, serves)| *serves);
         PoolReading {
             shortest_queue: least(ready.map(|(engine, _)| engine.waiting())),
             held: whole(self.held),
             dispatched: whole(dispatched),
             ready: whole(serving),
-            queue,
-            kv_usage,
+            queue: mean(CoarseEngine::waiting),
+            kv_usage: mean(CoarseEngine::kv_usage),
             running: mean(CoarseEngine::running),
-            saturation: if serving > 0.0 { full } else { 1.0 },
         }
     }
 

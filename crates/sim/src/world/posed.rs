@@ -67,7 +67,6 @@ impl Backend for Posed {
             shortest_queue: pose.map_or(0.0, |pose| pose.waiting),
             kv_usage: pose.map_or(0.0, |pose| pose.kv_usage),
             running: 0.0,
-            saturation: 0.0,
         }
     }
 

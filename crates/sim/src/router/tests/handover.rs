@@ -89,7 +89,7 @@ fn the_fullest_role_holds_requests() {
     pool.advance(SECOND + 500 * MILLISECOND);
     let reading = pool.reading();
     assert!(reading.held > 100, "{reading:?}");
-    assert!(reading.saturation >= 1.0, "{reading:?}");
+    assert!(pool.saturation() >= 1.0, "{reading:?}");
     assert!(pool.engine("d").unwrap().reading().kv_usage < 0.4);
     pool.advance(SECOND * 120);
     assert_eq!(pool.take_served().len(), 200);
