@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::kind::Kind;
 use super::refusal::{ApiRefusal, Cause};
 use super::request::RequestTarget;
-use super::rules;
 use super::store::Key;
+use wva_base::names::{is_dns_label, is_dns_subdomain};
 
 const OURS: [&str; 5] = [
     "uid",
@@ -77,12 +77,12 @@ pub(super) fn name(kind: &Kind, object: &Value) -> Result<String, ApiRefusal> {
         let cause = Cause::required("metadata.name", ": name or generateName is required");
         return Err(ApiRefusal::invalid(kind, name, &[cause]));
     } else if matches!(&*kind.kind, "Namespace" | "Service") {
-        (!rules::is_label(name) || name.len() > 63).then_some(
+        (!is_dns_label(name)).then_some(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
              and must start and end with an alphanumeric character",
         )
     } else {
-        (!rules::is_subdomain(name)).then_some(
+        (!is_dns_subdomain(name)).then_some(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
              '-' or '.', and must start and end with an alphanumeric character",
         )

@@ -22,16 +22,3 @@ pub(super) fn obeys(rule: &str, object: &Value) -> Option<bool> {
             }
         })
 }
-
-pub(super) fn is_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_label)
-}
-
-pub(super) fn is_label(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-}
