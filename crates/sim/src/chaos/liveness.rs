@@ -94,7 +94,7 @@ pub(super) fn is_limited(plan: &Plan, key: &VariantKey) -> bool {
 
 #[derive(Debug, Default)]
 pub(super) struct Stand {
-    since: Option<Duration>,
+    pub(super) since: Option<Duration>,
     why: String,
 }
 
@@ -113,10 +113,6 @@ impl Stand {
             }
             None => self.since = Some(self.since.unwrap_or(now)),
         }
-    }
-
-    pub(super) fn since(&self) -> Option<Duration> {
-        self.since
     }
 
     pub(super) fn judge(&self, calm: Duration, rest: Duration, judge: &Checker) {

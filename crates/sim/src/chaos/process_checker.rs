@@ -327,7 +327,7 @@ impl ProcessChecker {
     /// The same for what is done once in an interval: since that is what it is.
     pub(super) fn beats(&self, now: Moment) -> (Duration, Option<Duration>) {
         let (now, led) = self.led(now);
-        (now, led.map(|since| since.max(self.spans.beat_since())))
+        (now, led.map(|since| since.max(self.spans.beat_since)))
     }
 
     /// The same for what a process does within itself while its roles live, whatever is wrong around it.

@@ -170,7 +170,7 @@ impl<'a> Run<'a> {
                 // What has been at rest for so long stays so: nothing happens any more.
                 if now >= quiet_from
                     && stand
-                        .since()
+                        .since
                         .is_some_and(|since| now >= since + self.plot.stays)
                 {
                     break;
@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
             }
         }
         if self.judge.found().is_none() {
-            self.outcome.settled = stand.since().map(|at| at.saturating_sub(quiet_from));
+            self.outcome.settled = stand.since.map(|at| at.saturating_sub(quiet_from));
             stand.judge(quiet_from, self.plot.rest, &self.judge);
         }
         Ok(self.close().await)

@@ -39,7 +39,7 @@ pub(super) fn ailing(body: Wire, line: ApiServerProxy, open: Open) -> Wire {
     let ailing = Ailing {
         body,
         line,
-        kind: open.plural().to_owned(),
+        kind: open.plural.clone(),
         ready: VecDeque::new(),
         over: false,
         open: mute.is_none().then_some(open),

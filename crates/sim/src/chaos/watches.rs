@@ -19,7 +19,7 @@ struct Kind {
 #[derive(Debug)]
 pub(super) struct Open {
     of: Watches,
-    plural: String,
+    pub(super) plural: String,
 }
 
 impl Watches {
@@ -52,10 +52,6 @@ impl Watches {
 }
 
 impl Open {
-    pub(super) fn plural(&self) -> &str {
-        &self.plural
-    }
-
     pub(super) fn deliver(&self, events: &str) {
         let last = events.lines().next_back().unwrap_or_default();
         self.reach(number_after(last, "\"resourceVersion\":\""));

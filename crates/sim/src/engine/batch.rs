@@ -10,7 +10,7 @@ pub(super) struct Batch {
     /// By the order in which they were taken from the queue.
     members: BTreeMap<u64, Member>,
     ends: BTreeSet<(u64, u64)>,
-    context: u64,
+    pub(super) context: u64,
     /// How many members need one more block before the step whose number leaves this remainder when
     /// divided by the block size.
     growing: Vec<u32>,
@@ -42,10 +42,6 @@ impl Batch {
 
     pub(super) fn len(&self) -> usize {
         self.members.len()
-    }
-
-    pub(super) fn context(&self) -> u64 {
-        self.context
     }
 
     /// Steps until the first member is done; none without members.

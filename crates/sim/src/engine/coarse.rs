@@ -35,7 +35,7 @@ pub(crate) struct CoarseEngine {
     waiting: f64,
     /// What has flowed out and does not make a whole request yet.
     rest: f64,
-    statistics: Statistics,
+    pub(crate) statistics: Statistics,
 }
 
 impl CoarseEngine {
@@ -76,10 +76,6 @@ impl CoarseEngine {
     pub(crate) fn kv_usage(&self) -> f64 {
         let used = self.running * self.context();
         (used / f64::from(self.profile.kv_tokens.max(1))).min(1.0)
-    }
-
-    pub(crate) fn statistics(&self) -> &Statistics {
-        &self.statistics
     }
 
     /// More requests at once, like those that a router had held. They wait only where there is no

@@ -8,12 +8,12 @@ use super::request::Request;
 /// (evictable), or empty.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KvPool {
-    capacity: u32,
-    block_size: u32,
+    pub(super) capacity: u32,
+    pub(super) block_size: u32,
     private: u32,
     shared: u32,
     /// In pieces that no request holds; given up, the least recently used first, when room is needed.
-    kept: u32,
+    pub(super) kept: u32,
     /// By id and size, as an id means nothing apart from the size of its pieces.
     pieces: BTreeMap<Key, Piece>,
     /// Pieces that no request holds, by when they were let go.
@@ -45,10 +45,6 @@ impl KvPool {
         }
     }
 
-    pub(crate) fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
     pub(crate) fn used(&self) -> u32 {
         self.private + self.shared
     }
@@ -61,20 +57,12 @@ impl KvPool {
         f64::from(self.used()) / f64::from(self.capacity.max(1))
     }
 
-    pub(crate) fn kept(&self) -> u32 {
-        self.kept
-    }
-
     pub(crate) fn lookup(&self, request: &Request) -> u32 {
         let (ids, tokens, blocks) = self.sharable(request);
         let found = ids
             .iter()
             .take_while(|id| self.pieces.contains_key(&(**id, blocks)));
         whole(found.count()).saturating_mul(tokens)
-    }
-
-    pub(super) fn block_size(&self) -> u32 {
-        self.block_size
     }
 
     pub(super) fn blocks_for(&self, tokens: u32) -> u32 {

@@ -52,9 +52,9 @@ impl Engine {
             running: number::length(self.running()),
             waiting: number::length(self.waiting.len()),
             used: self.kv.used(),
-            kept: self.kv.kept(),
-            capacity: self.kv.capacity(),
-            block_size: self.kv.block_size(),
+            kept: self.kv.kept,
+            capacity: self.kv.capacity,
+            block_size: self.kv.block_size,
             statistics: &self.statistics,
         };
         Some(shown.page(dialect, model))

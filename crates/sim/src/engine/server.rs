@@ -105,7 +105,7 @@ impl Engine {
         if request.prompt_tokens == 0 || request.output_tokens == 0 {
             return Err(EngineRefusal::Empty);
         }
-        let room = self.kv.capacity().saturating_mul(self.kv.block_size());
+        let room = self.kv.capacity.saturating_mul(self.kv.block_size);
         let limit = self.limits.max_model_len.min(room);
         let tokens = request.prompt_tokens.saturating_add(request.output_tokens);
         if tokens > limit {

@@ -43,7 +43,7 @@ impl Engine {
         let prompt_tokens = self.schedule_prompts(room);
         let decoding = u64::try_from(self.batch.len()).unwrap_or(u64::MAX);
         if prompt_tokens > 0 {
-            let context = self.batch.context();
+            let context = self.batch.context;
             let timing = &self.profile.timing;
             let length = timing.mixed(decoding, context, u64::from(prompt_tokens));
             self.kv.grow(self.batch.blocks_for(1));
@@ -63,7 +63,7 @@ impl Engine {
             Room::Enough => self.batch.steps_within(self.kv.available(), first_end),
             Room::Made => 1,
         };
-        let run = self.profile.timing.decode(decoding, self.batch.context());
+        let run = self.profile.timing.decode(decoding, self.batch.context);
         let steps = run.fitting(to.since(self.now), limit);
         self.kv.grow(self.batch.blocks_for(steps.max(1)));
         if steps == 0 {

@@ -47,7 +47,8 @@ pub struct Prometheus {
     targets: BTreeMap<TargetId, Scraping>,
     farewells: Vec<Farewell>,
     faults: Faults,
-    falls: u64,
+    /// How many counters have fallen so far.
+    pub(crate) falls: u64,
     next_target: u64,
     next_sweep: i64,
     /// Expressions that were asked for lately: a controller sends the same ones again and again.
@@ -212,11 +213,6 @@ impl Prometheus {
                 scraping.counters.spare();
             }
         }
-    }
-
-    /// How many counters have fallen by that so far.
-    pub(crate) fn falls(&self) -> u64 {
-        self.falls
     }
 
     pub(crate) fn set_down(&mut self, is_down: bool) {

@@ -135,7 +135,7 @@ impl ReplicaGroup {
     pub(super) fn settle(&mut self) -> f64 {
         let mut sum = Seen::default();
         for vessel in self.vessels.values_mut() {
-            let statistics = vessel.engine.statistics();
+            let statistics = &vessel.engine.statistics;
             let now = Seen {
                 finished: statistics.finished,
                 first_token: statistics.first_token.sum(),

@@ -36,7 +36,7 @@ impl Span {
 #[derive(Debug, Default)]
 pub(crate) struct Spans {
     all: VecDeque<(Duration, Span)>,
-    beat_since: Duration,
+    pub(crate) beat_since: Duration,
 }
 
 impl Spans {
@@ -53,10 +53,6 @@ impl Spans {
         }
         self.all
             .retain(|(until, _)| now.saturating_sub(*until) <= REMEMBERED);
-    }
-
-    pub(crate) fn beat_since(&self) -> Duration {
-        self.beat_since
     }
 
     /// The longest of each that was in force since then; the last ones at least.
@@ -96,6 +92,6 @@ mod tests {
         assert_eq!(wide(21), (90, 20));
         assert_eq!(wide(22), (5, 20));
         assert_eq!(spans.shortest_interval(seconds(0)), Some(seconds(5)));
-        assert_eq!(spans.beat_since(), seconds(40));
+        assert_eq!(spans.beat_since, seconds(40));
     }
 }

@@ -105,7 +105,7 @@ impl Run<'_> {
             // One end is what other faults do.
             (ChaosFault::Controller(_, ProcessFault::EveryWrite), _) => hits > 1,
             (ChaosFault::Prometheus(_, Prom::Reset), Some(Trail::Fallen(before))) => {
-                before < self.prometheus().falls()
+                before < self.prometheus().falls
             }
             (
                 ChaosFault::Api(..)
@@ -173,7 +173,7 @@ impl Run<'_> {
             }
             ChaosFault::Prometheus(place, fault) => {
                 self.inject_at(*place, strike);
-                let fallen = self.prometheus().falls();
+                let fallen = self.prometheus().falls;
                 self.trails.insert(strike.id, Trail::Fallen(fallen));
                 self.shake(*fault, strike, true)
             }

@@ -65,7 +65,7 @@ impl Replica {
     /// Serves until `to`, and shows the last cycle.
     fn serve(&mut self, to: Duration, rate: f64) {
         self.engine.advance(to, rate);
-        let counted = self.engine.statistics();
+        let counted = &self.engine.statistics;
         let seconds = CYCLE.as_secs_f64();
         let number = |count: u64| f64::from(u32::try_from(count).unwrap());
         let both = |times: &Histogram| (times.sum(), number(times.count()));

@@ -238,7 +238,7 @@ fn counters_begin_anew_and_have_grown_by_as_much() {
         if number == 2 {
             server.set_reset(true);
         }
-        assert_eq!(server.falls(), if number > 2 { 5 } else { 0 });
+        assert_eq!(server.falls, if number > 2 { 5 } else { 0 });
     });
     // A bucket, the next one, sum and count next to the counter. It begins anew after the scrape before.
     let expected = [
