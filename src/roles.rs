@@ -12,193 +12,109 @@ use wva_supervise::{
     ActorKind, ChildrenPolicy, QuarantinePolicy, RestartPolicy, RolePolicy, StopHow, TreeRole,
 };
 
-/// A place in the tree, filled by one life after another. Ordered as in the tree.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+/// Rows of roles in the order of the tree: name, key where there are several, label, parent, treatment.
+macro_rules! roles {
+    (@single $role:ident) => { Some(Self::$role) };
+    (@single $role:ident $key:ty) => { None };
+    (@parent) => { None };
+    (@parent $parent:ident) => { Some(Self::$parent) };
+    ($(
+        $(#[$doc:meta])* $role:ident $(($key:ty))?: $label:literal $(in $parent:ident)?, $policy:expr;
+    )*) => {
+        /// A place in the tree, filled by one life after another. Ordered as in the tree.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Role {
+            $($(#[$doc])* $role $(($key))?,)*
+        }
+
+        impl Role {
+            /// Every role of which there is one: neither a watcher nor a variant nor a `PodAutoscaler`.
+            pub fn single() -> impl Iterator<Item = Self> {
+                [$(roles!(@single $role $($key)?)),*].into_iter().flatten()
+            }
+        }
+
+        impl TreeRole for Role {
+            fn root() -> Self {
+                Self::Root
+            }
+
+            fn label(&self) -> &'static str {
+                match self {
+                    $(Self::$role { .. } => $label,)*
+                }
+            }
+
+            fn parent(&self) -> Option<Self> {
+                match self {
+                    $(Self::$role { .. } => roles!(@parent $($parent)?),)*
+                }
+            }
+
+            fn policy(&self) -> RolePolicy {
+                match self {
+                    $(Self::$role { .. } => $policy,)*
+                }
+            }
+        }
+    };
+}
+
+roles! {
     /// Outermost supervisor.
-    Root,
+    Root: "root", with_grace(8, one_for_one(3, Duration::from_mins(10), Duration::from_secs(1)));
     /// Builds and judges generations of the configuration.
-    Config,
+    Config: "config" in Root, machine();
     /// Holds or seeks the lease.
-    Leadership,
+    Leadership: "leadership" in Root, pump(StopHow::Stop, Some(LONG_SILENCE));
     /// Supervisor of everything that writes.
-    Egress,
+    Egress: "egress" in Root, one_for_one(10, Duration::from_mins(5), Duration::from_millis(200));
     /// Publishes the gauges.
-    Emitter,
+    Emitter: "emitter" in Egress, machine();
     /// Applies the status of VariantAutoscaling objects.
-    StatusWriter,
+    StatusWriter: "status-writer" in Egress, with_grace(3, pump(StopHow::Stop, Some(SILENCE)));
     /// Writes what PodAutoscalers decide.
-    AutoscalerWriter,
+    AutoscalerWriter: "autoscaler-writer" in Egress, with_grace(3, pump(StopHow::Stop, Some(SILENCE)));
     /// Marks the pods that are to go first.
-    PodMarker,
+    PodMarker: "pod-marker" in Egress, pump(StopHow::Kill, Some(SILENCE));
     /// Writes the counts of targets that no scaler scales.
-    TargetScaler,
+    TargetScaler: "target-scaler" in Egress, pump(StopHow::Kill, Some(SILENCE));
     /// Creates Kubernetes events.
-    EventRecorder,
+    EventRecorder: "event-recorder" in Egress, pump(StopHow::Stop, Some(SILENCE));
     /// Supervisor of measuring and deciding.
-    Engine,
+    Engine: "engine" in Root, one_for_one(5, Duration::from_mins(5), Duration::from_millis(500));
     /// Queries Prometheus.
-    Collector,
+    Collector: "collector" in Engine, pump(StopHow::Kill, Some(SILENCE));
     /// Plans every cycle.
-    Optimizer,
+    Optimizer: "optimizer" in Engine, machine();
     /// Asks the routers of models at zero for the requests that they hold.
-    RouterScraper,
+    RouterScraper: "router-scraper" in Engine, pump(StopHow::Kill, Some(SILENCE));
     /// Scrapes the pods of PodAutoscalers.
-    PodScraper,
+    PodScraper: "pod-scraper" in Engine, pump(StopHow::Kill, Some(SILENCE));
     /// Reads the metrics APIs for PodAutoscalers.
-    MetricsReader,
+    MetricsReader: "metrics-reader" in Engine, pump(StopHow::Kill, Some(SILENCE));
     /// Registry and supervisor of the variants.
-    Variants,
+    Variants: "variants" in Root, per_key();
     /// One variant.
-    Variant(VariantKey),
+    Variant(VariantKey): "variant" in Variants, machine();
     /// Registry and supervisor of the PodAutoscalers.
-    PodAutoscalers,
+    PodAutoscalers: "pod-autoscalers" in Root, per_key();
     /// One `PodAutoscaler`.
-    PodAutoscaler(ObjectKey),
+    PodAutoscaler(ObjectKey): "pod-autoscaler" in PodAutoscalers, machine();
     /// Supervisor of the watchers.
-    Ingress,
-    /// Keeps the mirror of one kind.
-    Watcher(WatchedKind),
+    Ingress: "ingress" in Root, one_for_one(10, Duration::from_mins(5), Duration::from_millis(200));
+    /// Keeps the mirror of one kind. It looks up once a minute, whether anything has come or not.
+    Watcher(WatchedKind): "watcher" in Ingress, pump(StopHow::Kill, Some(LONG_SILENCE));
     /// Reads the scale subresources of targets whose kinds have no watcher.
-    ScaleReader,
-    /// Serves metrics, probes and debug pages.
-    Http,
-    /// Answers KEDA.
-    ExternalScaler,
+    ScaleReader: "scale-reader" in Ingress, pump(StopHow::Kill, Some(SILENCE));
+    /// Serves metrics, probes and debug pages. The one handler serves for ever.
+    Http: "http" in Root, pump(StopHow::Kill, None);
+    /// Answers KEDA. The one handler serves for ever.
+    ExternalScaler: "external-scaler" in Root, pump(StopHow::Kill, None);
 }
 
-impl Role {
-    /// Every role of which there is one: neither a watcher nor a variant nor a `PodAutoscaler`.
-    pub const SINGLE: [Self; 22] = [
-        Self::Root,
-        Self::Config,
-        Self::Leadership,
-        Self::Egress,
-        Self::Emitter,
-        Self::StatusWriter,
-        Self::AutoscalerWriter,
-        Self::PodMarker,
-        Self::TargetScaler,
-        Self::EventRecorder,
-        Self::Engine,
-        Self::Collector,
-        Self::Optimizer,
-        Self::RouterScraper,
-        Self::PodScraper,
-        Self::MetricsReader,
-        Self::Variants,
-        Self::PodAutoscalers,
-        Self::Ingress,
-        Self::ScaleReader,
-        Self::Http,
-        Self::ExternalScaler,
-    ];
-}
-
-impl TreeRole for Role {
-    fn root() -> Self {
-        Self::Root
-    }
-
-    fn label(&self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Config => "config",
-            Self::Leadership => "leadership",
-            Self::Egress => "egress",
-            Self::Emitter => "emitter",
-            Self::StatusWriter => "status-writer",
-            Self::AutoscalerWriter => "autoscaler-writer",
-            Self::PodMarker => "pod-marker",
-            Self::TargetScaler => "target-scaler",
-            Self::EventRecorder => "event-recorder",
-            Self::Engine => "engine",
-            Self::Collector => "collector",
-            Self::Optimizer => "optimizer",
-            Self::RouterScraper => "router-scraper",
-            Self::PodScraper => "pod-scraper",
-            Self::MetricsReader => "metrics-reader",
-            Self::Variants => "variants",
-            Self::Variant(_) => "variant",
-            Self::PodAutoscalers => "pod-autoscalers",
-            Self::PodAutoscaler(_) => "pod-autoscaler",
-            Self::Ingress => "ingress",
-            Self::Watcher(_) => "watcher",
-            Self::ScaleReader => "scale-reader",
-            Self::Http => "http",
-            Self::ExternalScaler => "external-scaler",
-        }
-    }
-
-    fn parent(&self) -> Option<Self> {
-        match self {
-            Self::Root => None,
-            Self::Config
-            | Self::Leadership
-            | Self::Egress
-            | Self::Engine
-            | Self::Variants
-            | Self::PodAutoscalers
-            | Self::Ingress
-            | Self::Http
-            | Self::ExternalScaler => Some(Self::Root),
-            Self::Emitter
-            | Self::StatusWriter
-            | Self::AutoscalerWriter
-            | Self::PodMarker
-            | Self::TargetScaler
-            | Self::EventRecorder => Some(Self::Egress),
-            Self::Collector
-            | Self::Optimizer
-            | Self::RouterScraper
-            | Self::PodScraper
-            | Self::MetricsReader => Some(Self::Engine),
-            Self::Variant(_) => Some(Self::Variants),
-            Self::PodAutoscaler(_) => Some(Self::PodAutoscalers),
-            Self::Watcher(_) | Self::ScaleReader => Some(Self::Ingress),
-        }
-    }
-
-    fn policy(&self) -> RolePolicy {
-        let (ms, s, min) = (
-            Duration::from_millis,
-            Duration::from_secs,
-            Duration::from_mins,
-        );
-        match self {
-            Self::Root => RolePolicy {
-                grace: s(8),
-                ..one_for_one(3, min(10), s(1))
-            },
-            Self::Egress | Self::Ingress => one_for_one(10, min(5), ms(200)),
-            Self::Engine => one_for_one(5, min(5), ms(500)),
-            Self::Variants | Self::PodAutoscalers => per_key(),
-            Self::Config
-            | Self::Emitter
-            | Self::Optimizer
-            | Self::Variant(_)
-            | Self::PodAutoscaler(_) => machine(),
-            Self::Leadership => pump(StopHow::Stop, Some(s(90))),
-            Self::StatusWriter | Self::AutoscalerWriter => RolePolicy {
-                grace: s(3),
-                ..pump(StopHow::Stop, Some(min(1)))
-            },
-            Self::EventRecorder => pump(StopHow::Stop, Some(min(1))),
-            Self::PodMarker
-            | Self::TargetScaler
-            | Self::Collector
-            | Self::RouterScraper
-            | Self::PodScraper
-            | Self::MetricsReader
-            | Self::ScaleReader => pump(StopHow::Kill, Some(min(1))),
-            // It looks up once a minute, whether anything has come or not.
-            Self::Watcher(_) => pump(StopHow::Kill, Some(s(90))),
-            // The one handler of each serves for ever.
-            Self::Http | Self::ExternalScaler => pump(StopHow::Kill, None),
-        }
-    }
-}
-
+const SILENCE: Duration = Duration::from_mins(1);
+const LONG_SILENCE: Duration = Duration::from_secs(90);
 const LEAF_GRACE: Duration = Duration::from_secs(1);
 const SUPERVISOR_GRACE: Duration = Duration::from_secs(4);
 
@@ -219,6 +135,13 @@ fn per_key() -> RolePolicy {
         systemic_window: Duration::from_mins(1),
         systemic_floor: 10,
     }))
+}
+
+fn with_grace(seconds: u64, policy: RolePolicy) -> RolePolicy {
+    RolePolicy {
+        grace: Duration::from_secs(seconds),
+        ..policy
+    }
 }
 
 fn supervising(children: ChildrenPolicy) -> RolePolicy {
@@ -277,7 +200,7 @@ impl FromStr for Role {
             }
             _ => {
                 let watchers = WatchedKind::ALL.into_iter().map(Self::Watcher);
-                let mut unkeyed = Self::SINGLE.into_iter().chain(watchers);
+                let mut unkeyed = Self::single().chain(watchers);
                 unkeyed.find(|role| role.to_string() == text)
             }
         };
@@ -307,8 +230,7 @@ mod tests {
     fn every_role() -> Vec<Role> {
         let variant = Role::Variant(VariantKey::new("ns-a", "llama"));
         let autoscaler = Role::PodAutoscaler(ObjectKey::new("ns-a", "chat"));
-        Role::SINGLE
-            .into_iter()
+        Role::single()
             .chain(WatchedKind::ALL.map(Role::Watcher))
             .chain([variant, autoscaler])
             .collect()

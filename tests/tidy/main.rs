@@ -143,7 +143,7 @@ fn no_file_is_two_nouns() {
 }
 
 fn all_roles() -> Vec<Role> {
-    let mut roles = Vec::from(Role::SINGLE);
+    let mut roles: Vec<Role> = Role::single().collect();
     roles.push(Role::Variant(VariantKey::new("<ns>", "<name>")));
     roles.push(Role::PodAutoscaler(ObjectKey::new("<ns>", "<name>")));
     roles.extend(WatchedKind::ALL.into_iter().map(Role::Watcher));

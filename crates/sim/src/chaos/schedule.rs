@@ -325,8 +325,7 @@ const BUSY: [WatchedKind; 10] = [
 /// Roles that every controller has, but for the root, whose end is that of the process. KEDA is not simulated, so
 /// that nothing serves its scaler, and only some seeds give pods a cost.
 pub(super) fn roles(variants: &[VariantKey]) -> Vec<Role> {
-    let single = Role::SINGLE.into_iter();
-    single
+    Role::single()
         .filter(|role| !matches!(role, Role::Root | Role::ExternalScaler | Role::PodMarker))
         .chain(BUSY.map(Role::Watcher))
         .chain(variants.iter().cloned().map(Role::Variant))
