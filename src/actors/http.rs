@@ -11,7 +11,7 @@ use crate::roles::Role;
 use crate::serve::access::Authorizer;
 use crate::serve::access::front_proxy::FrontProxies;
 use crate::serve::admission::AdmissionRoutes;
-use crate::serve::connection::ConnectionConfig;
+use crate::serve::connection::{ConnectionConfig, Routes};
 use crate::serve::external::ExternalMetricsRoutes;
 use crate::serve::routes::{MetricsRoutes, ProbeRoutes, ProtectedServer};
 use crate::serve::server;
@@ -25,16 +25,37 @@ use wva_supervise::{Actor, ActorRegistry, ActorResult, Context, Event};
 #[derive(Debug)]
 pub(crate) enum HttpMessage {}
 
+/// The servers whose addresses are set, or off.
 #[derive(Debug, Clone)]
-pub(crate) struct HttpServers {
-    /// `METRICS_BIND_ADDRESS`: the first that can be had; none where it is `0`.
-    pub(crate) metrics: (Vec<SocketAddr>, ConnectionConfig<MetricsRoutes>),
-    /// `EXTERNAL_METRICS_BIND_ADDRESS`, likewise.
-    pub(crate) external_metrics: (Vec<SocketAddr>, ConnectionConfig<ExternalMetricsRoutes>),
-    /// `WEBHOOK_BIND_ADDRESS`, likewise.
-    pub(crate) webhooks: (Vec<SocketAddr>, ConnectionConfig<AdmissionRoutes>),
-    /// `HEALTH_PROBE_BIND_ADDRESS`, likewise.
-    pub(crate) probes: (Vec<SocketAddr>, ConnectionConfig<ProbeRoutes>),
+pub(crate) struct HttpServers(Vec<HttpServer>);
+
+#[derive(Debug, Clone)]
+struct HttpServer {
+    /// The setting of the address.
+    key: &'static str,
+    /// The first that can be had counts; none where the setting is `0`.
+    addresses: Vec<SocketAddr>,
+    config: ConnectionConfig,
+}
+
+impl HttpServer {
+    fn new(
+        key: &'static str,
+        address: BindAddress,
+        door: Option<ProtectedServer>,
+        routes: impl Routes,
+    ) -> Self {
+        let (tls, authorizer) = door.map(|door| (door.tls, door.authorizer)).unzip();
+        Self {
+            key,
+            addresses: address.candidates(),
+            config: ConnectionConfig {
+                tls,
+                authorizer: authorizer.flatten(),
+                routes: Arc::new(routes),
+            },
+        }
+    }
 }
 
 impl HttpServers {
@@ -79,36 +100,19 @@ impl HttpServers {
         let doors = metrics.iter().chain(&external).chain(&webhooks);
         let doors = doors.chain(elsewhere);
         let doors = doors.cloned().collect();
-        Self {
-            metrics: (
-                settings.metrics.candidates(),
-                connection_config(metrics, MetricsRoutes::new(shared.clone(), actors.clone())),
-            ),
-            external_metrics: (
-                settings.external_metrics.candidates(),
-                connection_config(external, ExternalMetricsRoutes::new(shared.clone())),
-            ),
-            webhooks: (
-                settings.webhooks.candidates(),
-                connection_config(webhooks, AdmissionRoutes::default()),
-            ),
-            probes: (
-                settings.probes.candidates(),
-                connection_config(
-                    None,
-                    ProbeRoutes::new(shared.clone(), actors.clone(), doors),
-                ),
-            ),
-        }
-    }
-}
-
-fn connection_config<R>(door: Option<ProtectedServer>, routes: R) -> ConnectionConfig<R> {
-    let (tls, authorizer) = door.map(|door| (door.tls, door.authorizer)).unzip();
-    ConnectionConfig {
-        tls,
-        authorizer: authorizer.flatten(),
-        routes: Arc::new(routes),
+        let probes = ProbeRoutes::new(shared.clone(), actors.clone(), doors);
+        let key = "METRICS_BIND_ADDRESS";
+        let routes = MetricsRoutes::new(shared.clone(), actors.clone());
+        let metrics = HttpServer::new(key, settings.metrics, metrics, routes);
+        let key = "EXTERNAL_METRICS_BIND_ADDRESS";
+        let routes = ExternalMetricsRoutes::new(shared.clone());
+        let external = HttpServer::new(key, settings.external_metrics, external, routes);
+        let key = "WEBHOOK_BIND_ADDRESS";
+        let routes = AdmissionRoutes::default();
+        let webhooks = HttpServer::new(key, settings.webhooks, webhooks, routes);
+        let key = "HEALTH_PROBE_BIND_ADDRESS";
+        let probes = HttpServer::new(key, settings.probes, None, probes);
+        Self(vec![metrics, external, webhooks, probes])
     }
 }
 
@@ -142,29 +146,13 @@ impl Actor for Http {
     type Msg = HttpMessage;
 
     async fn handle(&mut self, _cx: &Context<Self::Msg>, _event: Event<Self::Msg>) -> ActorResult {
-        let HttpServers {
-            metrics,
-            external_metrics,
-            webhooks,
-            probes,
-        } = self.0.clone();
-        let listeners = [
-            ("METRICS_BIND_ADDRESS", &metrics.0),
-            ("EXTERNAL_METRICS_BIND_ADDRESS", &external_metrics.0),
-            ("WEBHOOK_BIND_ADDRESS", &webhooks.0),
-            ("HEALTH_PROBE_BIND_ADDRESS", &probes.0),
-        ];
-        let listeners = listeners.map(|(key, addresses)| server::listen(key, addresses));
-        let [first, second, third, fourth] = listeners;
-        let (first, second) = (first.await?, second.await?);
-        let (third, fourth) = (third.await?, fourth.await?);
-        future::join4(
-            future::OptionFuture::from(first.map(|on| server::serve(on, metrics.1))),
-            future::OptionFuture::from(second.map(|on| server::serve(on, external_metrics.1))),
-            future::OptionFuture::from(third.map(|on| server::serve(on, webhooks.1))),
-            future::OptionFuture::from(fourth.map(|on| server::serve(on, probes.1))),
-        )
-        .await;
+        let mut serving = Vec::new();
+        for one in &self.0.0 {
+            if let Some(listener) = server::listen(one.key, &one.addresses).await? {
+                serving.push(server::serve(listener, one.config.clone()));
+            }
+        }
+        future::join_all(serving).await;
         Ok(())
     }
 }

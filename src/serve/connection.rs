@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
 use super::access::{AccessDenied, Authorizer};
-use super::answer::{HttpResponse, plain};
+use super::answer::{HttpResponse, challenge, plain, status_of};
 use super::body::BodyReader;
 use super::connection_limiter::ConnectionProgress;
 use super::server::Connections;
@@ -66,31 +66,25 @@ pub trait Routes: Send + Sync + 'static {
     }
 
     /// The answer to a client that is not let in.
-    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse;
+    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
+        challenge(plain(status_of(refusal), &refusal.to_string()))
+    }
 }
 
 /// How a server talks, and with whom.
-#[derive(Debug)]
-pub struct ConnectionConfig<R> {
+#[derive(Clone)]
+pub struct ConnectionConfig {
     /// TLS; `None` talks plainly.
     pub tls: Option<Arc<Tls>>,
     /// Who is let in; `None` lets everybody in.
     pub authorizer: Option<Arc<Authorizer>>,
     /// What there is to read.
-    pub routes: Arc<R>,
+    pub routes: Arc<dyn Routes>,
 }
 
-impl<R> Clone for ConnectionConfig<R> {
-    fn clone(&self) -> Self {
-        Self {
-            tls: self.tls.clone(),
-            authorizer: self.authorizer.clone(),
-            routes: Arc::clone(&self.routes),
-        }
-    }
-}
+wva_base::debug_of!(ConnectionConfig: tls, authorizer);
 
-impl<R: Routes> Connections for ConnectionConfig<R> {
+impl Connections for ConnectionConfig {
     fn tls(&self) -> Option<Arc<Tls>> {
         self.tls.clone()
     }
@@ -112,7 +106,7 @@ impl<R: Routes> Connections for ConnectionConfig<R> {
     }
 }
 
-impl<R: Routes> ConnectionConfig<R> {
+impl ConnectionConfig {
     async fn talk(self, stream: TcpStream, progress: ConnectionProgress) {
         let Some(tls) = &self.tls else {
             return self.http1(stream, None, progress).await;
@@ -219,7 +213,7 @@ impl<R: Routes> ConnectionConfig<R> {
 }
 
 /// Makes an answer on a thread of its own: the runtime has a lease to renew meanwhile.
-async fn on_a_thread<R: Routes>(routes: Arc<R>, head: Parts) -> HttpResponse {
+async fn on_a_thread(routes: Arc<dyn Routes>, head: Parts) -> HttpResponse {
     let (sender, made) = oneshot::channel();
     let thread = Builder::new()
         .name("lengthy-answer".to_owned())

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use http::request::Parts;
 use hyper::{Method, StatusCode};
 
-use super::access::{AccessDenied, Authorizer};
-use super::answer::{self, HttpResponse, json, only_get, plain, typed};
+use super::access::Authorizer;
+use super::answer::{HttpResponse, json, only_get, plain, typed};
 use super::connection::Routes;
 use super::page::PageMaker;
 use super::tls::Tls;
@@ -133,10 +133,6 @@ impl Routes for MetricsRoutes {
                 .unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "not found")),
         }
     }
-
-    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
-        refuse(refusal)
-    }
 }
 
 /// `/healthz` and `/readyz`.
@@ -220,13 +216,4 @@ impl Routes for ProbeRoutes {
             _ => plain(StatusCode::NOT_FOUND, "not found"),
         }
     }
-
-    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
-        refuse(refusal)
-    }
-}
-
-fn refuse(refusal: &AccessDenied) -> HttpResponse {
-    let text = refusal.to_string();
-    answer::challenge(plain(answer::status_of(refusal), &text))
 }

@@ -8,7 +8,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use super::access::AccessDenied;
 use super::answer::{HttpResponse, plain};
 use super::connection::{ConnectionConfig, Routes};
 use super::server::{Connections, listen, serve};
@@ -20,10 +19,6 @@ struct Fixed;
 impl Routes for Fixed {
     fn answer(&self, _head: &Parts) -> HttpResponse {
         plain(StatusCode::OK, "42")
-    }
-
-    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
-        plain(StatusCode::UNAUTHORIZED, &refusal.to_string())
     }
 }
 

@@ -11,8 +11,7 @@ use hyper::{Method, StatusCode};
 
 use self::review::AdmissionRequest;
 use self::verdict::AdmissionVerdict;
-use super::access::AccessDenied;
-use super::answer::{HttpResponse, challenge, json, plain, status_of};
+use super::answer::{HttpResponse, json, plain};
 use super::body::BodyReader;
 use super::connection::Routes;
 
@@ -87,10 +86,6 @@ impl Routes for AdmissionRoutes {
             }
             Err(error) => plain(StatusCode::BAD_REQUEST, &error.to_string()),
         }
-    }
-
-    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
-        challenge(plain(status_of(refusal), &refusal.to_string()))
     }
 }
 

@@ -14,7 +14,6 @@ use crate::policy::document::SnapshotDocument;
 use crate::policy::learned::Learned;
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan;
-use crate::serve::access::AccessDenied;
 use crate::serve::access::tests::{allowed, authorizer, of_no_user, token_of};
 use crate::serve::answer::{HttpResponse, plain};
 use crate::serve::connection::{ConnectionConfig, Routes};
@@ -115,10 +114,6 @@ impl Routes for Named {
         assert_ne!(head.uri.path(), "/panics");
         let name = thread::current().name().unwrap_or_default().to_owned();
         plain(StatusCode::OK, &name)
-    }
-
-    fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
-        plain(StatusCode::UNAUTHORIZED, &refusal.to_string())
     }
 }
 
