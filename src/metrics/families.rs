@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use prometheus::core::Collector;
 use prometheus::proto::MetricType;
@@ -12,7 +11,6 @@ use prometheus::{
 };
 
 use crate::policy::series;
-use crate::version;
 
 const VARIANT: [&str; 3] = ["variant_name", "namespace", "accelerator_type"];
 
@@ -134,48 +132,46 @@ families! {
     }
 }
 
-/// Actors, mirrors, writes.
-#[derive(Debug)]
-pub struct ProcessSeries {
-    /// Errors by `component` and `error_type`.
-    pub errors: IntCounterVec,
-    /// Age of the last contact of each mirror, in seconds, by `kind`.
-    pub mirror_age: GaugeVec,
-    /// What roles did: messages sent and handled, restarts.
-    roles: [RoleSeries; 3],
-    /// Held while a total is compared and raised, so that two scrapes do not both add the difference.
-    raising: Mutex<()>,
-    /// Events that were dropped because the ring was full or the API server refused them.
-    pub events_dropped: IntCounterVec,
-    /// Status writes by `result`.
-    pub status_writes: IntCounterVec,
-}
-
-/// One total of the roles, under its name and under the one before.
-#[derive(Debug)]
-struct RoleSeries {
-    total: IntCounterVec,
-    former: IntGaugeVec,
-}
-
-impl RoleSeries {
-    fn new(
-        registrar: &Registrar<'_>,
-        [name, former]: [&str; 2],
-        help: &str,
-    ) -> Result<Self, prometheus::Error> {
-        let deprecated = format!("Deprecated, removed in version 0.3.0: use `{name}`.");
-        Ok(Self {
-            total: registrar.int_counters(name, help, &["role"])?,
-            former: registrar.int_gauges(former, &deprecated, &["role"])?,
-        })
+families! {
+    /// Actors, mirrors, writes.
+    pub struct ProcessSeries {
+        build: IntGaugeVec("wva_build_info",
+            "1, labelled with the version of the program, and its commit where the build states one.",
+            &["version", "commit"]);
+        errors: IntCounterVec("wva_errors_total", "Errors.", &["component", "error_type"]);
+        mirror_age: GaugeVec("wva_mirror_age_seconds",
+            "Time since the API server last sent a watcher anything about its kind.", &["kind"]);
+        events_dropped: IntCounterVec("wva_events_dropped_total",
+            "Kubernetes events that were not delivered.", &["reason"]);
+        status_writes: IntCounterVec("wva_status_writes_total",
+            "Writes of VariantAutoscaling status.", &["result"]);
     }
+}
 
-    fn show(&self, role: &str, total: u64) {
-        let counter = self.total.with_label_values(&[role]);
-        counter.inc_by(total.saturating_sub(counter.get()));
-        let shown = i64::try_from(counter.get()).unwrap_or(i64::MAX);
-        self.former.with_label_values(&[role]).set(shown);
+families! {
+    /// What roles did, each total under its name and under the one before.
+    pub(super) struct RoleSeries {
+        sent: IntCounterVec("wva_actor_messages_sent_total", "Messages sent to a role.", &["role"]);
+        handled: IntCounterVec("wva_actor_messages_handled_total",
+            "Messages that no longer wait for a role: handled, or lost with the life that should have.", &["role"]);
+        restarts: IntCounterVec("wva_actor_restarts_total", "Restarts of a role.", &["role"]);
+        former_sent: IntGaugeVec("wva_actor_told",
+            "Deprecated, removed in version 0.3.0: use `wva_actor_messages_sent_total`.", &["role"]);
+        former_handled: IntGaugeVec("wva_actor_handled",
+            "Deprecated, removed in version 0.3.0: use `wva_actor_messages_handled_total`.", &["role"]);
+        former_restarts: IntGaugeVec("wva_actor_restarts",
+            "Deprecated, removed in version 0.3.0: use `wva_actor_restarts_total`.", &["role"]);
+    }
+}
+
+families! {
+    /// What plans did.
+    pub(super) struct PlanCounters {
+        limited: IntCounterVec("wva_decisions_limited_total",
+            "Cycles in which a limiter allowed the variant fewer replicas than were wanted.",
+            &["variant_name", "namespace", "limiter_name"]);
+        enforced: IntCounterVec("wva_enforcer_modifications_total",
+            "Decisions that the boundary to zero changed.", &["policy_type"]);
     }
 }
 
@@ -202,64 +198,20 @@ impl EngineSeries {
     }
 }
 
-impl ProcessSeries {
+impl RoleSeries {
     /// Shows what a role did since the process started: messages sent and handled, restarts.
-    pub fn show_role(&self, role: &str, totals: [u64; 3]) {
-        let _exclusive = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
-        for (series, total) in self.roles.iter().zip(totals) {
-            series.show(role, total);
+    pub(super) fn show(&self, role: &str, totals: [u64; 3]) {
+        let series = [
+            (&self.sent, &self.former_sent),
+            (&self.handled, &self.former_handled),
+            (&self.restarts, &self.former_restarts),
+        ];
+        for ((total, former), sum) in series.into_iter().zip(totals) {
+            let counter = total.with_label_values(&[role]);
+            counter.inc_by(sum.saturating_sub(counter.get()));
+            let shown = i64::try_from(counter.get()).unwrap_or(i64::MAX);
+            former.with_label_values(&[role]).set(shown);
         }
-    }
-
-    pub(super) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
-        registrar
-            .int_gauges(
-                "wva_build_info",
-                "1, labelled with the version of the program, and its commit where the build states one.",
-                &["version", "commit"],
-            )?
-            .with_label_values(&[version::VERSION, version::COMMIT])
-            .set(1);
-        Ok(Self {
-            errors: registrar.int_counters(
-                "wva_errors_total",
-                "Errors.",
-                &["component", "error_type"],
-            )?,
-            mirror_age: registrar.gauges(
-                "wva_mirror_age_seconds",
-                "Time since the API server last sent a watcher anything about its kind.",
-                &["kind"],
-            )?,
-            roles: [
-                RoleSeries::new(
-                    registrar,
-                    ["wva_actor_messages_sent_total", "wva_actor_told"],
-                    "Messages sent to a role.",
-                )?,
-                RoleSeries::new(
-                    registrar,
-                    ["wva_actor_messages_handled_total", "wva_actor_handled"],
-                    "Messages that no longer wait for a role: handled, or lost with the life that should have.",
-                )?,
-                RoleSeries::new(
-                    registrar,
-                    ["wva_actor_restarts_total", "wva_actor_restarts"],
-                    "Restarts of a role.",
-                )?,
-            ],
-            raising: Mutex::default(),
-            events_dropped: registrar.int_counters(
-                "wva_events_dropped_total",
-                "Kubernetes events that were not delivered.",
-                &["reason"],
-            )?,
-            status_writes: registrar.int_counters(
-                "wva_status_writes_total",
-                "Writes of VariantAutoscaling status.",
-                &["result"],
-            )?,
-        })
     }
 }
 
@@ -310,23 +262,5 @@ impl Registrar<'_> {
         labels: &[&str],
     ) -> Result<GaugeVec, prometheus::Error> {
         self.register(GaugeVec::new(Opts::new(name, help), labels)?)
-    }
-
-    fn int_gauges(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-    ) -> Result<IntGaugeVec, prometheus::Error> {
-        self.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
-    }
-
-    pub(super) fn int_counters(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-    ) -> Result<IntCounterVec, prometheus::Error> {
-        self.register(IntCounterVec::new(Opts::new(name, help), labels)?)
     }
 }

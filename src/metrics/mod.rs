@@ -4,14 +4,14 @@
 //! describe the process itself and are always shown, after those of the operating system.
 
 use std::cell::RefCell;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TextEncoder};
 
 pub use self::families::{ConfigSeries, EngineSeries, Family, ProcessSeries};
-use self::families::{Registrar, VariantSeries};
+use self::families::{Registrar, RoleSeries, VariantSeries};
 use self::planned::PlannedSeries;
 use crate::doctor::observed::ObservedFindings;
 use crate::hooks::{ControllerHooks, NoHooks};
@@ -24,6 +24,7 @@ use crate::policy::record::GaugeValues;
 use crate::policy::units::Replicas;
 use crate::policy::zero::WakeObstacle;
 use crate::settings::Generation;
+use crate::version;
 
 mod facts;
 mod families;
@@ -49,6 +50,9 @@ pub struct Metrics {
     exposition: RwLock<()>,
     variants: VariantSeries,
     planned: PlannedSeries,
+    roles: RoleSeries,
+    /// Held while a total is compared and raised, so that two scrapes do not both add the difference.
+    raising: Mutex<()>,
     families: Vec<Family>,
     /// What a simulation changes.
     pub(crate) hooks: Arc<dyn ControllerHooks>,
@@ -107,9 +111,13 @@ impl Metrics {
         let engine = EngineSeries::new(&registrar)?;
         let config = ConfigSeries::new(&registrar)?;
         let process = ProcessSeries::new(&registrar)?;
+        let labels = [version::VERSION, version::COMMIT];
+        process.build.with_label_values(&labels).set(1);
         Ok(Self {
             variants,
             planned,
+            roles: RoleSeries::new(&registrar)?,
+            raising: Mutex::default(),
             engine,
             config,
             process,
@@ -174,6 +182,12 @@ impl Metrics {
             self.hooks
                 .ratio(values.ratio, values.desired, values.current),
         );
+    }
+
+    /// Shows what a role did since the process started: messages sent and handled, restarts.
+    pub fn show_role(&self, role: &str, totals: [u64; 3]) {
+        let _exclusive = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
+        self.roles.show(role, totals);
     }
 
     /// Shows whether the last cycle decided on usable metrics.

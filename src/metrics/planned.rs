@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use prometheus::{GaugeVec, IntCounterVec};
+use prometheus::GaugeVec;
 
 use super::facts::{Fact, Row, RowSubject, Rows, enforced, limiter};
-use super::families::Registrar;
+use super::families::{PlanCounters, Registrar};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::Plan;
 
@@ -15,8 +15,7 @@ use crate::policy::plan::Plan;
 #[derive(Debug)]
 pub(super) struct PlannedSeries {
     gauges: BTreeMap<Fact, GaugeVec>,
-    limited: IntCounterVec,
-    enforced: IntCounterVec,
+    counters: PlanCounters,
     shown: Mutex<Shown>,
 }
 
@@ -37,16 +36,7 @@ impl PlannedSeries {
         });
         Ok(Self {
             gauges: gauges.collect::<Result<_, prometheus::Error>>()?,
-            limited: registrar.int_counters(
-                "wva_decisions_limited_total",
-                "Cycles in which a limiter allowed the variant fewer replicas than were wanted.",
-                &["variant_name", "namespace", "limiter_name"],
-            )?,
-            enforced: registrar.int_counters(
-                "wva_enforcer_modifications_total",
-                "Decisions that the boundary to zero changed.",
-                &["policy_type"],
-            )?,
+            counters: PlanCounters::new(registrar)?,
             shown: Mutex::default(),
         })
     }
@@ -75,12 +65,12 @@ impl PlannedSeries {
             shown.models.insert(key.clone(), model);
             if let Some(limiter) = limiter(decision) {
                 let labels = [&*key.name, &*key.namespace, limiter];
-                self.limited.with_label_values(&labels).inc();
+                self.counters.limited.with_label_values(&labels).inc();
                 let limiters = shown.limiters.entry(key).or_default();
                 limiters.insert(limiter.to_owned());
             }
             if let Some(policy) = enforced(decision) {
-                self.enforced.with_label_values(&[policy]).inc();
+                self.counters.enforced.with_label_values(&[policy]).inc();
             }
         }
     }
@@ -92,7 +82,7 @@ impl PlannedSeries {
         for limiter in shown.limiters.remove(variant).unwrap_or_default() {
             let labels = [&*variant.name, &*variant.namespace, &limiter];
             // An absent series is what was asked for, so the answer does not matter.
-            drop(self.limited.remove_label_values(&labels));
+            drop(self.counters.limited.remove_label_values(&labels));
         }
         let Some(model) = shown.models.remove(variant) else {
             return;

@@ -59,7 +59,7 @@ fn totals_of_roles_are_counters_and_keep_their_former_names() {
     let metrics = Metrics::new(None).unwrap();
     // The figures of an earlier look may come late.
     for totals in [[7, 5, 1], [9, 9, 2], [8, 6, 1]] {
-        metrics.process.show_role("variant", totals);
+        metrics.show_role("variant", totals);
     }
     let text = metrics.exposition(Visibility::Hidden).unwrap();
     for (name, former, total) in [

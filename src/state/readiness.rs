@@ -38,8 +38,7 @@ impl Readers {
                 handled,
                 restarts,
             } = totals;
-            let process = &self.series.process;
-            process.show_role(role, [sent, handled, restarts]);
+            self.series.show_role(role, [sent, handled, restarts]);
         }
         let number = self.settings.load().generation.number;
         let number = i64::try_from(number).unwrap_or(i64::MAX);
