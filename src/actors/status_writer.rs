@@ -14,7 +14,7 @@ use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::actors::status_patch::{self, StatusDifference};
 use crate::cluster::permit::{WriteApi, WritePermit};
 use crate::cluster::project::variant::VariantRecord;
-use crate::cluster::status::{CountPatch, StatusError, StoredStatus, apply_count, apply_status};
+use crate::cluster::status::{CountPatch, StatusError, apply_count, apply_status};
 use crate::policy::key::VariantKey;
 use crate::policy::record::PublishedRecord;
 use crate::policy::units::Replicas;
@@ -78,7 +78,8 @@ enum WriteOutcome {
     Nothing(Option<Replicas>),
     /// Only words differ, and the object was written a moment ago.
     Later(Moment),
-    Written(StoredStatus, Option<Replicas>),
+    /// With live controllers that write the object, too.
+    Written(BTreeSet<String>, Option<Replicas>),
     Failed(StatusError),
     NoClaim,
 }
@@ -226,10 +227,8 @@ impl StatusWriter {
         };
         self.shared.hooks.status(&object, &mut patch);
         let retired = self.dead(&object, now);
-        outcome(
-            &record,
-            apply_status(permit, &self.api, &patch, &retired).await,
-        )
+        let stored = apply_status(permit, &self.api, &patch, &retired).await;
+        outcome(&record, stored.map(|stored| stored.ownership_conflicts))
     }
 
     fn permit(&self, now: Moment, term: u64) -> Option<WritePermit> {
@@ -252,10 +251,8 @@ impl StatusWriter {
             return WriteOutcome::NoClaim;
         };
         let retired = self.shared.ownership_conflicts.load().retired();
-        outcome(
-            record,
-            apply_count(permit, &self.api, &patch, &retired).await,
-        )
+        let stored = apply_count(permit, &self.api, &patch, &retired).await;
+        outcome(record, stored.map(|()| BTreeSet::new()))
     }
 
     fn settle(&mut self, now: Moment, outcome: WriteOutcome, key: VariantKey, intent: RetryEntry) {
@@ -278,9 +275,9 @@ impl StatusWriter {
                 self.count("no-claim");
                 self.await_claim(now, key);
             }
-            WriteOutcome::Written(written, stored) => {
-                if !written.ownership_conflicts.is_empty() {
-                    tracing::warn!(variant = %key, rivals = ?written.ownership_conflicts, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
+            WriteOutcome::Written(rivals, stored) => {
+                if !rivals.is_empty() {
+                    tracing::warn!(variant = %key, ?rivals, "another controller writes this object too; give each its own CONTROLLER_INSTANCE");
                 }
                 self.written.insert(key.clone(), now);
                 self.requests.worked();
@@ -370,9 +367,12 @@ impl StatusWriter {
     }
 }
 
-fn outcome(record: &PublishedRecord, stored: Result<StoredStatus, StatusError>) -> WriteOutcome {
+fn outcome(
+    record: &PublishedRecord,
+    stored: Result<BTreeSet<String>, StatusError>,
+) -> WriteOutcome {
     match stored {
-        Ok(stored) => WriteOutcome::Written(stored, record.values.map(|values| values.desired)),
+        Ok(rivals) => WriteOutcome::Written(rivals, record.values.map(|values| values.desired)),
         Err(error) => WriteOutcome::Failed(error),
     }
 }

@@ -55,15 +55,6 @@ pub enum SyncState {
     KindAbsent,
 }
 
-/// What a write changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteEffect {
-    /// The projection is another one than before, so readers should look.
-    Changed,
-    /// Nothing that we read has changed.
-    Unchanged,
-}
-
 /// One object that came, changed or went. Both sides are given, since those who depended on the
 /// old one must look as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -300,7 +291,7 @@ impl<V> MirrorWriter<V> {
             state.contact = None;
             state.trouble = None;
             state.is_forbidden = false;
-            state.count(change_if(!gone.is_empty()));
+            state.count_if(!gone.is_empty());
         })
     }
 
@@ -310,7 +301,7 @@ impl<V> MirrorWriter<V> {
             let gone = std::mem::take(&mut state.objects);
             state.index.naming.clear();
             state.sync = SyncState::KindAbsent;
-            state.count(change_if(!gone.is_empty()));
+            state.count_if(!gone.is_empty());
             gone.into_iter()
                 .map(|(key, value)| ObjectUpdate {
                     key,
@@ -330,7 +321,7 @@ impl<V> MirrorWriter<V> {
         self.write(epoch, |state| {
             let before = state.objects.remove(key)?;
             state.index.remove(key, &before);
-            state.count(WriteEffect::Changed);
+            state.count_if(true);
             Some(ObjectUpdate {
                 key: key.clone(),
                 before: Some(before),
@@ -378,7 +369,7 @@ impl<V: PartialEq> MirrorWriter<V> {
             let after = Arc::new(value);
             state.index.add(&key, &after);
             state.objects.insert(key.clone(), Arc::clone(&after));
-            state.count(WriteEffect::Changed);
+            state.count_if(true);
             Ok(Some(ObjectUpdate {
                 key,
                 before,
@@ -421,25 +412,15 @@ impl<V: PartialEq> MirrorWriter<V> {
             });
             changed.extend(gone);
             state.sync = SyncState::Complete;
-            state.count(change_if(!changed.is_empty()));
+            state.count_if(!changed.is_empty());
             changed
         })
     }
 }
 
 impl<V> State<V> {
-    fn count(&mut self, change: WriteEffect) {
-        if change == WriteEffect::Changed {
-            self.revision = self.revision.saturating_add(1);
-        }
-    }
-}
-
-fn change_if(changed: bool) -> WriteEffect {
-    if changed {
-        WriteEffect::Changed
-    } else {
-        WriteEffect::Unchanged
+    fn count_if(&mut self, is_changed: bool) {
+        self.revision = self.revision.saturating_add(u64::from(is_changed));
     }
 }
 

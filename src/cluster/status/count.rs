@@ -11,10 +11,9 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use serde_json::{Map, Value, json};
 
-use super::{StatusError, StatusFields, StoredStatus, collided, failure, owners, version};
+use super::{StatusError, collided, failure, owners};
 use crate::api::COUNT_ANNOTATION;
 use crate::api::scaled_object::ScaledObject;
-use crate::cluster::mirror::WriteEffect;
 use crate::cluster::permit::{PermitExpired, WriteApi, WritePermit};
 use crate::policy::actuation::ScalerKind;
 use crate::policy::key::VariantKey;
@@ -45,7 +44,7 @@ pub async fn apply_count(
     api: &WriteApi,
     patch: &CountPatch,
     retired: &BTreeSet<String>,
-) -> Result<StoredStatus, StatusError> {
+) -> Result<(), StatusError> {
     match patch.kind {
         ScalerKind::HorizontalPodAutoscaler => {
             let resources = "horizontalpodautoscalers in the group autoscaling";
@@ -64,7 +63,7 @@ async fn apply<K>(
     patch: &CountPatch,
     retired: &BTreeSet<String>,
     resources: &'static str,
-) -> Result<StoredStatus, StatusError>
+) -> Result<(), StatusError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug,
 {
@@ -88,16 +87,8 @@ where
         let request = objects.patch(&key.name, &parameters, &document);
         let answer = permit.request(api.timeout, request).await;
         let answer = answer.map_err(|PermitExpired| StatusError::Expired(key.clone()))?;
-        let error = match answer {
-            Ok(stored) => {
-                return Ok(StoredStatus {
-                    change: WriteEffect::Changed,
-                    resource_version: version(&stored.metadata),
-                    ownership_conflicts: BTreeSet::new(),
-                    fields: StatusFields::All,
-                });
-            }
-            Err(error) => error,
+        let Err(error) = answer else {
+            return Ok(());
         };
         let Some(managers) = collided(&error).filter(|_| !parameters.force) else {
             return Err(failure(key, error, resources));

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 pub use self::count::{CountPatch, apply_count};
 pub use self::owners::{annotators, controllers, is_manager, manager_name};
 use super::client::RequestError;
-use super::mirror::WriteEffect;
 use super::permit::{PermitExpired, WriteApi, WritePermit};
 use crate::api::variant_autoscaling::{
     OptimizedAlloc, VariantAutoscaling, VariantAutoscalingStatus,
@@ -40,8 +39,6 @@ pub struct StatusPatch {
 /// A status that is now stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredStatus {
-    /// Whether the object changed.
-    pub change: WriteEffect,
     /// The version of the object now.
     pub resource_version: String,
     /// Live controllers of our kind that say the same about the object. One of us is superfluous.
@@ -284,15 +281,8 @@ impl Writer<'_> {
     }
 
     fn written(&self, stored: &ObjectMeta, ownership_conflicts: BTreeSet<String>) -> StoredStatus {
-        let resource_version = version(stored);
-        let change = if resource_version == *self.patch.resource_version {
-            WriteEffect::Unchanged
-        } else {
-            WriteEffect::Changed
-        };
         StoredStatus {
-            change,
-            resource_version,
+            resource_version: version(stored),
             ownership_conflicts,
             fields: self.fields,
         }

@@ -9,7 +9,6 @@ use super::{StatusError, StatusFields, StatusPatch, StoredStatus, apply_status};
 use crate::api::condition::{merge, time};
 use crate::api::variant_autoscaling::{OptimizedAlloc, VariantAutoscalingStatus};
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
-use crate::cluster::mirror::WriteEffect;
 use crate::cluster::permit::WritePermit;
 use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::policy::key::VariantKey;
@@ -105,7 +104,6 @@ async fn a_status_is_applied_without_force_and_with_its_identity() {
     assert_eq!(
         written,
         StoredStatus {
-            change: WriteEffect::Changed,
             resource_version: "8".to_owned(),
             ownership_conflicts: names(&[]),
             fields: StatusFields::All,
@@ -135,15 +133,6 @@ async fn a_status_is_applied_without_force_and_with_its_identity() {
                 }],
             },
         })
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_same_version_afterwards_means_that_nothing_changed() {
-    let server = FakeServer::new([stored("7", &[owner("wva-me", "Apply", &["f:a"])])]);
-    assert_eq!(
-        apply(&server, &[]).await.unwrap().change,
-        WriteEffect::Unchanged
     );
 }
 
