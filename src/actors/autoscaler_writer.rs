@@ -22,7 +22,7 @@ use crate::state::autoscalers::regarding;
 use crate::state::requests::RequestReporter;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, Generator};
+use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, Generator, TimerEpoch};
 
 /// Objects in flight.
 const IN_FLIGHT: usize = 16;
@@ -45,10 +45,7 @@ pub(crate) enum AutoscalerWriterMessage {
     /// Something is in the queue.
     Work,
     /// To itself: a delayed entry is due.
-    Due {
-        /// Only the newest timer counts.
-        timer_epoch: u64,
-    },
+    Due(TimerEpoch),
 }
 
 #[derive(Debug, Clone)]
@@ -68,7 +65,7 @@ pub(crate) struct AutoscalerWriter {
     done: BTreeMap<ObjectKey, WrittenRecord>,
     /// Until when the API server has asked to leave an object alone.
     spared: BTreeMap<ObjectKey, Moment>,
-    timer_epoch: u64,
+    timer: TimerEpoch,
 }
 
 impl AutoscalerWriter {
@@ -92,7 +89,7 @@ impl AutoscalerWriter {
             generator,
             done: BTreeMap::new(),
             spared: BTreeMap::new(),
-            timer_epoch: 0,
+            timer: TimerEpoch::default(),
         }
     }
 
@@ -150,10 +147,8 @@ impl AutoscalerWriter {
             return;
         }
         if let Some(due) = self.queue.next_due(cx.now()) {
-            self.timer_epoch += 1;
-            let timer_epoch = self.timer_epoch;
-            let due = due.since(cx.now());
-            cx.arm(due, AutoscalerWriterMessage::Due { timer_epoch });
+            let timer = self.timer.advance();
+            cx.arm(due.since(cx.now()), AutoscalerWriterMessage::Due(timer));
         }
     }
 
@@ -279,9 +274,7 @@ impl Actor for AutoscalerWriter {
                     self.queue.add(key);
                 }
             }
-            Event::Message(AutoscalerWriterMessage::Due { timer_epoch })
-                if timer_epoch != self.timer_epoch =>
-            {
+            Event::Message(AutoscalerWriterMessage::Due(timer)) if timer != self.timer => {
                 return Ok(());
             }
             Event::Message(_) => {}

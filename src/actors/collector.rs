@@ -21,26 +21,18 @@ use crate::signals::{
 };
 use crate::state::{CollectorWriters, InForce, Readers};
 use wva_base::moment::{Moment, WallTime};
-use wva_supervise::{Actor, ActorResult, Address, Context, Event};
+use wva_supervise::{Actor, ActorResult, Address, Context, Event, TimerEpoch};
 
 /// Messages of the collector.
 #[derive(Debug)]
 pub enum CollectorMessage {
-    /// To itself: a tick of the schedule with this epoch.
-    Collect {
-        /// Ticks of an older epoch belong to a schedule that no longer exists.
-        timer_epoch: u64,
-    },
-    /// To itself: a collection between two ticks.
-    Fetch {
-        /// As with ticks.
-        timer_epoch: u64,
-    },
-    /// To itself: time to forget namespaces that no longer report.
-    Purge {
-        /// Purges of an older epoch belong to another interval.
-        timer_epoch: u64,
-    },
+    /// To itself: a tick of the schedule with this epoch. Those of an older one belong to a schedule that no longer
+    /// exists.
+    Collect(TimerEpoch),
+    /// To itself: a collection between two ticks, likewise.
+    Fetch(TimerEpoch),
+    /// To itself: time to forget namespaces that no longer report. Those of an older epoch belong to another interval.
+    Purge(TimerEpoch),
     /// From the optimizer: an early cycle is wanted, and the last snapshot is too old for it.
     Refresh,
     /// Settings changed; the schedule may have.
@@ -57,7 +49,7 @@ pub struct Collector {
     prometheus: Arc<dyn PromApi>,
     namespace: Option<Namespace>,
     optimizer: Address<optimizer::OptimizerMessage>,
-    timer_epoch: u64,
+    timer: TimerEpoch,
     purge: Purge,
     history: History,
 }
@@ -71,7 +63,7 @@ enum History {
 
 #[derive(Debug, Clone, Default)]
 struct Purge {
-    timer_epoch: u64,
+    timer: TimerEpoch,
     every: Option<Duration>,
 }
 
@@ -91,23 +83,20 @@ impl Collector {
             prometheus,
             namespace,
             optimizer,
-            timer_epoch: 0,
+            timer: TimerEpoch::default(),
             purge: Purge::default(),
             history: History::Unasked,
         }
     }
 
     fn arm(&mut self, cx: &Context<CollectorMessage>) {
-        self.timer_epoch += 1;
-        let timer_epoch = self.timer_epoch;
+        let timer = self.timer.advance();
         let in_force = self.shared.settings.load();
         let cache = in_force.generation.dynamic.cache;
         let tick = in_force.schedule.until_next(cx.now());
         match in_force.generation.dynamic.fetch_interval() {
-            Some(interval) if interval < tick => {
-                cx.arm(interval, CollectorMessage::Fetch { timer_epoch });
-            }
-            _ => cx.arm(tick, CollectorMessage::Collect { timer_epoch }),
+            Some(interval) if interval < tick => cx.arm(interval, CollectorMessage::Fetch(timer)),
+            _ => cx.arm(tick, CollectorMessage::Collect(timer)),
         }
         if self.purge.every != Some(cache.cleanup_interval) {
             self.purge.every = Some(cache.cleanup_interval);
@@ -116,10 +105,9 @@ impl Collector {
     }
 
     fn arm_purge(&mut self, cx: &Context<CollectorMessage>) {
-        self.purge.timer_epoch += 1;
+        let timer = self.purge.timer.advance();
         if let Some(every) = self.purge.every {
-            let timer_epoch = self.purge.timer_epoch;
-            cx.arm(every, CollectorMessage::Purge { timer_epoch });
+            cx.arm(every, CollectorMessage::Purge(timer));
         }
     }
 
@@ -380,33 +368,21 @@ impl Actor for Collector {
                     self.arm(cx);
                 }
             }
-            Event::Message(CollectorMessage::Collect { timer_epoch })
-                if timer_epoch == self.timer_epoch =>
-            {
+            Event::Message(CollectorMessage::Collect(timer) | CollectorMessage::Fetch(timer))
+                if timer != self.timer => {}
+            Event::Message(CollectorMessage::Purge(timer)) if timer != self.purge.timer => {}
+            Event::Message(CollectorMessage::Collect(_) | CollectorMessage::Refresh) => {
                 self.collect_for_cycle(cx).await?;
                 self.arm(cx);
             }
-            Event::Message(CollectorMessage::Fetch { timer_epoch })
-                if timer_epoch == self.timer_epoch =>
-            {
+            Event::Message(CollectorMessage::Fetch(_)) => {
                 self.collect(cx).await?;
                 self.arm(cx);
             }
-            Event::Message(CollectorMessage::Refresh) => {
-                self.collect_for_cycle(cx).await?;
-                self.arm(cx);
-            }
-            Event::Message(CollectorMessage::Purge { timer_epoch })
-                if timer_epoch == self.purge.timer_epoch =>
-            {
+            Event::Message(CollectorMessage::Purge(_)) => {
                 self.purge();
                 self.arm_purge(cx);
             }
-            Event::Message(
-                CollectorMessage::Collect { .. }
-                | CollectorMessage::Fetch { .. }
-                | CollectorMessage::Purge { .. },
-            ) => {}
             Event::Message(CollectorMessage::GenerationChanged) => self.arm(cx),
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::state::recorder::CycleRecord;
 use crate::state::{InForce, PlanProposal, Readers};
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
-use wva_supervise::{Address, Context, Event, Slot, StateMachine};
+use wva_supervise::{Address, Context, Event, Slot, StateMachine, TimerEpoch};
 
 /// Early cycles are at least this far from any other.
 const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
@@ -25,11 +25,8 @@ const EARLY_CYCLE_GAP: Duration = Duration::from_secs(1);
 pub enum OptimizerMessage {
     /// The snapshot of this tick is published.
     SnapshotReady,
-    /// To itself: the tick's query deadline has passed.
-    Deadline {
-        /// Deadlines of an older epoch are overtaken.
-        timer_epoch: u64,
-    },
+    /// To itself: the tick's query deadline has passed. Deadlines of an older epoch are overtaken.
+    Deadline(TimerEpoch),
     /// Settings changed; the schedule may have.
     GenerationChanged,
     /// This process gained or lost the right to write.
@@ -61,7 +58,7 @@ pub struct Optimizer {
     cycles: Arc<AtomicU64>,
     plans: Slot<PlanProposal>,
     collector: Address<collector::CollectorMessage>,
-    timer_epoch: u64,
+    timer: TimerEpoch,
     planned: Option<Moment>,
     early: Early,
 }
@@ -84,7 +81,7 @@ impl Optimizer {
             cycles: Arc::default(),
             plans,
             collector,
-            timer_epoch: 0,
+            timer: TimerEpoch::default(),
             planned: None,
             early: Early::NotAsked,
         }
@@ -92,15 +89,10 @@ impl Optimizer {
 
     /// Waits for the end of the next tick's collection, should its snapshot never come.
     fn arm(&mut self, now: Moment, effects: &mut Vec<OptimizerEffect>) {
-        self.timer_epoch += 1;
         let schedule = self.shared.settings.load().schedule;
         let wait = schedule.until_next(now) + schedule.query_deadline();
-        effects.push(OptimizerEffect::Arm(
-            wait,
-            OptimizerMessage::Deadline {
-                timer_epoch: self.timer_epoch,
-            },
-        ));
+        let message = OptimizerMessage::Deadline(self.timer.advance());
+        effects.push(OptimizerEffect::Arm(wait, message));
     }
 
     fn plan(&mut self, now: Moment, effects: &mut Vec<OptimizerEffect>) {
@@ -118,7 +110,7 @@ impl Optimizer {
         let timer = duration.start_timer();
         let in_force = self.shared.settings.load();
         let cycle = self.cycles.fetch_add(1, Ordering::Relaxed) + 1;
-        let cycle = CycleId(self.shared.hooks.cycle(cycle, self.timer_epoch + 1));
+        let cycle = CycleId(self.shared.hooks.cycle(cycle, self.timer.number() + 1));
         let _entered = in_cycle(Some(cycle)).entered();
         let snapshot = self.shared.hooks.snapshot(self.shared.snapshot(cycle));
         let settings = &in_force.generation.dynamic;
@@ -206,8 +198,8 @@ impl StateMachine for Optimizer {
                 self.plan(now, effects);
                 self.arm(now, effects);
             }
-            Event::Message(OptimizerMessage::Deadline { timer_epoch }) => {
-                if timer_epoch == self.timer_epoch || self.shared.hooks.accepts_old_timers() {
+            Event::Message(OptimizerMessage::Deadline(timer)) => {
+                if timer == self.timer || self.shared.hooks.accepts_old_timers() {
                     self.plan(now, effects);
                     self.arm(now, effects);
                 }

@@ -13,7 +13,7 @@ use crate::cluster::autoscaler::AutoscalerWriteError;
 use crate::state::Readers;
 use crate::state::requests::RequestReporter;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorResult, Context, Event};
+use wva_supervise::{Actor, ActorResult, Context, Event, TimerEpoch};
 
 const IN_FLIGHT: usize = 8;
 /// Most requests of one round. With the longest ones it stays below the limit on silence.
@@ -26,10 +26,7 @@ pub(crate) enum RoundMessage {
     /// Something was published.
     Published,
     /// To itself: time for the next round.
-    Round {
-        /// Only the newest timer counts.
-        timer_epoch: u64,
-    },
+    Round(TimerEpoch),
 }
 
 /// What the rounds of one role write.
@@ -76,7 +73,7 @@ pub(crate) struct Rounds<W: RoundWork> {
     denied: BTreeMap<W::Object, Moment>,
     /// Until when the API server is left alone.
     pub(super) spared: Option<Moment>,
-    timer_epoch: u64,
+    timer: TimerEpoch,
 }
 
 impl<W: RoundWork> Rounds<W> {
@@ -95,7 +92,7 @@ impl<W: RoundWork> Rounds<W> {
             reached: None,
             denied: BTreeMap::new(),
             spared: None,
-            timer_epoch: 0,
+            timer: TimerEpoch::default(),
         }
     }
 
@@ -158,9 +155,7 @@ impl<W: RoundWork> Rounds<W> {
     }
 
     fn arm(&mut self, cx: &Context<RoundMessage>, after: Duration) {
-        self.timer_epoch += 1;
-        let timer_epoch = self.timer_epoch;
-        cx.arm(after, RoundMessage::Round { timer_epoch });
+        cx.arm(after, RoundMessage::Round(self.timer.advance()));
     }
 }
 
@@ -184,11 +179,7 @@ impl<W: RoundWork> Actor for Rounds<W> {
 
     async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
-            Event::Message(RoundMessage::Round { timer_epoch })
-                if timer_epoch != self.timer_epoch =>
-            {
-                return Ok(());
-            }
+            Event::Message(RoundMessage::Round(timer)) if timer != self.timer => return Ok(()),
             Event::Message(RoundMessage::Published) => {
                 let since = self.last.map(|last| cx.now().since(last));
                 if let Some(rest) = since.and_then(|since| W::PAUSE.checked_sub(since)) {
@@ -196,7 +187,7 @@ impl<W: RoundWork> Actor for Rounds<W> {
                     return Ok(());
                 }
             }
-            Event::Started | Event::Message(RoundMessage::Round { .. }) => {}
+            Event::Started | Event::Message(RoundMessage::Round(_)) => {}
         }
         self.round(cx.now()).await;
         self.arm(cx, self.work.until_next());

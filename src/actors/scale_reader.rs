@@ -22,7 +22,7 @@ use crate::policy::object::SpecReading;
 use crate::state::mirrors::target_of;
 use crate::state::{Readers, ScaleReaderWriters};
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event};
+use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, TimerEpoch};
 
 /// From one round to the next, where there are few targets.
 const ROUND: Duration = Duration::from_secs(5);
@@ -37,10 +37,7 @@ pub(crate) enum ScaleReaderMessage {
     /// The bell of newly named targets rang.
     TargetNamed,
     /// To itself: time for the next round.
-    Round {
-        /// Only the newest timer counts.
-        timer_epoch: u64,
-    },
+    Round(TimerEpoch),
     /// To itself: go on with what is waiting.
     Read,
 }
@@ -68,7 +65,7 @@ pub(crate) struct ScaleReader {
     resources: BTreeMap<ScaleSource, Result<ApiResource, Arc<str>>>,
     /// Until when the API server has asked to be left alone: it has too many requests, whatever they are about.
     spared: Option<Moment>,
-    timer_epoch: u64,
+    timer: TimerEpoch,
 }
 
 impl ScaleReader {
@@ -86,7 +83,7 @@ impl ScaleReader {
             waiting: VecDeque::new(),
             resources: BTreeMap::new(),
             spared: None,
-            timer_epoch: 0,
+            timer: TimerEpoch::default(),
         }
     }
 
@@ -112,10 +109,8 @@ impl ScaleReader {
         self.resources.clear();
         self.waiting = self.named().into_keys().collect();
         let count = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
-        self.timer_epoch += 1;
-        let timer_epoch = self.timer_epoch;
         let round = ROUND.max(ROUND_PER_TARGET.saturating_mul(count));
-        cx.arm(round, ScaleReaderMessage::Round { timer_epoch });
+        cx.arm(round, ScaleReaderMessage::Round(self.timer.advance()));
     }
 
     /// Puts what was named just now first.
@@ -317,12 +312,10 @@ impl Actor for ScaleReader {
     async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Started => self.begin_round(cx),
-            Event::Message(ScaleReaderMessage::Round { timer_epoch })
-                if timer_epoch == self.timer_epoch =>
-            {
-                self.begin_round(cx);
+            Event::Message(ScaleReaderMessage::Round(timer)) if timer != self.timer => {
+                return Ok(());
             }
-            Event::Message(ScaleReaderMessage::Round { .. }) => return Ok(()),
+            Event::Message(ScaleReaderMessage::Round(_)) => self.begin_round(cx),
             // A kind may have been defined since.
             Event::Message(ScaleReaderMessage::TargetNamed) => self.resources.clear(),
             Event::Message(ScaleReaderMessage::Read) => {}

@@ -23,7 +23,7 @@ use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, Generator};
+use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, Generator, TimerEpoch};
 
 const IN_FLIGHT: usize = 8;
 /// For how long one occasion goes on. With what eight writes may take after that, it is well below the limit on
@@ -48,10 +48,7 @@ pub(crate) enum StatusWriterMessage {
     /// Something is in the set of intents.
     Work,
     /// To itself: a delayed intent is due.
-    Due {
-        /// Only the newest timer counts.
-        timer_epoch: u64,
-    },
+    Due(TimerEpoch),
 }
 
 #[derive(Debug, Clone)]
@@ -69,7 +66,7 @@ pub(crate) struct StatusWriter {
     /// about, and a status that was decided meanwhile is one more.
     spared: Option<Moment>,
     term: u64,
-    timer_epoch: u64,
+    timer: TimerEpoch,
 }
 
 #[derive(Debug)]
@@ -105,7 +102,7 @@ impl StatusWriter {
             written: BTreeMap::new(),
             spared: None,
             term: 0,
-            timer_epoch: 0,
+            timer: TimerEpoch::default(),
         }
     }
 
@@ -154,13 +151,8 @@ impl StatusWriter {
         }
         let spared = self.spared_until(cx.now());
         if let Some(due) = spared.or_else(|| self.intents.next_due(cx.now())) {
-            self.timer_epoch += 1;
-            cx.arm(
-                due.since(cx.now()),
-                StatusWriterMessage::Due {
-                    timer_epoch: self.timer_epoch,
-                },
-            );
+            let timer = self.timer.advance();
+            cx.arm(due.since(cx.now()), StatusWriterMessage::Due(timer));
         }
     }
 
@@ -383,12 +375,8 @@ impl Actor for StatusWriter {
     async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
             Event::Started => self.full_pass(),
-            Event::Message(StatusWriterMessage::Due { timer_epoch })
-                if timer_epoch != self.timer_epoch =>
-            {
-                return Ok(());
-            }
-            Event::Message(StatusWriterMessage::Due { .. } | StatusWriterMessage::Work) => {}
+            Event::Message(StatusWriterMessage::Due(timer)) if timer != self.timer => return Ok(()),
+            Event::Message(StatusWriterMessage::Due(_) | StatusWriterMessage::Work) => {}
         }
         self.work(cx).await;
         Ok(())

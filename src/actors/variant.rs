@@ -9,17 +9,14 @@ use crate::policy::snapshot::VariantView;
 use crate::policy::variant::VariantState;
 use crate::state::{Readers, VariantsWriters};
 use wva_base::moment::Moment;
-use wva_supervise::{Address, Context, DirtySet, Epoch, Event, StateMachine};
+use wva_supervise::{Address, Context, DirtySet, Epoch, Event, StateMachine, TimerEpoch};
 
 #[derive(Debug)]
 pub(crate) enum VariantMessage {
     /// Something it depends on changed.
     Refresh,
     /// To itself: look again, although nothing changed.
-    Deadline {
-        /// Only the newest timer counts.
-        timer_epoch: u64,
-    },
+    Deadline(TimerEpoch),
 }
 
 #[derive(Debug)]
@@ -37,7 +34,7 @@ pub(crate) struct VariantActor {
     changed: DirtySet<VariantKey>,
     optimizer: Address<optimizer::OptimizerMessage>,
     state: VariantState,
-    timer_epoch: u64,
+    timer: TimerEpoch,
 }
 
 impl VariantActor {
@@ -63,7 +60,7 @@ impl VariantActor {
             changed,
             optimizer,
             state,
-            timer_epoch: 0,
+            timer: TimerEpoch::default(),
         }
     }
 
@@ -73,13 +70,8 @@ impl VariantActor {
         };
         effects.push(VariantEffect::Show(refreshed.view));
         if let Some(after) = refreshed.look_again {
-            self.timer_epoch += 1;
-            effects.push(VariantEffect::Arm(
-                after,
-                VariantMessage::Deadline {
-                    timer_epoch: self.timer_epoch,
-                },
-            ));
+            let message = VariantMessage::Deadline(self.timer.advance());
+            effects.push(VariantEffect::Arm(after, message));
         }
     }
 
@@ -104,12 +96,8 @@ impl StateMachine for VariantActor {
 
     fn step(&mut self, now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
-            Event::Started | Event::Message(VariantMessage::Refresh) => self.refresh(now, effects),
-            Event::Message(VariantMessage::Deadline { timer_epoch }) => {
-                if timer_epoch == self.timer_epoch {
-                    self.refresh(now, effects);
-                }
-            }
+            Event::Message(VariantMessage::Deadline(timer)) if timer != self.timer => {}
+            Event::Started | Event::Message(_) => self.refresh(now, effects),
         }
     }
 

@@ -48,6 +48,7 @@ pub use seed::{Generator, SeedTree};
 pub use shell::{child, machine};
 pub use slot::Slot;
 pub use supervisor::supervisor;
+pub use timers::TimerEpoch;
 
 #[cfg(test)]
 mod tests;

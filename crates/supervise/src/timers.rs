@@ -6,6 +6,23 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+/// The number of a timer, where only the newest of several counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimerEpoch(u64);
+
+impl TimerEpoch {
+    /// The number of the next timer, after which older ones count no more.
+    pub fn advance(&mut self) -> Self {
+        self.0 += 1;
+        *self
+    }
+
+    /// How many timers there were.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// Pending timers of one life; dropping it cancels them.
 #[derive(Default)]
 pub(super) struct Timers(Mutex<JoinSet<()>>);
