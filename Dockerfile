@@ -19,13 +19,14 @@ COPY image/build image/build
 RUN image/build dependencies
 COPY crates crates
 COPY src src
+# The definition of PodAutoscaler is compiled in.
+COPY config/crd config/crd
 # The commit that `wva --version` shows beside the version, if it is given.
 ARG WVA_COMMIT
 RUN image/build root /root-of-image
 
-# The simulated cluster, which embeds the custom resource definition.
+# The simulated cluster.
 FROM build AS simulation
-COPY config/crd config/crd
 RUN image/build world /root-of-world
 
 FROM gcr.io/distroless/cc-debian12:nonroot AS world

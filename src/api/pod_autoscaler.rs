@@ -1,14 +1,8 @@
 //! `PodAutoscaler`, `autoscaling.aibrix.ai/v1alpha1`: an object of AIBrix that users bring along.
 
-mod schema;
-
 use std::borrow::Cow;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionNames,
-    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, CustomResourceSubresourceStatus,
-    CustomResourceSubresources, CustomResourceValidation,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::NamespaceResourceScope;
@@ -22,14 +16,9 @@ const GROUP: &str = "autoscaling.aibrix.ai";
 const VERSION: &str = "v1alpha1";
 const PLURAL: &str = "podautoscalers";
 
-/// Columns of `kubectl get`: name, type and path.
-const COLUMNS: [(&str, &str, &str); 5] = [
-    ("MINPODS", "integer", ".spec.minReplicas"),
-    ("MAXPODS", "integer", ".spec.maxReplicas"),
-    ("REPLICAS", "integer", ".status.actualScale"),
-    ("STRATEGY", "string", ".spec.scalingStrategy"),
-    ("AGE", "date", ".metadata.creationTimestamp"),
-];
+/// Field by field as AIBrix has it.
+const DEFINITION: &str =
+    include_str!("../../config/crd/bases/autoscaling.aibrix.ai_podautoscalers.yaml");
 
 /// An object as it is stored. Its parts are not typed: one that cannot be read harms no other.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -88,49 +77,11 @@ impl Resource for PodAutoscaler {
 }
 
 /// The definition to install in a cluster. It sets no defaults: what is left out stays left out in storage.
-pub fn definition() -> CustomResourceDefinition {
-    let column = |(name, kind, path): (&str, &str, &str)| CustomResourceColumnDefinition {
-        name: name.to_owned(),
-        type_: kind.to_owned(),
-        json_path: path.to_owned(),
-        ..CustomResourceColumnDefinition::default()
-    };
-    let version = CustomResourceDefinitionVersion {
-        name: VERSION.to_owned(),
-        served: true,
-        storage: true,
-        additional_printer_columns: Some(COLUMNS.map(column).into()),
-        subresources: Some(CustomResourceSubresources {
-            status: Some(CustomResourceSubresourceStatus(Value::Object(
-                serde_json::Map::new(),
-            ))),
-            scale: None,
-        }),
-        schema: Some(CustomResourceValidation {
-            open_api_v3_schema: Some(schema::object_schema()),
-        }),
-        ..CustomResourceDefinitionVersion::default()
-    };
-    CustomResourceDefinition {
-        metadata: ObjectMeta {
-            name: Some(format!("{PLURAL}.{GROUP}")),
-            ..ObjectMeta::default()
-        },
-        spec: CustomResourceDefinitionSpec {
-            group: GROUP.to_owned(),
-            names: CustomResourceDefinitionNames {
-                kind: KIND.to_owned(),
-                list_kind: Some(format!("{KIND}List")),
-                plural: PLURAL.to_owned(),
-                singular: Some("podautoscaler".to_owned()),
-                ..CustomResourceDefinitionNames::default()
-            },
-            scope: "Namespaced".to_owned(),
-            versions: vec![version],
-            ..CustomResourceDefinitionSpec::default()
-        },
-        status: None,
-    }
+///
+/// # Errors
+/// Does not fail for the definition that is compiled in; the error is the parser's.
+pub fn definition() -> Result<CustomResourceDefinition, serde_yaml::Error> {
+    serde_yaml::from_str(DEFINITION)
 }
 
 #[cfg(test)]
