@@ -19,7 +19,7 @@ COPY image/build image/build
 RUN image/build dependencies
 COPY crates crates
 COPY src src
-# The definition of PodAutoscaler is compiled in.
+# The definitions of custom resources are compiled in.
 COPY config/crd config/crd
 # The commit that `wva --version` shows beside the version, if it is given.
 ARG WVA_COMMIT

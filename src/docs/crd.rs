@@ -13,7 +13,7 @@ use crate::policy::condition::ConditionType;
 const INTRODUCTION: &str = "\
 # VariantAutoscaling
 
-<!-- Made from the definition in src/api/variant_autoscaling.rs. Do not edit: run the tests with UPDATE=1. -->
+<!-- Made from config/crd/bases/llmd.ai_variantautoscalings.yaml. Do not edit: run the tests with UPDATE=1. -->
 
 `llmd.ai/v1alpha1`, kind `VariantAutoscaling`, short `va`: one way to serve a model. It names a scale
 target in its own namespace, what a replica costs, and how many there may be. Samples, one per feature,

@@ -10,7 +10,7 @@ use super::{PodAutoscaler, definition};
 use crate::policy::pod_autoscaler::PodAutoscalerObject;
 
 fn version() -> CustomResourceDefinitionVersion {
-    let mut versions = definition().unwrap().spec.versions;
+    let mut versions = definition().spec.versions;
     assert_eq!(versions.len(), 1);
     versions.remove(0)
 }
@@ -40,7 +40,7 @@ fn all_fields() -> BTreeMap<String, JSONSchemaProps> {
 
 #[test]
 fn the_definition_names_what_users_type() {
-    let definition = definition().unwrap();
+    let definition = definition();
     assert_eq!(
         definition.metadata.name.as_deref(),
         Some("podautoscalers.autoscaling.aibrix.ai")

@@ -2,7 +2,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{VariantAutoscaling, definition};
+use super::{
+    Actuation, OptimizedAlloc, ScaleTargetRef, VariantAutoscaling, VariantAutoscalingSpec,
+    VariantAutoscalingStatus, definition,
+};
 
 const VECTORS: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -125,6 +128,47 @@ fn the_schema_demands_and_defaults_what_is_documented() {
     let conditions = at("status.conditions");
     assert_eq!(conditions.x_kubernetes_list_type.as_deref(), Some("map"));
     assert_eq!(conditions.x_kubernetes_list_map_keys.unwrap(), ["type"]);
+}
+
+/// The schema is not made from the types: a field that it leaves out would be dropped by the API server.
+#[test]
+fn every_field_is_declared() {
+    fn undeclared(schema: &JSONSchemaProps, value: &Value, path: &str, found: &mut Vec<String>) {
+        for (name, value) in value.as_object().into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            match schema.properties.as_ref().and_then(|known| known.get(name)) {
+                Some(schema) => undeclared(schema, value, &path, found),
+                None => found.push(path),
+            }
+        }
+    }
+    let time = json!("2026-11-29T23:00:00Z");
+    let spec = VariantAutoscalingSpec {
+        scale_target_ref: ScaleTargetRef {
+            api_version: Some("apps/v1".to_owned()),
+            kind: "Deployment".to_owned(),
+            name: "d".to_owned(),
+        },
+        model_id: "m".to_owned(),
+        variant_cost: "1".to_owned(),
+        min_replicas: Some(1),
+        max_replicas: Some(2),
+    };
+    let status = VariantAutoscalingStatus {
+        observed_generation: Some(1),
+        desired_optimized_alloc: Some(OptimizedAlloc {
+            num_replicas: Some(1),
+            accelerator: Some("a".to_owned()),
+            last_run_time: serde_json::from_value(time).unwrap(),
+            cycle_id: Some(1),
+        }),
+        actuation: Some(Actuation { applied: true }),
+        conditions: Vec::new(),
+    };
+    let mut found = Vec::new();
+    let object = json!({ "spec": spec, "status": status });
+    undeclared(&schema(), &object, "", &mut found);
+    assert_eq!(found, [""; 0]);
 }
 
 #[test]
