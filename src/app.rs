@@ -8,17 +8,13 @@ use std::time::Duration;
 use futures::future::select;
 use kube::Client;
 
-use crate::actors::event_recorder::Events;
+use crate::actors::bells::Bells;
 use crate::actors::external_scaler::{ExternalScalerActor, ExternalScalerPort};
 use crate::actors::http::{Http, HttpServers};
 use crate::actors::leadership::{Election, Leadership};
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::retry_queue::RetryQueue;
 use crate::actors::watches::{self, WatcherWiring};
-use crate::actors::{
-    autoscaler_writer, collector, config, emitter, event_recorder, leadership, optimizer,
-    pod_autoscalers, pump, rounds, scale_reader, status_writer, variants,
-};
+use crate::actors::{config, leadership, pod_autoscalers, pump, scale_reader, variants};
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
 use crate::hooks::ControllerHooks;
@@ -33,7 +29,7 @@ use crate::settings::sources::Sources;
 use crate::signals::{PodPages, PromApi, RouterApi};
 use crate::state::{Readers, SharedState, Writers};
 use crate::telemetry::LevelHandle;
-use wva_supervise::{Address, ChildSpec, DirtySet, ExitReason, Kit, Slot};
+use wva_supervise::{Address, ChildSpec, ExitReason, Kit};
 
 mod egress;
 mod engine;
@@ -130,72 +126,13 @@ impl Controller {
     }
 }
 
-/// Addresses, bells, slots and facts: everything that outlives the actors.
+/// Bells and facts: everything that outlives the actors.
 struct Wiring {
     readers: Readers,
     writers: Writers,
     scope: WatchScope,
     statics: Arc<StaticSettings>,
-    addresses: Addresses,
-    plans: Slot<crate::state::PlanProposal>,
-    changed: DirtySet<crate::policy::key::VariantKey>,
-    settled: DirtySet<emitter::StatusWriteResult>,
-    dirty: DirtySet<variants::Invalidation>,
-    autoscalers: DirtySet<pod_autoscalers::AutoscalerInvalidation>,
-    autoscaler_writes: RetryQueue<crate::policy::key::ObjectKey>,
-    named: DirtySet<crate::policy::key::TargetKey>,
-    config: DirtySet<config::ConfigSource>,
-    statuses: RetryQueue<crate::policy::key::VariantKey>,
-    events: Events,
-}
-
-#[derive(Clone)]
-struct Addresses {
-    config: Address<config::ConfigMessage>,
-    leadership: Address<leadership::LeadershipMessage>,
-    emitter: Address<emitter::EmitterMessage>,
-    status_writer: Address<status_writer::StatusWriterMessage>,
-    pod_marker: Address<rounds::RoundMessage>,
-    target_scaler: Address<rounds::RoundMessage>,
-    event_recorder: Address<event_recorder::EventRecorderMessage>,
-    collector: Address<collector::CollectorMessage>,
-    optimizer: Address<optimizer::OptimizerMessage>,
-    variants: Address<variants::VariantsMessage>,
-    autoscaler_writer: Address<autoscaler_writer::AutoscalerWriterMessage>,
-    pod_autoscalers: Address<pod_autoscalers::PodAutoscalersMessage>,
-    scale_reader: Address<scale_reader::ScaleReaderMessage>,
-}
-
-/// The waker of a dirty set: sends a hint to an address. A vacant one finds what there is to do when it
-/// is filled.
-fn waker<M: Send + 'static>(
-    address: &Address<M>,
-    message: fn() -> M,
-) -> impl Fn() + Send + Sync + 'static {
-    let address = address.clone();
-    move || {
-        address.hint(message());
-    }
-}
-
-impl Addresses {
-    fn vacant() -> Self {
-        Self {
-            config: Address::vacant(),
-            leadership: Address::vacant(),
-            emitter: Address::vacant(),
-            status_writer: Address::vacant(),
-            pod_marker: Address::vacant(),
-            target_scaler: Address::vacant(),
-            event_recorder: Address::vacant(),
-            collector: Address::vacant(),
-            optimizer: Address::vacant(),
-            variants: Address::vacant(),
-            autoscaler_writer: Address::vacant(),
-            pod_autoscalers: Address::vacant(),
-            scale_reader: Address::vacant(),
-        }
-    }
+    bells: Bells,
 }
 
 impl Wiring {
@@ -206,8 +143,7 @@ impl Wiring {
             watch_namespace: statics.scope.watch_namespace.as_deref().map(Arc::from),
             instance: statics.scope.controller_instance.as_deref().map(Arc::from),
         };
-        let addresses = Addresses::vacant();
-        let dropped = series.process.events_dropped.clone();
+        let bells = Bells::new(&series);
         series.show_settings(&startup.generation);
         let SharedState { readers, writers } = SharedState::new(
             env.kit.clock.clone(),
@@ -220,53 +156,9 @@ impl Wiring {
         Self {
             readers,
             writers,
-            plans: Slot::new(waker(&addresses.emitter, || {
-                emitter::EmitterMessage::PlanReady
-            })),
-            changed: DirtySet::new(waker(&addresses.emitter, || {
-                emitter::EmitterMessage::ViewsChanged
-            })),
-            settled: DirtySet::new(waker(&addresses.emitter, || {
-                emitter::EmitterMessage::StatusSettled
-            })),
-            dirty: DirtySet::new(waker(&addresses.variants, || {
-                variants::VariantsMessage::KeysDirty
-            })),
-            autoscalers: DirtySet::new(waker(&addresses.pod_autoscalers, || {
-                pod_autoscalers::PodAutoscalersMessage::KeysDirty
-            })),
-            autoscaler_writes: RetryQueue::new(waker(&addresses.autoscaler_writer, || {
-                autoscaler_writer::AutoscalerWriterMessage::Work
-            })),
-            named: DirtySet::new(waker(&addresses.scale_reader, || {
-                scale_reader::ScaleReaderMessage::TargetNamed
-            })),
-            config: DirtySet::new(waker(&addresses.config, || {
-                config::ConfigMessage::SourceChanged
-            })),
-            statuses: RetryQueue::new({
-                let status_writer = waker(&addresses.status_writer, || {
-                    status_writer::StatusWriterMessage::Work
-                });
-                let rounds = [&addresses.pod_marker, &addresses.target_scaler];
-                let rounds =
-                    rounds.map(|address| waker(address, || rounds::RoundMessage::Published));
-                move || {
-                    status_writer();
-                    for begin in &rounds {
-                        begin();
-                    }
-                }
-            }),
-            events: Events::new(
-                dropped,
-                waker(&addresses.event_recorder, || {
-                    event_recorder::EventRecorderMessage::Publish
-                }),
-            ),
             scope,
             statics,
-            addresses,
+            bells,
         }
     }
 
@@ -288,13 +180,13 @@ impl Wiring {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.config));
         let (scope, fixed) = (self.scope.clone(), startup.fixed.clone());
         let connections = config::ConfigConnections {
-            sources: self.config.clone(),
-            events: self.events.clone(),
-            collector: self.addresses.collector.clone(),
-            optimizer: self.addresses.optimizer.clone(),
+            sources: self.bells.config.clone(),
+            events: self.bells.events.clone(),
+            collector: self.bells.addresses.collector.clone(),
+            optimizer: self.bells.addresses.optimizer.clone(),
             levels: env.levels.clone(),
         };
-        wva_supervise::machine(Role::Config, &self.addresses.config, move |epoch| {
+        wva_supervise::machine(Role::Config, &self.bells.addresses.config, move |epoch| {
             config::Config::new(
                 shared.clone(),
                 Arc::clone(&writers),
@@ -308,9 +200,9 @@ impl Wiring {
 
     fn leadership(&self, env: &Env) -> ChildSpec<Role> {
         let listeners = leadership::Listeners {
-            optimizer: self.addresses.optimizer.clone(),
-            emitter: self.addresses.emitter.clone(),
-            status_writer: self.addresses.status_writer.clone(),
+            optimizer: self.bells.addresses.optimizer.clone(),
+            emitter: self.bells.addresses.emitter.clone(),
+            status_writer: self.bells.addresses.status_writer.clone(),
         };
         let leadership = Leadership::new(
             Arc::clone(&self.writers.leadership),
@@ -321,7 +213,11 @@ impl Wiring {
             env.kit.seed.child("leadership"),
             Arc::clone(&env.hooks),
         );
-        pump(Role::Leadership, &self.addresses.leadership, leadership)
+        pump(
+            Role::Leadership,
+            &self.bells.addresses.leadership,
+            leadership,
+        )
     }
 
     fn election(&self, env: &Env) -> Election {
@@ -355,24 +251,31 @@ impl Wiring {
 
     fn permissions(&self, env: &Env) -> PermissionReporter {
         let own_pod = identity::own_pod(env, &self.statics.scope.system_namespace);
-        PermissionReporter::new(env.kit.clock.clone(), self.events.clone(), own_pod)
+        PermissionReporter::new(env.kit.clock.clone(), self.bells.events.clone(), own_pod)
     }
 
     fn variants(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.variants));
-        let (dirty, changed) = (self.dirty.clone(), self.changed.clone());
-        let (optimizer, events) = (self.addresses.optimizer.clone(), self.events.clone());
-        wva_supervise::dynamic_supervisor(Role::Variants, &self.addresses.variants, move |epoch| {
-            variants::Variants::new(
-                shared.clone(),
-                Arc::clone(&writers),
-                epoch,
-                dirty.clone(),
-                changed.clone(),
-                optimizer.clone(),
-                events.clone(),
-            )
-        })
+        let (dirty, changed) = (self.bells.dirty.clone(), self.bells.changed.clone());
+        let (optimizer, events) = (
+            self.bells.addresses.optimizer.clone(),
+            self.bells.events.clone(),
+        );
+        wva_supervise::dynamic_supervisor(
+            Role::Variants,
+            &self.bells.addresses.variants,
+            move |epoch| {
+                variants::Variants::new(
+                    shared.clone(),
+                    Arc::clone(&writers),
+                    epoch,
+                    dirty.clone(),
+                    changed.clone(),
+                    optimizer.clone(),
+                    events.clone(),
+                )
+            },
+        )
     }
 
     fn pod_autoscalers(&self) -> ChildSpec<Role> {
@@ -380,11 +283,14 @@ impl Wiring {
             self.readers.clone(),
             Arc::clone(&self.writers.pod_autoscalers),
         );
-        let (dirty, writes) = (self.autoscalers.clone(), self.autoscaler_writes.clone());
-        let events = self.events.clone();
+        let (dirty, writes) = (
+            self.bells.autoscalers.clone(),
+            self.bells.autoscaler_writes.clone(),
+        );
+        let events = self.bells.events.clone();
         wva_supervise::dynamic_supervisor(
             Role::PodAutoscalers,
-            &self.addresses.pod_autoscalers,
+            &self.bells.addresses.pod_autoscalers,
             move |_epoch| {
                 pod_autoscalers::PodAutoscalers::new(
                     shared.clone(),
@@ -409,9 +315,9 @@ impl Wiring {
             timeout: SCALE_TIMEOUT.min(self.statics.rest_client_timeout),
         };
         let connections = scale_reader::ScaleReaderConnections {
-            named: self.named.clone(),
-            dirty: self.dirty.clone(),
-            autoscalers: self.autoscalers.clone(),
+            named: self.bells.named.clone(),
+            dirty: self.bells.dirty.clone(),
+            autoscalers: self.bells.autoscalers.clone(),
             permissions: self.permissions(env),
         };
         let reader = scale_reader::ScaleReader::new(
@@ -420,21 +326,25 @@ impl Wiring {
             api,
             connections,
         );
-        pump(Role::ScaleReader, &self.addresses.scale_reader, reader)
+        pump(
+            Role::ScaleReader,
+            &self.bells.addresses.scale_reader,
+            reader,
+        )
     }
 
     fn watchers(&self, env: &Env) -> Vec<ChildSpec<Role>> {
         watches::watchers(&WatcherWiring {
-            named: self.named.clone(),
+            named: self.bells.named.clone(),
             client: env.kube.clone(),
             shared: self.readers.clone(),
             mirrors: &self.writers.mirrors,
             relists: &self.writers.relists,
-            dirty: self.dirty.clone(),
-            autoscalers: self.autoscalers.clone(),
-            config: self.config.clone(),
-            statuses: self.statuses.clone(),
-            events: self.events.clone(),
+            dirty: self.bells.dirty.clone(),
+            autoscalers: self.bells.autoscalers.clone(),
+            config: self.bells.config.clone(),
+            statuses: self.bells.statuses.clone(),
+            events: self.bells.events.clone(),
             permissions: self.permissions(env),
             statics: Arc::clone(&self.statics),
         })

@@ -1,7 +1,8 @@
-//! One file per role, and what roles share: the wiring of watchers, actors by object, the status patch, the retry queue,
+//! One file per role, and what roles share: bells, the wiring of watchers, actors by object, the status patch, the retry queue,
 //! writes in rounds, the reporter of missing rights.
 
 pub(crate) mod autoscaler_writer;
+pub mod bells;
 pub mod collector;
 pub(crate) mod config;
 pub mod emitter;

@@ -32,13 +32,13 @@ impl Wiring {
     fn emitter(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.emitter));
         let connections = emitter::EmitterConnections {
-            plans: self.plans.clone(),
-            changed: self.changed.clone(),
-            statuses: self.statuses.clone(),
-            events: self.events.clone(),
-            settled: self.settled.clone(),
+            plans: self.bells.plans.clone(),
+            changed: self.bells.changed.clone(),
+            statuses: self.bells.statuses.clone(),
+            events: self.bells.events.clone(),
+            settled: self.bells.settled.clone(),
         };
-        wva_supervise::machine(Role::Emitter, &self.addresses.emitter, move |epoch| {
+        wva_supervise::machine(Role::Emitter, &self.bells.addresses.emitter, move |epoch| {
             let (shared, writers) = (shared.clone(), Arc::clone(&writers));
             emitter::Emitter::new(shared, writers, epoch, connections.clone())
         })
@@ -48,13 +48,17 @@ impl Wiring {
         let writer = status_writer::StatusWriter::new(
             self.readers.clone(),
             Arc::clone(&self.writers.status_writer),
-            self.statuses.clone(),
-            self.settled.clone(),
+            self.bells.statuses.clone(),
+            self.bells.settled.clone(),
             self.permissions(env),
             self.write_api(env),
             env.kit.seed.child("status-writer"),
         );
-        pump(Role::StatusWriter, &self.addresses.status_writer, writer)
+        pump(
+            Role::StatusWriter,
+            &self.bells.addresses.status_writer,
+            writer,
+        )
     }
 
     fn event_recorder(&self, env: &Env) -> ChildSpec<Role> {
@@ -67,34 +71,34 @@ impl Wiring {
         let recorder = EventRecorder::new(
             self.readers.clone(),
             Arc::clone(&self.writers.event_recorder),
-            self.events.clone(),
+            self.bells.events.clone(),
             self.permissions(env),
             api,
         );
         pump(
             Role::EventRecorder,
-            &self.addresses.event_recorder,
+            &self.bells.addresses.event_recorder,
             recorder,
         )
     }
 
     fn autoscaler_writer(&self, env: &Env) -> ChildSpec<Role> {
         let connections = autoscaler_writer::AutoscalerWriterConnections {
-            events: self.events.clone(),
+            events: self.bells.events.clone(),
             permissions: self.permissions(env),
-            named: self.named.clone(),
+            named: self.bells.named.clone(),
         };
         let writer = autoscaler_writer::AutoscalerWriter::new(
             self.readers.clone(),
             Arc::clone(&self.writers.autoscaler_writer),
-            self.autoscaler_writes.clone(),
+            self.bells.autoscaler_writes.clone(),
             connections,
             self.write_api(env),
             env.kit.seed.child("autoscaler-writer"),
         );
         pump(
             Role::AutoscalerWriter,
-            &self.addresses.autoscaler_writer,
+            &self.bells.addresses.autoscaler_writer,
             writer,
         )
     }
@@ -103,15 +107,19 @@ impl Wiring {
         let marks = PodMarks::new(self.readers.clone(), self.write_api(env));
         let requests = &self.writers.pod_marker;
         let rounds = self.rounds(env, marks, requests);
-        pump(Role::PodMarker, &self.addresses.pod_marker, rounds)
+        pump(Role::PodMarker, &self.bells.addresses.pod_marker, rounds)
     }
 
     fn target_scaler(&self, env: &Env) -> ChildSpec<Role> {
-        let (api, named) = (self.write_api(env), self.named.clone());
+        let (api, named) = (self.write_api(env), self.bells.named.clone());
         let scales = DirectScales::new(self.readers.clone(), api, named);
         let requests = &self.writers.target_scaler;
         let rounds = self.rounds(env, scales, requests);
-        pump(Role::TargetScaler, &self.addresses.target_scaler, rounds)
+        pump(
+            Role::TargetScaler,
+            &self.bells.addresses.target_scaler,
+            rounds,
+        )
     }
 
     fn rounds<W: RoundWork>(

@@ -33,20 +33,22 @@ impl Wiring {
             Arc::clone(&self.writers.collector),
             Arc::clone(&env.prometheus),
             namespace,
-            self.addresses.optimizer.clone(),
+            self.bells.addresses.optimizer.clone(),
         );
-        pump(Role::Collector, &self.addresses.collector, collector)
+        pump(Role::Collector, &self.bells.addresses.collector, collector)
     }
 
     fn optimizer(&self) -> ChildSpec<Role> {
         let optimizer = optimizer::Optimizer::new(
             self.readers.clone(),
-            self.plans.clone(),
-            self.addresses.collector.clone(),
+            self.bells.plans.clone(),
+            self.bells.addresses.collector.clone(),
         );
-        wva_supervise::machine(Role::Optimizer, &self.addresses.optimizer, move |_epoch| {
-            optimizer.clone()
-        })
+        wva_supervise::machine(
+            Role::Optimizer,
+            &self.bells.addresses.optimizer,
+            move |_epoch| optimizer.clone(),
+        )
     }
 
     fn pod_scraper(&self, env: &Env) -> ChildSpec<Role> {
@@ -79,8 +81,8 @@ impl Wiring {
             self.readers.clone(),
             Arc::clone(&self.writers.router_scraper),
             Arc::clone(&env.routers),
-            self.addresses.optimizer.clone(),
-            self.autoscalers.clone(),
+            self.bells.addresses.optimizer.clone(),
+            self.bells.autoscalers.clone(),
         );
         pump(Role::RouterScraper, &Address::vacant(), scraper)
     }

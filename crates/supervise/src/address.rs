@@ -57,6 +57,12 @@ impl<M> Clone for Address<M> {
     }
 }
 
+impl<M: Send + 'static> Default for Address<M> {
+    fn default() -> Self {
+        Self::vacant()
+    }
+}
+
 impl<M> fmt::Debug for Address<M> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let present = self.0.read().unwrap_or_else(PoisonError::into_inner);
