@@ -21,9 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use wva::actors::emitter::{self, Emitter};
-use wva::actors::event_recorder::Events;
-use wva::actors::retry_queue::RetryQueue;
+use wva::actors::bells::Bells;
+use wva::actors::emitter::Emitter;
 use wva::actors::{collector, optimizer, pump};
 use wva::metrics::{Metrics, Visibility};
 use wva::policy::actuation::Scalers;
@@ -42,7 +41,7 @@ use wva::state::SharedState;
 use wva::state::claim::{Claim, ClaimDuration};
 use wva_base::moment::WallTime;
 use wva_supervise::{
-    ActorRegistry, Address, ChildSpec, Clock, DirtySet, Epoch, ExitReason, Kit, SeedTree, Slot, run,
+    ActorRegistry, Address, ChildSpec, Clock, Epoch, ExitReason, Kit, SeedTree, run,
 };
 
 mod usage;
@@ -337,41 +336,35 @@ impl PromApi for Counting {
 
 /// The part of the controller that runs every cycle.
 fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
-    let (emitter, optimizer) = (Address::vacant(), Address::vacant());
-    let bell = emitter.clone();
-    let plans = Slot::new(move || bell.hint(emitter::EmitterMessage::PlanReady));
-    let connections = emitter::EmitterConnections {
-        plans: plans.clone(),
-        changed: DirtySet::new(|| {}),
-        statuses: RetryQueue::new(|| {}),
-        events: Events::new(shared.series.process.events_dropped.clone(), || {}),
-        settled: DirtySet::new(|| {}),
-    };
+    let bells = Arc::new(Bells::new(&shared.series));
+    let of_emitter = Arc::clone(&bells);
     let (readers, published) = (shared.readers.clone(), Arc::clone(&shared.writers.emitter));
-    let first = optimizer::Optimizer::new(readers.clone(), plans, Address::vacant());
+    let first = optimizer::Optimizer::new(readers.clone(), bells.plans.clone(), Address::vacant());
     let collector = collector::Collector::new(
         readers.clone(),
         Arc::clone(&shared.writers.collector),
         api,
         None,
-        optimizer.clone(),
+        bells.addresses.optimizer.clone(),
     );
     vec![
         wva_supervise::supervisor(
             Role::Egress,
             vec![wva_supervise::machine(
                 Role::Emitter,
-                &emitter,
+                &bells.addresses.emitter,
                 move |epoch| {
                     let (shared, writers) = (readers.clone(), Arc::clone(&published));
-                    Emitter::new(shared, writers, epoch, connections.clone())
+                    Emitter::new(shared, writers, epoch, Arc::clone(&of_emitter))
                 },
             )],
         ),
         wva_supervise::supervisor(
             Role::Engine,
             vec![
-                wva_supervise::machine(Role::Optimizer, &optimizer, move |_| first.clone()),
+                wva_supervise::machine(Role::Optimizer, &bells.addresses.optimizer, move |_| {
+                    first.clone()
+                }),
                 pump(Role::Collector, &Address::vacant(), collector),
             ],
         ),

@@ -9,12 +9,16 @@ use futures::future::select;
 use kube::Client;
 
 use crate::actors::bells::Bells;
+use crate::actors::config::Config;
 use crate::actors::external_scaler::{ExternalScalerActor, ExternalScalerPort};
 use crate::actors::http::{Http, HttpServers};
 use crate::actors::leadership::{Election, Leadership};
 use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::pod_autoscalers::PodAutoscalers;
+use crate::actors::pump;
+use crate::actors::scale_reader::ScaleReader;
+use crate::actors::variants::Variants;
 use crate::actors::watches::{self, WatcherWiring};
-use crate::actors::{config, leadership, pod_autoscalers, pump, scale_reader, variants};
 use crate::cluster::lease::{LeaseApi, lease_name};
 use crate::cluster::scale::ScaleApi;
 use crate::hooks::ControllerHooks;
@@ -130,9 +134,8 @@ impl Controller {
 struct Wiring {
     readers: Readers,
     writers: Writers,
-    scope: WatchScope,
     statics: Arc<StaticSettings>,
-    bells: Bells,
+    bells: Arc<Bells>,
 }
 
 impl Wiring {
@@ -147,7 +150,7 @@ impl Wiring {
         series.show_settings(&startup.generation);
         let SharedState { readers, writers } = SharedState::new(
             env.kit.clock.clone(),
-            scope.clone(),
+            scope,
             startup.generation.clone(),
             series,
             Arc::from(identity::manager(&statics)),
@@ -156,9 +159,8 @@ impl Wiring {
         Self {
             readers,
             writers,
-            scope,
             statics,
-            bells,
+            bells: Arc::new(bells),
         }
     }
 
@@ -178,38 +180,27 @@ impl Wiring {
 
     fn config(&self, env: &Env, startup: &Startup) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.config));
-        let (scope, fixed) = (self.scope.clone(), startup.fixed.clone());
-        let connections = config::ConfigConnections {
-            sources: self.bells.config.clone(),
-            events: self.bells.events.clone(),
-            collector: self.bells.addresses.collector.clone(),
-            optimizer: self.bells.addresses.optimizer.clone(),
-            levels: env.levels.clone(),
-        };
+        let (bells, levels) = (Arc::clone(&self.bells), env.levels.clone());
+        let fixed = startup.fixed.clone();
         wva_supervise::machine(Role::Config, &self.bells.addresses.config, move |epoch| {
-            config::Config::new(
+            Config::new(
                 shared.clone(),
                 Arc::clone(&writers),
                 epoch,
-                scope.clone(),
                 fixed.clone(),
-                connections.clone(),
+                Arc::clone(&bells),
+                levels.clone(),
             )
         })
     }
 
     fn leadership(&self, env: &Env) -> ChildSpec<Role> {
-        let listeners = leadership::Listeners {
-            optimizer: self.bells.addresses.optimizer.clone(),
-            emitter: self.bells.addresses.emitter.clone(),
-            status_writer: self.bells.addresses.status_writer.clone(),
-        };
         let leadership = Leadership::new(
             Arc::clone(&self.writers.leadership),
             self.readers.mirrors.clone(),
             self.permissions(env),
             self.election(env),
-            listeners,
+            Arc::clone(&self.bells),
             env.kit.seed.child("leadership"),
             Arc::clone(&env.hooks),
         );
@@ -256,49 +247,25 @@ impl Wiring {
 
     fn variants(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.variants));
-        let (dirty, changed) = (self.bells.dirty.clone(), self.bells.changed.clone());
-        let (optimizer, events) = (
-            self.bells.addresses.optimizer.clone(),
-            self.bells.events.clone(),
-        );
+        let bells = Arc::clone(&self.bells);
         wva_supervise::dynamic_supervisor(
             Role::Variants,
             &self.bells.addresses.variants,
             move |epoch| {
-                variants::Variants::new(
-                    shared.clone(),
-                    Arc::clone(&writers),
-                    epoch,
-                    dirty.clone(),
-                    changed.clone(),
-                    optimizer.clone(),
-                    events.clone(),
-                )
+                let (shared, writers) = (shared.clone(), Arc::clone(&writers));
+                Variants::new(shared, writers, epoch, Arc::clone(&bells))
             },
         )
     }
 
     fn pod_autoscalers(&self) -> ChildSpec<Role> {
-        let (shared, board) = (
-            self.readers.clone(),
-            Arc::clone(&self.writers.pod_autoscalers),
-        );
-        let (dirty, writes) = (
-            self.bells.autoscalers.clone(),
-            self.bells.autoscaler_writes.clone(),
-        );
-        let events = self.bells.events.clone();
+        let (shared, bells) = (self.readers.clone(), Arc::clone(&self.bells));
+        let board = Arc::clone(&self.writers.pod_autoscalers);
         wva_supervise::dynamic_supervisor(
             Role::PodAutoscalers,
             &self.bells.addresses.pod_autoscalers,
             move |_epoch| {
-                pod_autoscalers::PodAutoscalers::new(
-                    shared.clone(),
-                    Arc::clone(&board),
-                    dirty.clone(),
-                    writes.clone(),
-                    events.clone(),
-                )
+                PodAutoscalers::new(shared.clone(), Arc::clone(&board), Arc::clone(&bells))
             },
         )
     }
@@ -314,17 +281,12 @@ impl Wiring {
             client: env.kube.clone(),
             timeout: SCALE_TIMEOUT.min(self.statics.rest_client_timeout),
         };
-        let connections = scale_reader::ScaleReaderConnections {
-            named: self.bells.named.clone(),
-            dirty: self.bells.dirty.clone(),
-            autoscalers: self.bells.autoscalers.clone(),
-            permissions: self.permissions(env),
-        };
-        let reader = scale_reader::ScaleReader::new(
+        let reader = ScaleReader::new(
             self.readers.clone(),
             Arc::clone(&self.writers.scale_reader),
             api,
-            connections,
+            Arc::clone(&self.bells),
+            self.permissions(env),
         );
         pump(
             Role::ScaleReader,
@@ -335,16 +297,11 @@ impl Wiring {
 
     fn watchers(&self, env: &Env) -> Vec<ChildSpec<Role>> {
         watches::watchers(&WatcherWiring {
-            named: self.bells.named.clone(),
             client: env.kube.clone(),
             shared: self.readers.clone(),
             mirrors: &self.writers.mirrors,
             relists: &self.writers.relists,
-            dirty: self.bells.dirty.clone(),
-            autoscalers: self.bells.autoscalers.clone(),
-            config: self.bells.config.clone(),
-            statuses: self.bells.statuses.clone(),
-            events: self.bells.events.clone(),
+            bells: Arc::clone(&self.bells),
             permissions: self.permissions(env),
             statics: Arc::clone(&self.statics),
         })

@@ -9,20 +9,20 @@ use futures::stream::FuturesUnordered;
 use tokio::time::timeout;
 
 use self::carrier::{Attempt, DecisionCarrier, WrittenRecord};
-use crate::actors::event_recorder::Events;
+use crate::actors::bells::Bells;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::retry_queue::{RetryEntry, RetryQueue};
+use crate::actors::retry_queue::RetryEntry;
 use crate::cluster::autoscaler::AutoscalerWriteError;
 use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::cluster::permit::WriteApi;
-use crate::policy::key::{ObjectKey, TargetKey};
+use crate::policy::key::ObjectKey;
 use crate::policy::pod_autoscaler::event::{AutoscalerSeverity, events};
 use crate::state::Readers;
 use crate::state::autoscalers::regarding;
 use crate::state::requests::RequestReporter;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, Generator, TimerEpoch};
+use wva_supervise::{Actor, ActorResult, Context, Event, Generator, TimerEpoch};
 
 /// Objects in flight.
 const IN_FLIGHT: usize = 16;
@@ -49,17 +49,8 @@ pub(crate) enum AutoscalerWriterMessage {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct AutoscalerWriterConnections {
-    pub(crate) events: Events,
-    pub(crate) permissions: PermissionReporter,
-    /// The reader of targets whose kinds have no watcher.
-    pub(crate) named: DirtySet<TargetKey>,
-}
-
-#[derive(Debug, Clone)]
 pub(crate) struct AutoscalerWriter {
     carrier: Arc<DecisionCarrier>,
-    queue: RetryQueue<ObjectKey>,
     generator: Generator,
     /// What was written last of each object.
     done: BTreeMap<ObjectKey, WrittenRecord>,
@@ -72,20 +63,20 @@ impl AutoscalerWriter {
     pub(crate) fn new(
         shared: Readers,
         requests: Arc<RequestReporter>,
-        queue: RetryQueue<ObjectKey>,
-        connections: AutoscalerWriterConnections,
+        bells: Arc<Bells>,
+        permissions: PermissionReporter,
         api: WriteApi,
         generator: Generator,
     ) -> Self {
         let carrier = DecisionCarrier {
             shared,
             requests,
-            connections,
+            bells,
+            permissions,
             api,
         };
         Self {
             carrier: Arc::new(carrier),
-            queue,
             generator,
             done: BTreeMap::new(),
             spared: BTreeMap::new(),
@@ -103,7 +94,11 @@ impl AutoscalerWriter {
             let is_late = cx.now().since(began) >= AT_A_TIME;
             let may_begin = !is_late;
             if may_begin && due.len() < AHEAD {
-                let taken = self.queue.take_due(cx.now(), AHEAD - due.len());
+                let taken = self
+                    .carrier
+                    .bells
+                    .autoscaler_writes
+                    .take_due(cx.now(), AHEAD - due.len());
                 queue_up(&mut due, taken);
             }
             while may_begin && running.len() < IN_FLIGHT {
@@ -111,12 +106,12 @@ impl AutoscalerWriter {
                     break;
                 };
                 if let Some(entry) = self.spared_entry(&key, entry, cx.now()) {
-                    self.queue.put_back(key, entry);
+                    self.carrier.bells.autoscaler_writes.put_back(key, entry);
                     continue;
                 }
                 // Two attempts at one object would overtake each other.
                 if !busy.insert(key.clone()) {
-                    self.queue.put_back(key, entry);
+                    self.carrier.bells.autoscaler_writes.put_back(key, entry);
                     continue;
                 }
                 let (carrier, before) = (Arc::clone(&self.carrier), self.done.get(&key).cloned());
@@ -136,7 +131,7 @@ impl AutoscalerWriter {
         }
         let is_left = cx.now().since(began) >= AT_A_TIME || !due.is_empty();
         for (key, entry) in due {
-            self.queue.put_back(key, entry);
+            self.carrier.bells.autoscaler_writes.put_back(key, entry);
         }
         self.come_back(cx, is_left);
     }
@@ -146,7 +141,7 @@ impl AutoscalerWriter {
             cx.send_self(AutoscalerWriterMessage::Work);
             return;
         }
-        if let Some(due) = self.queue.next_due(cx.now()) {
+        if let Some(due) = self.carrier.bells.autoscaler_writes.next_due(cx.now()) {
             let timer = self.timer.advance();
             cx.arm(due.since(cx.now()), AutoscalerWriterMessage::Due(timer));
         }
@@ -215,7 +210,7 @@ impl AutoscalerWriter {
                 note: event.note,
                 cycle: None,
             };
-            self.carrier.connections.events.throw(now, notice);
+            self.carrier.bells.events.throw(now, notice);
         }
     }
 
@@ -250,7 +245,7 @@ impl AutoscalerWriter {
             failures,
             not_before: Some(now.later(delay)),
         };
-        self.queue.put_back(key, entry);
+        self.carrier.bells.autoscaler_writes.put_back(key, entry);
     }
 }
 
@@ -271,7 +266,7 @@ impl Actor for AutoscalerWriter {
         match event {
             Event::Started => {
                 for key in self.carrier.shared.autoscalers.snapshot().into_keys() {
-                    self.queue.add(key);
+                    self.carrier.bells.autoscaler_writes.add(key);
                 }
             }
             Event::Message(AutoscalerWriterMessage::Due(timer)) if timer != self.timer => {

@@ -19,7 +19,7 @@ use crate::state::PlanProposal;
 use wva_supervise::{Address, DirtySet, Slot};
 
 /// Roles that are sent messages.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 #[expect(missing_docs, reason = "each is the role of that name")]
 pub struct Addresses {
     pub(crate) config: Address<ConfigMessage>,
@@ -37,8 +37,8 @@ pub struct Addresses {
     pub(crate) scale_reader: Address<ScaleReaderMessage>,
 }
 
-/// Addresses, and sets that wake the role that empties them. Clones are handles on the same.
-#[derive(Debug, Clone)]
+/// Addresses, and sets that wake the role that empties them.
+#[derive(Debug)]
 pub struct Bells {
     /// Roles that are sent messages.
     pub addresses: Addresses,

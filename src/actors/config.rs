@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::actors::event_recorder::Events;
-use crate::actors::{collector, optimizer};
+use crate::actors::bells::Bells;
+use crate::actors::collector::CollectorMessage;
+use crate::actors::optimizer::OptimizerMessage;
 use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
-use crate::policy::filter::{ConfigReach, Tracking, WatchScope};
+use crate::policy::filter::{ConfigReach, Tracking};
 use crate::settings::config_maps::{ConfigMapView, Purpose, gather};
 use crate::settings::generation::{Generation, GenerationTransition, SettingChange, transition};
 use crate::settings::problem::{Diagnostics, Severity, Warning};
@@ -20,7 +21,7 @@ use crate::state::findings::{ReportedFindings, lines};
 use crate::state::{ConfigWriters, InForce, Readers};
 use crate::telemetry::LevelHandle;
 use wva_base::moment::Moment;
-use wva_supervise::{Address, Context, DirtySet, Epoch, Event, StateMachine};
+use wva_supervise::{Context, Epoch, Event, StateMachine};
 
 #[cfg(test)]
 mod tests;
@@ -55,22 +56,10 @@ pub(crate) struct Config {
     shared: Readers,
     writers: Arc<ConfigWriters>,
     epoch: Epoch,
-    scope: WatchScope,
     /// Flags, environment and file; the rest is read from the mirrors.
     fixed: Sources,
-    connections: ConfigConnections,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct ConfigConnections {
-    /// Rung by watchers.
-    pub(crate) sources: DirtySet<ConfigSource>,
-    pub(crate) events: Events,
-    /// Re-arms its timer.
-    pub(crate) collector: Address<collector::CollectorMessage>,
-    /// Re-arms its timer.
-    pub(crate) optimizer: Address<optimizer::OptimizerMessage>,
-    pub(crate) levels: Option<LevelHandle>,
+    bells: Arc<Bells>,
+    levels: Option<LevelHandle>,
 }
 
 impl Config {
@@ -78,17 +67,17 @@ impl Config {
         shared: Readers,
         writers: Arc<ConfigWriters>,
         epoch: &Epoch,
-        scope: WatchScope,
         fixed: Sources,
-        connections: ConfigConnections,
+        bells: Arc<Bells>,
+        levels: Option<LevelHandle>,
     ) -> Self {
         Self {
             shared,
             writers,
             epoch: epoch.clone(),
-            scope,
             fixed,
-            connections,
+            bells,
+            levels,
         }
     }
 
@@ -107,7 +96,7 @@ impl Config {
         let notices = gather(
             &mut sources,
             names,
-            &self.scope.system_namespace,
+            &self.shared.mirrors.scope().system_namespace,
             local,
             views,
         );
@@ -124,7 +113,8 @@ impl Config {
         } else {
             Tracking::Untracked
         };
-        self.scope.reach(namespace, object.as_deref(), tracking)
+        let scope = mirrors.scope();
+        scope.reach(namespace, object.as_deref(), tracking)
     }
 
     fn review(&self, effects: &mut Vec<ConfigEffect>) {
@@ -168,7 +158,7 @@ impl Config {
             // A younger life of this role has judged the same sources.
             return;
         }
-        if let Some(levels) = &self.connections.levels {
+        if let Some(levels) = &self.levels {
             levels.set(in_force.generation.log_level().as_str());
         }
         self.shared.series.show_settings(&in_force.generation);
@@ -187,12 +177,11 @@ impl Config {
             }
         }
         // Both read the settings when they come back.
-        self.connections
-            .collector
-            .hint(collector::CollectorMessage::GenerationChanged);
-        self.connections
-            .optimizer
-            .hint(optimizer::OptimizerMessage::GenerationChanged);
+        let addresses = &self.bells.addresses;
+        let collector = &addresses.collector;
+        collector.hint(CollectorMessage::GenerationChanged);
+        let optimizer = &addresses.optimizer;
+        optimizer.hint(OptimizerMessage::GenerationChanged);
     }
 
     /// The map that is read for a purpose: under its current name, else under an older one.
@@ -212,7 +201,7 @@ impl Config {
 
     /// Once per version of the ConfigMap, all refused keys together.
     fn refuse(&self, rejected: &[Rejected]) {
-        let system = &self.scope.system_namespace;
+        let system = &self.shared.mirrors.scope().system_namespace;
         let object = self.config_map_for(Purpose::Main, system);
         let known = object.as_ref().map(|object| {
             let version = Arc::clone(&object.resource_version);
@@ -245,7 +234,7 @@ impl Config {
             note,
         );
         let now = self.shared.clock.now();
-        self.connections.events.throw_always(now, event);
+        self.bells.events.throw_always(now, event);
     }
 
     fn report(&self, diagnostics: &Diagnostics) {
@@ -292,7 +281,8 @@ impl Config {
         let mistakes = mistakes.filter_map(|one| Some((one.config_map()?, one.to_string())));
         let mut notes: BTreeMap<ObjectKey, (Arc<ConfigMapObject>, String)> = BTreeMap::new();
         for ((purpose, namespace), text) in problems.chain(mistakes) {
-            let namespace = namespace.map_or(&*self.scope.system_namespace, |name| &**name);
+            let system = &self.shared.mirrors.scope().system_namespace;
+            let namespace = namespace.map_or(&**system, |name| &**name);
             if let Some(object) = self.config_map_for(purpose, namespace) {
                 let key = ObjectKey::new(Arc::clone(&object.namespace), Arc::clone(&object.name));
                 let (_, note) = notes.entry(key).or_insert_with(|| (object, String::new()));
@@ -310,7 +300,7 @@ impl Config {
             if before.get(&key) != Some(&note) {
                 let event = notice(&object, EventReason::InvalidConfigEntry, "Parse", note);
                 let now = self.shared.clock.now();
-                self.connections.events.throw_always(now, event);
+                self.bells.events.throw_always(now, event);
             }
         }
     }
@@ -359,7 +349,7 @@ impl StateMachine for Config {
     fn step(&mut self, _now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
             Event::Started | Event::Message(ConfigMessage::SourceChanged) => {
-                drop(self.connections.sources.drain());
+                drop(self.bells.config.drain());
                 self.review(effects);
             }
         }

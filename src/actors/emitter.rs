@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::event_recorder::Events;
-use crate::actors::retry_queue::RetryQueue;
+use crate::actors::bells::Bells;
 use crate::metrics::VariantLabels;
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
@@ -17,7 +16,7 @@ use crate::state::records::RecordTable;
 use crate::state::{EmitterWriters, PlanProposal, Readers};
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
-use wva_supervise::{Context, DirtySet, Epoch, Event, Slot, StateMachine};
+use wva_supervise::{Context, Epoch, Event, StateMachine};
 
 mod news;
 mod succession;
@@ -120,7 +119,7 @@ pub struct Emitter {
     shared: Readers,
     writers: Arc<EmitterWriters>,
     epoch: Epoch,
-    connections: EmitterConnections,
+    bells: Arc<Bells>,
     plan: Option<PlanProposal>,
     /// Raises that are not shown before they are stored, and until when at most: a successor begins
     /// with what is stored, and must not lower what was shown.
@@ -129,35 +128,20 @@ pub struct Emitter {
     wrong: BTreeMap<VariantKey, Vec<WrongNamesake>>,
 }
 
-/// The bells and slots that the emitter answers, and those that it rings.
-#[derive(Debug, Clone)]
-pub struct EmitterConnections {
-    /// Latest plan.
-    pub plans: Slot<PlanProposal>,
-    /// Variants whose view changed or that are gone.
-    pub changed: DirtySet<VariantKey>,
-    /// Variants whose status may have to be written.
-    pub statuses: RetryQueue<VariantKey>,
-    /// Kubernetes events.
-    pub events: Events,
-    /// Rung by the status writer.
-    pub settled: DirtySet<StatusWriteResult>,
-}
-
 impl Emitter {
     /// A new life of the role.
     pub fn new(
         shared: Readers,
         writers: Arc<EmitterWriters>,
         epoch: &Epoch,
-        connections: EmitterConnections,
+        bells: Arc<Bells>,
     ) -> Self {
         let plan = shared.plan.load().as_ref().clone();
         Self {
             shared,
             writers,
             epoch: epoch.clone(),
-            connections,
+            bells,
             plan,
             unstored: BTreeMap::new(),
             wrong: BTreeMap::new(),
@@ -167,7 +151,7 @@ impl Emitter {
     /// Everything: after a restart, and when the right to write comes or goes. Records of an earlier
     /// term go first, since another instance may have led since. A life that is killed on the way begins again.
     fn full_pass(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) {
-        drop(self.connections.changed.drain());
+        drop(self.bells.changed.drain());
         let may_write = self.shared.claim.may_write(now);
         let term = self.shared.claim.term();
         let is_of_this_term = self.is_of_this_term();
@@ -196,7 +180,7 @@ impl Emitter {
     }
 
     fn take_plan(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) -> Option<Succession> {
-        let new = self.connections.plans.take()?;
+        let new = self.bells.plans.take()?;
         let counts = self.shared.claim.may_write(now) && new.term == self.shared.claim.term();
         let is_overtaken = |last: &PlanProposal| last.plan.cycle >= new.plan.cycle;
         if !counts || self.plan.as_ref().is_some_and(is_overtaken) {
@@ -230,7 +214,7 @@ impl Emitter {
             return self.full_pass(now, effects);
         }
         let may_write = self.shared.claim.may_write(now);
-        for key in self.connections.changed.drain() {
+        for key in self.bells.changed.drain() {
             match self.shared.board.get(&key) {
                 Some(view) if may_write => self.publish(&view, now, effects),
                 Some(_) => {}
@@ -246,7 +230,7 @@ impl Emitter {
     /// The raises that may be shown now.
     fn settle(&mut self, effects: &mut Vec<EmitterEffect>) {
         let mut revealed = BTreeSet::new();
-        for StatusWriteResult { key, stored } in self.connections.settled.drain() {
+        for StatusWriteResult { key, stored } in self.bells.settled.drain() {
             let wanted = self.shared.records.desired(&key);
             let is_stored = stored.is_none() || stored >= wanted;
             if is_stored && self.unstored.contains_key(&key) {
@@ -369,7 +353,7 @@ impl Emitter {
             &news::troubles(record),
             &before.unwrap_or_default(),
         );
-        self.connections.statuses.add(record.key.clone());
+        self.bells.statuses.add(record.key.clone());
         if self.awaits_storage(record, previous.map(|previous| &**previous)) {
             let mut until = cx.now();
             until.monotonic += STORAGE_PATIENCE;

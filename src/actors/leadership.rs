@@ -4,8 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::actors::bells::Bells;
+use crate::actors::emitter::EmitterMessage;
+use crate::actors::optimizer::OptimizerMessage;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::{emitter, optimizer, status_writer};
+use crate::actors::status_writer::StatusWriterMessage;
 use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::hooks::ControllerHooks;
 use crate::policy::lease::{
@@ -14,7 +17,7 @@ use crate::policy::lease::{
 use crate::state::LeadershipWriters;
 use crate::state::claim::{Claim, ClaimDuration, ClaimReader};
 use crate::state::mirrors::Mirrors;
-use wva_supervise::{Actor, ActorResult, Address, Context, Event, Fenced, Generator};
+use wva_supervise::{Actor, ActorResult, Context, Event, Fenced, Generator};
 
 /// Retry periods are shortened by up to this share, so that several replicas do not ask in step.
 const SPREAD: f64 = 0.2;
@@ -25,18 +28,6 @@ const LISTING: Duration = Duration::from_millis(250);
 pub(crate) enum LeadershipMessage {
     /// To itself: time to look at the lease.
     Renew,
-}
-
-/// Those who must know at once when the claim changes hands. All of them also ask the claim itself
-/// before they write.
-#[derive(Debug, Clone)]
-pub(crate) struct Listeners {
-    /// Plans at once on gaining the claim.
-    pub(crate) optimizer: Address<optimizer::OptimizerMessage>,
-    /// Shows and removes series.
-    pub(crate) emitter: Address<emitter::EmitterMessage>,
-    /// Drops what was intended under another term.
-    pub(crate) status_writer: Address<status_writer::StatusWriterMessage>,
 }
 
 /// How the right to write is come by.
@@ -71,7 +62,7 @@ pub(crate) struct Leadership {
     state: LeaseState,
     /// The number of the reading that was asked for since the lease is ours.
     reading: Option<u64>,
-    listeners: Listeners,
+    bells: Arc<Bells>,
     generator: Generator,
     hooks: Arc<dyn ControllerHooks>,
 }
@@ -82,7 +73,7 @@ impl Leadership {
         mirrors: Mirrors,
         permissions: PermissionReporter,
         election: Election,
-        listeners: Listeners,
+        bells: Arc<Bells>,
         generator: Generator,
         hooks: Arc<dyn ControllerHooks>,
     ) -> Self {
@@ -94,7 +85,7 @@ impl Leadership {
             election,
             state: LeaseState::default(),
             reading: None,
-            listeners,
+            bells,
             generator,
             hooks,
         }
@@ -196,16 +187,11 @@ impl Leadership {
         self.write(cx, Claim { term, hold })?;
         if changed_hands {
             tracing::info!(term, leading = gained, "right to write changed hands");
-            // A listener that is not there reads the claim when it comes.
-            self.listeners
-                .emitter
-                .hint(emitter::EmitterMessage::ClaimChanged);
-            self.listeners
-                .optimizer
-                .hint(optimizer::OptimizerMessage::ClaimChanged);
-            self.listeners
-                .status_writer
-                .hint(status_writer::StatusWriterMessage::Work);
+            // All of them also ask the claim before they write, and read it when they come.
+            let addresses = &self.bells.addresses;
+            addresses.emitter.hint(EmitterMessage::ClaimChanged);
+            addresses.optimizer.hint(OptimizerMessage::ClaimChanged);
+            addresses.status_writer.hint(StatusWriterMessage::Work);
         }
         Ok(())
     }
@@ -233,9 +219,8 @@ impl Leadership {
             };
             self.write(cx, ended)?;
             tracing::warn!("right to write ran out: the lease could not be renewed in time");
-            self.listeners
-                .emitter
-                .hint(emitter::EmitterMessage::ClaimChanged);
+            let emitter = &self.bells.addresses.emitter;
+            emitter.hint(EmitterMessage::ClaimChanged);
         }
         Ok(())
     }

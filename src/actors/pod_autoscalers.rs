@@ -4,17 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::event_recorder::Events;
+use crate::actors::bells::Bells;
 use crate::actors::ordered_actors::{ActorOrder, OrderedActors};
 use crate::actors::pod_autoscaler;
-use crate::actors::retry_queue::RetryQueue;
 use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::policy::key::ObjectKey;
 use crate::roles::Role;
 use crate::state::Readers;
 use crate::state::autoscalers::regarding;
 use crate::state::board::AutoscalerBoardWriter;
-use wva_supervise::{ChildSpec, Context, DirtySet, Event, Order, Registry};
+use wva_supervise::{ChildSpec, Context, Event, Order, Registry};
 
 /// Most PodAutoscalers that one controller runs.
 const MAX_AUTOSCALERS: usize = 50_000;
@@ -38,9 +37,7 @@ pub(crate) enum AutoscalerInvalidation {
 pub(crate) struct PodAutoscalers {
     shared: Readers,
     board: Arc<AutoscalerBoardWriter>,
-    dirty: DirtySet<AutoscalerInvalidation>,
-    writes: RetryQueue<ObjectKey>,
-    events: Events,
+    bells: Arc<Bells>,
     actors: OrderedActors<ObjectKey, pod_autoscaler::PodAutoscalerMessage>,
 }
 
@@ -48,16 +45,12 @@ impl PodAutoscalers {
     pub(crate) fn new(
         shared: Readers,
         board: Arc<AutoscalerBoardWriter>,
-        dirty: DirtySet<AutoscalerInvalidation>,
-        writes: RetryQueue<ObjectKey>,
-        events: Events,
+        bells: Arc<Bells>,
     ) -> Self {
         Self {
             shared,
             board,
-            dirty,
-            writes,
-            events,
+            bells,
             actors: OrderedActors::new(MAX_AUTOSCALERS),
         }
     }
@@ -111,7 +104,7 @@ impl Registry for PodAutoscalers {
         _cx: &Context<PodAutoscalersMessage>,
         event: Event<PodAutoscalersMessage>,
     ) -> Vec<Order<ObjectKey>> {
-        let mut dirty = self.dirty.drain();
+        let mut dirty = self.bells.autoscalers.drain();
         if matches!(event, Event::Started) {
             dirty.insert(AutoscalerInvalidation::Everything);
         }
@@ -132,7 +125,7 @@ impl Registry for PodAutoscalers {
     fn child(&self, key: &ObjectKey) -> ChildSpec<Role> {
         let address = self.actors.address(key);
         let (shared, board) = (self.shared.clone(), Arc::clone(&self.board));
-        let (writes, name) = (self.writes.clone(), key.clone());
+        let (writes, name) = (self.bells.autoscaler_writes.clone(), key.clone());
         wva_supervise::machine(Role::PodAutoscaler(key.clone()), &address, move |epoch| {
             pod_autoscaler::PodAutoscalerActor::new(
                 name.clone(),
@@ -154,7 +147,7 @@ impl Registry for PodAutoscalers {
         }
         self.board.remove(key);
         // The writer forgets it, too.
-        self.writes.add(key.clone());
+        self.bells.autoscaler_writes.add(key.clone());
     }
 
     fn quarantined(&mut self, key: &ObjectKey, failures: usize, why: &str, retry_in: Duration) {
@@ -172,7 +165,7 @@ impl Registry for PodAutoscalers {
                 note,
                 cycle: None,
             };
-            self.events.throw(self.shared.clock.now(), notice);
+            self.bells.events.throw(self.shared.clock.now(), notice);
         }
     }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 
-use crate::actors::optimizer;
+use crate::actors::bells::Bells;
+use crate::actors::optimizer::OptimizerMessage;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::capacity::ServingRole;
@@ -18,7 +19,7 @@ use crate::policy::units::Replicas;
 use crate::signals::{HeldRequests, RouterApi, RouterError};
 use crate::state::Readers;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorResult, Address, Context, DirtySet, Event, Writer};
+use wva_supervise::{Actor, ActorResult, Context, Event, Writer};
 
 /// From one round to the next, where there are few pools.
 const ROUND: Duration = Duration::from_secs(1);
@@ -42,8 +43,7 @@ pub(crate) struct RouterScraper {
     shared: Readers,
     writer: Arc<Writer<DirectQueues>>,
     routers: Arc<dyn RouterApi>,
-    optimizer: Address<optimizer::OptimizerMessage>,
-    autoscalers: DirtySet<AutoscalerInvalidation>,
+    bells: Arc<Bells>,
     waiting: VecDeque<ObjectKey>,
     asked: BTreeMap<ObjectKey, Asked>,
 }
@@ -87,15 +87,13 @@ impl RouterScraper {
         shared: Readers,
         writer: Arc<Writer<DirectQueues>>,
         routers: Arc<dyn RouterApi>,
-        optimizer: Address<optimizer::OptimizerMessage>,
-        autoscalers: DirtySet<AutoscalerInvalidation>,
+        bells: Arc<Bells>,
     ) -> Self {
         Self {
             shared,
             writer,
             routers,
-            optimizer,
-            autoscalers,
+            bells,
             waiting: VecDeque::new(),
             asked: BTreeMap::new(),
         }
@@ -259,12 +257,14 @@ impl RouterScraper {
                     .as_ref()
                     .is_some_and(|model| come.contains(model))
                 {
-                    self.autoscalers.insert(AutoscalerInvalidation::Object(key));
+                    self.bells
+                        .autoscalers
+                        .insert(AutoscalerInvalidation::Object(key));
                 }
             }
             // An absent optimizer finds the queue when it is back.
-            self.optimizer
-                .hint(optimizer::OptimizerMessage::RequestsHeld);
+            let optimizer = &self.bells.addresses.optimizer;
+            optimizer.hint(OptimizerMessage::RequestsHeld);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use kube::api::ApiResource;
 
+use crate::actors::bells::Bells;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::variants::Invalidation;
@@ -22,7 +23,7 @@ use crate::policy::object::SpecReading;
 use crate::state::mirrors::target_of;
 use crate::state::{Readers, ScaleReaderWriters};
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, TimerEpoch};
+use wva_supervise::{Actor, ActorResult, Context, Event, TimerEpoch};
 
 /// From one round to the next, where there are few targets.
 const ROUND: Duration = Duration::from_secs(5);
@@ -42,15 +43,6 @@ pub(crate) enum ScaleReaderMessage {
     Read,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct ScaleReaderConnections {
-    /// Targets that variants and PodAutoscalers have come to name.
-    pub(crate) named: DirtySet<TargetKey>,
-    pub(crate) dirty: DirtySet<Invalidation>,
-    pub(crate) autoscalers: DirtySet<AutoscalerInvalidation>,
-    pub(crate) permissions: PermissionReporter,
-}
-
 /// The outcome of reading one target; `None` where it was not read.
 type Reading = Option<Result<ScaleReading, ReadError>>;
 
@@ -59,7 +51,8 @@ pub(crate) struct ScaleReader {
     shared: Readers,
     writers: Arc<ScaleReaderWriters>,
     api: ScaleApi,
-    connections: ScaleReaderConnections,
+    bells: Arc<Bells>,
+    permissions: PermissionReporter,
     waiting: VecDeque<TargetKey>,
     /// Resources of kinds, as discovery answered in this round.
     resources: BTreeMap<ScaleSource, Result<ApiResource, Arc<str>>>,
@@ -73,13 +66,15 @@ impl ScaleReader {
         shared: Readers,
         writers: Arc<ScaleReaderWriters>,
         api: ScaleApi,
-        connections: ScaleReaderConnections,
+        bells: Arc<Bells>,
+        permissions: PermissionReporter,
     ) -> Self {
         Self {
             shared,
             writers,
             api,
-            connections,
+            bells,
+            permissions,
             waiting: VecDeque::new(),
             resources: BTreeMap::new(),
             spared: None,
@@ -115,7 +110,7 @@ impl ScaleReader {
 
     /// Puts what was named just now first.
     fn hurry(&mut self) {
-        for target in self.connections.named.drain() {
+        for target in self.bells.named.drain() {
             self.waiting.retain(|waiting| *waiting != target);
             self.waiting.push_front(target);
         }
@@ -207,7 +202,7 @@ impl ScaleReader {
         tracing::warn!(kind = %kind.kind.kind, %error, "discovery failed");
         self.writers.requests.failed(&error.to_string());
         if error.is_denied() {
-            self.connections.permissions.report("Discover", error);
+            self.permissions.report("Discover", error);
         }
     }
 
@@ -221,7 +216,7 @@ impl ScaleReader {
         for error in &errors {
             tracing::warn!(%error, "scale subresource not read");
             if matches!(error, ReadError::Denied { .. }) {
-                self.connections.permissions.report("Read", error);
+                self.permissions.report("Read", error);
             }
         }
         let requests = &self.writers.requests;
@@ -279,9 +274,9 @@ impl ScaleReader {
         let first: Vec<AutoscalerInvalidation> = first.collect();
         let scales = &self.writers.scales;
         scales.publish(cx.epoch(), Arc::new(after))?;
-        self.connections.dirty.insert_all(changed);
+        self.bells.dirty.insert_all(changed);
         // Of a target that is known the next tick sees what changed.
-        self.connections.autoscalers.insert_all(first);
+        self.bells.autoscalers.insert_all(first);
         Ok(())
     }
 }

@@ -8,9 +8,10 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tracing::{Instrument, Span};
 
+use crate::actors::bells::Bells;
 use crate::actors::emitter::StatusWriteResult;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::retry_queue::{RetryEntry, RetryQueue};
+use crate::actors::retry_queue::RetryEntry;
 use crate::actors::status_patch::{self, StatusDifference};
 use crate::cluster::permit::{WriteApi, WritePermit};
 use crate::cluster::project::variant::VariantRecord;
@@ -23,7 +24,7 @@ use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
-use wva_supervise::{Actor, ActorResult, Context, DirtySet, Event, Generator, TimerEpoch};
+use wva_supervise::{Actor, ActorResult, Context, Event, Generator, TimerEpoch};
 
 const IN_FLIGHT: usize = 8;
 /// For how long one occasion goes on. With what eight writes may take after that, it is well below the limit on
@@ -55,8 +56,7 @@ pub(crate) enum StatusWriterMessage {
 pub(crate) struct StatusWriter {
     shared: Readers,
     requests: Arc<RequestReporter>,
-    intents: RetryQueue<VariantKey>,
-    settled: DirtySet<StatusWriteResult>,
+    bells: Arc<Bells>,
     permissions: PermissionReporter,
     api: WriteApi,
     generator: Generator,
@@ -85,8 +85,7 @@ impl StatusWriter {
     pub(crate) fn new(
         shared: Readers,
         requests: Arc<RequestReporter>,
-        intents: RetryQueue<VariantKey>,
-        settled: DirtySet<StatusWriteResult>,
+        bells: Arc<Bells>,
         permissions: PermissionReporter,
         api: WriteApi,
         generator: Generator,
@@ -94,8 +93,7 @@ impl StatusWriter {
         Self {
             shared,
             requests,
-            intents,
-            settled,
+            bells,
             permissions,
             api,
             generator,
@@ -111,7 +109,7 @@ impl StatusWriter {
     fn full_pass(&self) {
         let left = self.shared.mirrors.left_counts(&self.api.manager);
         for key in self.shared.records.snapshot().into_keys().chain(left) {
-            self.intents.add(key);
+            self.bells.statuses.add(key);
         }
     }
 
@@ -122,7 +120,7 @@ impl StatusWriter {
         let term = self.shared.claim.term();
         if term != self.term {
             self.term = term;
-            self.intents.clear();
+            self.bells.statuses.clear();
             self.full_pass();
         }
         while self.spared_until(cx.now()).is_none() {
@@ -130,7 +128,7 @@ impl StatusWriter {
                 cx.send_self(StatusWriterMessage::Work);
                 return;
             }
-            let batch = self.intents.take_due(cx.now(), IN_FLIGHT);
+            let batch = self.bells.statuses.take_due(cx.now(), IN_FLIGHT);
             if batch.is_empty() {
                 break;
             }
@@ -150,7 +148,7 @@ impl StatusWriter {
             }
         }
         let spared = self.spared_until(cx.now());
-        if let Some(due) = spared.or_else(|| self.intents.next_due(cx.now())) {
+        if let Some(due) = spared.or_else(|| self.bells.statuses.next_due(cx.now())) {
             let timer = self.timer.advance();
             cx.arm(due.since(cx.now()), StatusWriterMessage::Due(timer));
         }
@@ -261,7 +259,7 @@ impl StatusWriter {
                     failures: 0,
                     not_before,
                 };
-                self.intents.put_back(key, intent);
+                self.bells.statuses.put_back(key, intent);
             }
             WriteOutcome::NoClaim => {
                 self.count("no-claim");
@@ -311,7 +309,7 @@ impl StatusWriter {
             not_before,
         };
         if !self.shared.hooks.drops_failed_status() {
-            self.intents.put_back(key, intent);
+            self.bells.statuses.put_back(key, intent);
         }
     }
 
@@ -325,13 +323,13 @@ impl StatusWriter {
                 failures: 0,
                 not_before: Some(due),
             };
-            self.intents.put_back(key, intent);
+            self.bells.statuses.put_back(key, intent);
         }
     }
 
     /// Sends the emitter the count that is stored now, if that is known.
     fn settled(&self, key: VariantKey, stored: Option<Replicas>) {
-        self.settled.insert(StatusWriteResult { key, stored });
+        self.bells.settled.insert(StatusWriteResult { key, stored });
     }
 
     fn count(&self, result: &str) {

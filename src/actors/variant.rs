@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::optimizer;
+use crate::actors::bells::Bells;
+use crate::actors::optimizer::OptimizerMessage;
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
 use crate::policy::variant::VariantState;
 use crate::state::{Readers, VariantsWriters};
 use wva_base::moment::Moment;
-use wva_supervise::{Address, Context, DirtySet, Epoch, Event, StateMachine, TimerEpoch};
+use wva_supervise::{Context, Epoch, Event, StateMachine, TimerEpoch};
 
 #[derive(Debug)]
 pub(crate) enum VariantMessage {
@@ -31,8 +32,7 @@ pub(crate) struct VariantActor {
     shared: Readers,
     writers: Arc<VariantsWriters>,
     epoch: Epoch,
-    changed: DirtySet<VariantKey>,
-    optimizer: Address<optimizer::OptimizerMessage>,
+    bells: Arc<Bells>,
     state: VariantState,
     timer: TimerEpoch,
 }
@@ -44,8 +44,7 @@ impl VariantActor {
         shared: Readers,
         writers: Arc<VariantsWriters>,
         epoch: &Epoch,
-        changed: DirtySet<VariantKey>,
-        optimizer: Address<optimizer::OptimizerMessage>,
+        bells: Arc<Bells>,
     ) -> Self {
         let mut known = shared.board.get(&key);
         if shared.hooks.forgets_clocks() {
@@ -57,8 +56,7 @@ impl VariantActor {
             shared,
             writers,
             epoch: epoch.clone(),
-            changed,
-            optimizer,
+            bells,
             state,
             timer: TimerEpoch::default(),
         }
@@ -80,12 +78,12 @@ impl VariantActor {
             return;
         };
         // The emitter compares it with what is stored, too, which may be all that has changed.
-        self.changed.insert(self.key.clone());
+        self.bells.changed.insert(self.key.clone());
         let was_resolved = replaced.is_some_and(|replaced| replaced.target.resolved().is_some());
         if view.target.resolved().is_some() && !was_resolved {
             // An absent optimizer plans everything when it comes back.
-            self.optimizer
-                .hint(optimizer::OptimizerMessage::VariantResolved);
+            let optimizer = &self.bells.addresses.optimizer;
+            optimizer.hint(OptimizerMessage::VariantResolved);
         }
     }
 }

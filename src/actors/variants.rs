@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::event_recorder::Events;
+use crate::actors::bells::Bells;
 use crate::actors::ordered_actors::{ActorOrder, OrderedActors};
-use crate::actors::{optimizer, variant};
+use crate::actors::variant;
 use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::ControllerRef;
 use crate::roles::Role;
 use crate::state::{QuarantinedVariants, Readers, VariantsWriters};
-use wva_supervise::{Address, ChildSpec, Context, DirtySet, Epoch, Event, Order, Registry};
+use wva_supervise::{ChildSpec, Context, Epoch, Event, Order, Registry};
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -45,10 +45,7 @@ pub(crate) struct Variants {
     shared: Readers,
     writers: Arc<VariantsWriters>,
     epoch: Epoch,
-    dirty: DirtySet<Invalidation>,
-    changed: DirtySet<VariantKey>,
-    optimizer: Address<optimizer::OptimizerMessage>,
-    events: Events,
+    bells: Arc<Bells>,
     actors: OrderedActors<VariantKey, variant::VariantMessage>,
     /// Variants that found no room.
     refused: BTreeSet<VariantKey>,
@@ -59,19 +56,13 @@ impl Variants {
         shared: Readers,
         writers: Arc<VariantsWriters>,
         epoch: &Epoch,
-        dirty: DirtySet<Invalidation>,
-        changed: DirtySet<VariantKey>,
-        optimizer: Address<optimizer::OptimizerMessage>,
-        events: Events,
+        bells: Arc<Bells>,
     ) -> Self {
         Self {
             shared,
             writers,
             epoch: epoch.clone(),
-            dirty,
-            changed,
-            optimizer,
-            events,
+            bells,
             actors: OrderedActors::new(MAX_VARIANTS),
             refused: BTreeSet::new(),
         }
@@ -96,7 +87,7 @@ impl Variants {
                 note,
                 cycle: None,
             };
-            self.events.throw(self.shared.clock.now(), notice);
+            self.bells.events.throw(self.shared.clock.now(), notice);
         }
     }
 
@@ -169,7 +160,7 @@ impl Registry for Variants {
         _cx: &Context<VariantsMessage>,
         event: Event<VariantsMessage>,
     ) -> Vec<Order<VariantKey>> {
-        let mut dirty = self.dirty.drain();
+        let mut dirty = self.bells.dirty.drain();
         if matches!(event, Event::Started) {
             // A new life of the supervisor begins with no variant in quarantine.
             self.quarantine(QuarantinedVariants::clear);
@@ -187,16 +178,14 @@ impl Registry for Variants {
     fn child(&self, key: &VariantKey) -> ChildSpec<Role> {
         let address = self.actors.address(key);
         let (shared, writers) = (self.shared.clone(), Arc::clone(&self.writers));
-        let (changed, optimizer) = (self.changed.clone(), self.optimizer.clone());
-        let name = key.clone();
+        let (bells, name) = (Arc::clone(&self.bells), key.clone());
         wva_supervise::machine(Role::Variant(key.clone()), &address, move |epoch| {
             variant::VariantActor::new(
                 name.clone(),
                 shared.clone(),
                 Arc::clone(&writers),
                 epoch,
-                changed.clone(),
-                optimizer.clone(),
+                Arc::clone(&bells),
             )
         })
     }
@@ -207,9 +196,9 @@ impl Registry for Variants {
         self.writers.board.remove(key);
         // What comes back under its name has not failed.
         self.quarantine(|known| known.remove(key));
-        self.changed.insert(key.clone());
+        self.bells.changed.insert(key.clone());
         if let Some(next) = self.refused.pop_first() {
-            self.dirty.insert(Invalidation::Variant(next));
+            self.bells.dirty.insert(Invalidation::Variant(next));
         }
     }
 
@@ -229,14 +218,14 @@ impl Registry for Variants {
                 note,
                 cycle: None,
             };
-            self.events.throw(self.shared.clock.now(), notice);
+            self.bells.events.throw(self.shared.clock.now(), notice);
         }
-        self.changed.insert(key.clone());
+        self.bells.changed.insert(key.clone());
     }
 
     fn released(&mut self, key: &VariantKey) {
         tracing::info!(variant = %key, "variant runs again");
         self.quarantine(|known| known.remove(key));
-        self.changed.insert(key.clone());
+        self.bells.changed.insert(key.clone());
     }
 }

@@ -10,11 +10,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 
+use crate::actors::bells::Bells;
 use crate::actors::config;
-use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
-use crate::actors::retry_queue::RetryQueue;
 use crate::actors::variants::Invalidation;
 use crate::actors::watcher::{WatchSpec, WatchUpdate, Watcher};
 use crate::api::leader_worker_set::LeaderWorkerSet;
@@ -31,7 +30,6 @@ use crate::cluster::project::scaler::ScalerObject;
 use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::watch::{Guarded, ServedVersion, WatchOptions};
-use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::{ControllerRef, PodObject, ReplicaSetObject, TargetObject};
 use crate::policy::pod_autoscaler::object::KIND;
 use crate::roles::Role;
@@ -41,7 +39,7 @@ use crate::state::Readers;
 use crate::state::changes::FollowedObject;
 use crate::state::mirrors::MirrorWriters;
 use crate::state::relist::RelistResponders;
-use wva_supervise::{Address, ChildSpec, DirtySet};
+use wva_supervise::{Address, ChildSpec};
 
 mod autoscalers;
 mod gpus;
@@ -61,12 +59,7 @@ pub(crate) struct WatcherWiring<'a> {
     pub(crate) mirrors: &'a MirrorWriters,
     /// Requests for objects that are variants to be listed again.
     pub(crate) relists: &'a RelistResponders,
-    pub(crate) dirty: DirtySet<Invalidation>,
-    pub(crate) autoscalers: DirtySet<AutoscalerInvalidation>,
-    pub(crate) config: DirtySet<config::ConfigSource>,
-    pub(crate) named: DirtySet<TargetKey>,
-    pub(crate) statuses: RetryQueue<VariantKey>,
-    pub(crate) events: Events,
+    pub(crate) bells: Arc<Bells>,
     pub(crate) permissions: PermissionReporter,
     pub(crate) statics: Arc<StaticSettings>,
 }
@@ -222,10 +215,10 @@ impl WatcherWiring<'_> {
         F: Fn(&ObjectUpdate<K::View>) -> I + Send + Sync + 'static,
         I: IntoIterator<Item = Invalidation>,
     {
-        let dirty = self.dirty.clone();
+        let bells = Arc::clone(&self.bells);
         let notify = move |update: WatchUpdate<'_, K::View>| match update {
-            WatchUpdate::Changed(changed) => dirty.insert_all(concerned(changed)),
-            WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
+            WatchUpdate::Changed(changed) => bells.dirty.insert_all(concerned(changed)),
+            WatchUpdate::Synced => bells.dirty.insert(Invalidation::Everything),
         };
         let older = kind.spec().older_versions.iter();
         self.watcher(WatchSpec::<K> {
@@ -242,9 +235,10 @@ impl WatcherWiring<'_> {
         api: Api<Guarded<ConfigMap>>,
         mirror: &Arc<MirrorWriter<ConfigMapObject>>,
     ) -> ChildSpec<Role> {
-        let config = self.config.clone();
+        let bells = Arc::clone(&self.bells);
         let names = self.statics.config_maps.clone();
-        let notify = move |_: WatchUpdate<'_, _>| config.insert(config::ConfigSource::ConfigMaps);
+        let notify =
+            move |_: WatchUpdate<'_, _>| bells.config.insert(config::ConfigSource::ConfigMaps);
         self.watcher(WatchSpec::<ConfigMap> {
             wanted: Arc::new(move |object| names.purpose(&object.name).is_some()),
             ..Self::spec(kind, api, mirror, notify)
@@ -262,20 +256,23 @@ impl WatcherWiring<'_> {
     }
 
     fn namespaces(&self) -> ChildSpec<Role> {
-        let (dirty, config) = (self.dirty.clone(), self.config.clone());
-        let autoscalers = self.autoscalers.clone();
+        let bells = Arc::clone(&self.bells);
         let mirror = &self.mirrors.namespaces;
         let notify = move |update: WatchUpdate<'_, _>| {
-            config.insert(config::ConfigSource::Namespaces);
+            bells.config.insert(config::ConfigSource::Namespaces);
             match update {
                 WatchUpdate::Changed(changed) => {
                     let name = &changed.key.name;
-                    dirty.insert(Invalidation::Namespace(Arc::clone(name)));
-                    autoscalers.insert(AutoscalerInvalidation::Namespace(Arc::clone(name)));
+                    bells
+                        .dirty
+                        .insert(Invalidation::Namespace(Arc::clone(name)));
+                    bells
+                        .autoscalers
+                        .insert(AutoscalerInvalidation::Namespace(Arc::clone(name)));
                 }
                 WatchUpdate::Synced => {
-                    dirty.insert(Invalidation::Everything);
-                    autoscalers.insert(AutoscalerInvalidation::Everything);
+                    bells.dirty.insert(Invalidation::Everything);
+                    bells.autoscalers.insert(AutoscalerInvalidation::Everything);
                 }
             }
         };
@@ -284,7 +281,7 @@ impl WatcherWiring<'_> {
     }
 
     fn pods(&self) -> ChildSpec<Role> {
-        let (dirty, mirrors) = (self.dirty.clone(), self.shared.mirrors.clone());
+        let (bells, mirrors) = (Arc::clone(&self.bells), self.shared.mirrors.clone());
         let mirror = &self.mirrors.pods;
         let notify = move |update: WatchUpdate<'_, PodObject>| match update {
             WatchUpdate::Changed(changed) => {
@@ -293,9 +290,9 @@ impl WatcherWiring<'_> {
                 let selecting = selecting.map(Invalidation::Target);
                 let controlled =
                     states.filter_map(|pod| controlled(&pod.namespace, pod.controller.as_ref()));
-                dirty.insert_all(controlled.chain(selecting));
+                bells.dirty.insert_all(controlled.chain(selecting));
             }
-            WatchUpdate::Synced => dirty.insert(Invalidation::Everything),
+            WatchUpdate::Synced => bells.dirty.insert(Invalidation::Everything),
         };
         self.watcher(WatchSpec::<SlimPod> {
             ..Self::spec(WatchedKind::Pod, self.api(), mirror, notify)
@@ -324,10 +321,9 @@ impl WatcherWiring<'_> {
     where
         K: Projected<View = ScalerObject> + Resource<Scope = NamespaceResourceScope>,
     {
-        let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
         let followed = self.shared.changes.clone();
         let declared = self.variant_changed();
-        let (config, statuses) = (self.config.clone(), self.statuses.clone());
+        let bells = Arc::clone(&self.bells);
         let takes_annotations = self.shared.mirrors.takes_annotations();
         let relists = match kind {
             WatchedKind::ScaledObject => &self.relists.scaled_objects,
@@ -348,20 +344,22 @@ impl WatcherWiring<'_> {
                     left(&changed.before).is_none_or(|before| before.owners != after.owners)
                 });
                 if let Some(other) = other.filter(|_| takes_annotations) {
-                    statuses.add(other.removal.key.clone());
+                    bells.statuses.add(other.removal.key.clone());
                 }
                 let scalers = changed.before.iter().chain(&changed.after);
                 if kind == WatchedKind::ScaledObject {
                     followed.wake(&FollowedObject::ScaledObject(changed.key.clone()));
                 }
-                autoscalers.insert_all(scalers.clone().filter_map(|scaler| makers(scaler)));
+                bells
+                    .autoscalers
+                    .insert_all(scalers.clone().filter_map(|scaler| makers(scaler)));
                 let targets = scalers.filter_map(|scaler| scaler.target.clone());
-                dirty.insert_all(targets.map(Invalidation::Target));
+                bells.dirty.insert_all(targets.map(Invalidation::Target));
             }
             WatchUpdate::Synced => {
-                dirty.insert(Invalidation::Everything);
+                bells.dirty.insert(Invalidation::Everything);
                 if takes_annotations {
-                    config.insert(config::ConfigSource::Variants);
+                    bells.config.insert(config::ConfigSource::Variants);
                 }
             }
         };
@@ -386,7 +384,7 @@ impl WatcherWiring<'_> {
     /// Without its ServiceMonitor no Prometheus scrapes this controller, and every HPA holds still. It lies
     /// where the controller does, whatever is watched.
     fn service_monitors(&self) -> ChildSpec<Role> {
-        let (events, clock) = (self.events.clone(), self.shared.clock.clone());
+        let (bells, clock) = (Arc::clone(&self.bells), self.shared.clock.clone());
         let system = &self.shared.mirrors.scope().system_namespace;
         let mirror = &self.mirrors.service_monitors;
         let notify = move |update: WatchUpdate<'_, ServiceMonitorObject>| {
@@ -397,7 +395,9 @@ impl WatcherWiring<'_> {
             }) = update
                 && gone.name.ends_with(OWN_SERVICE_MONITOR)
             {
-                events.throw(clock.now(), service_monitor_deleted(gone));
+                bells
+                    .events
+                    .throw(clock.now(), service_monitor_deleted(gone));
             }
         };
         self.watcher(Self::spec::<PartialObjectMeta<ServiceMonitor>>(

@@ -31,16 +31,10 @@ impl Wiring {
 
     fn emitter(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.emitter));
-        let connections = emitter::EmitterConnections {
-            plans: self.bells.plans.clone(),
-            changed: self.bells.changed.clone(),
-            statuses: self.bells.statuses.clone(),
-            events: self.bells.events.clone(),
-            settled: self.bells.settled.clone(),
-        };
+        let bells = Arc::clone(&self.bells);
         wva_supervise::machine(Role::Emitter, &self.bells.addresses.emitter, move |epoch| {
             let (shared, writers) = (shared.clone(), Arc::clone(&writers));
-            emitter::Emitter::new(shared, writers, epoch, connections.clone())
+            emitter::Emitter::new(shared, writers, epoch, Arc::clone(&bells))
         })
     }
 
@@ -48,8 +42,7 @@ impl Wiring {
         let writer = status_writer::StatusWriter::new(
             self.readers.clone(),
             Arc::clone(&self.writers.status_writer),
-            self.bells.statuses.clone(),
-            self.bells.settled.clone(),
+            Arc::clone(&self.bells),
             self.permissions(env),
             self.write_api(env),
             env.kit.seed.child("status-writer"),
@@ -83,16 +76,11 @@ impl Wiring {
     }
 
     fn autoscaler_writer(&self, env: &Env) -> ChildSpec<Role> {
-        let connections = autoscaler_writer::AutoscalerWriterConnections {
-            events: self.bells.events.clone(),
-            permissions: self.permissions(env),
-            named: self.bells.named.clone(),
-        };
         let writer = autoscaler_writer::AutoscalerWriter::new(
             self.readers.clone(),
             Arc::clone(&self.writers.autoscaler_writer),
-            self.bells.autoscaler_writes.clone(),
-            connections,
+            Arc::clone(&self.bells),
+            self.permissions(env),
             self.write_api(env),
             env.kit.seed.child("autoscaler-writer"),
         );

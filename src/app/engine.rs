@@ -81,8 +81,7 @@ impl Wiring {
             self.readers.clone(),
             Arc::clone(&self.writers.router_scraper),
             Arc::clone(&env.routers),
-            self.bells.addresses.optimizer.clone(),
-            self.bells.autoscalers.clone(),
+            Arc::clone(&self.bells),
         );
         pump(Role::RouterScraper, &Address::vacant(), scraper)
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::AutoscalerWriterConnections;
+use crate::actors::bells::Bells;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::autoscaler::{AutoscalerWriteError, ScaleWrite, is_in_place, reported};
 use crate::cluster::permit::{WriteApi, WritePermit};
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
@@ -58,7 +59,8 @@ impl Attempt {
 pub(super) struct DecisionCarrier {
     pub(super) shared: Readers,
     pub(super) requests: Arc<RequestReporter>,
-    pub(super) connections: AutoscalerWriterConnections,
+    pub(super) bells: Arc<Bells>,
+    pub(super) permissions: PermissionReporter,
     pub(super) api: WriteApi,
 }
 
@@ -205,7 +207,7 @@ impl DecisionCarrier {
         let written = self.api.scale(permit, &write).await;
         // The next decision rests on what the target has now.
         if kind_without_watcher(target).is_some() {
-            self.connections.named.insert(target.clone());
+            self.bells.named.insert(target.clone());
         }
         written?;
         self.requests.worked();
@@ -254,7 +256,7 @@ impl DecisionCarrier {
 
     pub(super) fn report(&self, error: &AutoscalerWriteError) {
         if let AutoscalerWriteError::Denied { .. } = error {
-            self.connections.permissions.report("Write", error);
+            self.permissions.report("Write", error);
         }
         if error.concerns_everything() {
             self.requests.failed(&error.to_string());

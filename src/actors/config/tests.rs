@@ -8,15 +8,15 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Config, ConfigConnections, ConfigMessage, ConfigSource};
-use crate::actors::event_recorder::Events;
+use super::{Config, ConfigSource};
+use crate::actors::bells::Bells;
 use crate::actors::variants::tests::{run_until, shared, store};
 use crate::metrics::Visibility;
 use crate::roles::Role;
 use crate::settings::Sources;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
-use wva_supervise::{ActorRegistry, Address, DirtySet, ExitReason, KillAt};
+use wva_supervise::{ActorRegistry, ExitReason, KillAt};
 
 const MAIN: &str = "wva-variantautoscaling-config";
 const SATURATION: &str = "wva-saturation-scaling-config";
@@ -116,23 +116,15 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
         actors.kill_at(&Role::Config, kill);
     }
     let fixed = environment();
-    let address = Address::vacant();
-    let bell = address.clone();
-    let connections = ConfigConnections {
-        sources: DirtySet::new(move || bell.hint(ConfigMessage::SourceChanged)),
-        events: Events::for_test(),
-        collector: Address::vacant(),
-        optimizer: Address::vacant(),
-        levels: None,
-    };
-    let (bell, events) = (connections.sources.clone(), connections.events.clone());
+    let bells = Arc::new(Bells::new(&shared.series));
+    let of_bells = Arc::clone(&bells);
     let of_config = shared.readers.clone();
     let writers = Arc::clone(&shared.writers.config);
-    let config = wva_supervise::machine(Role::Config, &address, move |epoch| {
-        let scope = of_config.mirrors.scope().clone();
+    let config = wva_supervise::machine(Role::Config, &bells.addresses.config, move |epoch| {
         let (shared, fixed) = (of_config.clone(), fixed.clone());
         let writers = Arc::clone(&writers);
-        Config::new(shared, writers, epoch, scope, fixed, connections.clone())
+        let bells = Arc::clone(&of_bells);
+        Config::new(shared, writers, epoch, fixed, bells, None)
     });
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let end = async move { drop(stopped.await) };
@@ -140,9 +132,9 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let mut recorded = Vec::new();
     for (version, maps) in states().into_iter().enumerate() {
         store_maps(&shared, version, maps);
-        bell.insert(ConfigSource::ConfigMaps);
+        bells.config.insert(ConfigSource::ConfigMaps);
         sleep(A_WHILE).await;
-        while let Some(event) = events.last().map(|last| last.notice) {
+        while let Some(event) = bells.events.last().map(|last| last.notice) {
             let name = event.regarding.name.to_string();
             recorded.push((name, event.reason.as_str().to_owned(), event.note));
         }

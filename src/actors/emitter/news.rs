@@ -51,7 +51,7 @@ impl Emitter {
                 note: one.why.to_string(),
                 cycle: None,
             };
-            self.connections.events.throw(now, notice);
+            self.bells.events.throw(now, notice);
         }
     }
 
@@ -89,7 +89,7 @@ impl Emitter {
                 decision.reason(),
                 cycle_of(record)
             );
-            self.connections.events.throw(
+            self.bells.events.throw(
                 now,
                 EventNotice {
                     regarding,
@@ -131,7 +131,7 @@ impl Emitter {
                     note: format!("{} (cycle {})", condition.message, cycle_of(record)),
                     cycle: record.decided.cycle,
                 };
-                self.connections.events.throw(now, notice);
+                self.bells.events.throw(now, notice);
             }
         }
         let conflicted = previous.is_some_and(|previous| previous.standing != Ownership::Alone);
@@ -155,7 +155,7 @@ impl Emitter {
             ),
             cycle: record.decided.cycle,
         };
-        self.connections.events.throw(now, notice);
+        self.bells.events.throw(now, notice);
     }
 }
 

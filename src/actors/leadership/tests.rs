@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::{Election, LISTING, Leadership, Listeners};
-use crate::actors::event_recorder::Events;
+use super::{Election, LISTING, Leadership};
+use crate::actors::bells::Bells;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pump;
 use crate::actors::variants::tests::{run, shared};
@@ -59,17 +59,13 @@ impl Running {
     }
 
     fn by(election: Election, shared: SharedState) -> Self {
-        let listeners = Listeners {
-            optimizer: Address::vacant(),
-            emitter: Address::vacant(),
-            status_writer: Address::vacant(),
-        };
+        let bells = Bells::new(&shared.series);
         let leadership = Leadership::new(
             Arc::clone(&shared.writers.leadership),
             shared.mirrors.clone(),
-            PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
+            PermissionReporter::for_test(shared.clock.clone(), bells.events.clone()),
             election,
-            listeners,
+            Arc::new(bells),
             SeedTree::new(1).child("leadership"),
             Arc::new(NoHooks),
         );

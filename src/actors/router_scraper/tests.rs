@@ -13,7 +13,7 @@ use crate::roles::Role;
 use crate::signals::RouterAnswer;
 use crate::signals::router_page::PageReader;
 use crate::state::mirrors::tests::at;
-use wva_supervise::Epoch;
+use wva_supervise::{Address, DirtySet, Epoch};
 
 const NOW: u64 = 100;
 
@@ -169,20 +169,23 @@ async fn requests_for_a_model_wake_the_autoscaler_of_its_target() {
     board.put(&epoch, record).unwrap();
     let woken = Arc::new(tokio::sync::Notify::new());
     let bell = Arc::clone(&woken);
-    let autoscalers = DirtySet::new(move || bell.notify_one());
-    assert!(autoscalers.drain().is_empty());
+    let bells = Bells {
+        autoscalers: DirtySet::new(move || bell.notify_one()),
+        ..Bells::new(&shared.series)
+    };
+    let bells = Arc::new(bells);
+    assert!(bells.autoscalers.drain().is_empty());
     let scraper = RouterScraper::new(
         shared.readers.clone(),
         Arc::clone(&shared.writers.router_scraper),
         Arc::new(FullRouters),
-        Address::vacant(),
-        autoscalers.clone(),
+        Arc::clone(&bells),
     );
     let role = pump(Role::RouterScraper, &Address::vacant(), scraper);
     drop(run(&shared, role));
     woken.notified().await;
     assert_eq!(
-        autoscalers.drain(),
+        bells.autoscalers.drain(),
         [AutoscalerInvalidation::Object(key)].into()
     );
     let queues = shared.readers.direct.load();

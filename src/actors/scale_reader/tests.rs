@@ -5,7 +5,6 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::*;
-use crate::actors::event_recorder::Events;
 use crate::actors::pump;
 use crate::actors::variants::tests::{run, shared};
 use crate::api::pod_autoscaler::PodAutoscaler;
@@ -16,7 +15,7 @@ use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
-use wva_supervise::{Address, ExitReason};
+use wva_supervise::ExitReason;
 
 fn kinds() -> FakeResponse {
     let sets = ("replicasets", "ReplicaSet");
@@ -27,26 +26,17 @@ fn scale() -> FakeResponse {
     fake::scale("v", [3; 2])
 }
 
-/// The reader at work, until the task is aborted, with the targets that are named and the PodAutoscalers that it rings.
-fn reader(
-    shared: &SharedState,
-    server: &FakeServer,
-    named: DirtySet<TargetKey>,
-    autoscalers: DirtySet<AutoscalerInvalidation>,
-    address: &Address<ScaleReaderMessage>,
-) -> JoinHandle<ExitReason> {
-    let connections = ScaleReaderConnections {
-        named,
-        dirty: DirtySet::new(|| {}),
-        autoscalers,
-        permissions: PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
-    };
+/// The reader at work, until the task is aborted.
+fn reader(shared: &SharedState, server: &FakeServer, bells: &Arc<Bells>) -> JoinHandle<ExitReason> {
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), bells.events.clone());
     let api = ScaleApi {
         client: server.client(),
         timeout: Duration::from_secs(1),
     };
     let writers = Arc::clone(&shared.writers.scale_reader);
-    let reader = ScaleReader::new(shared.readers.clone(), writers, api, connections);
+    let of_reader = Arc::clone(bells);
+    let reader = ScaleReader::new(shared.readers.clone(), writers, api, of_reader, permissions);
+    let address = &bells.addresses.scale_reader;
     run(shared, pump(Role::ScaleReader, address, reader))
 }
 
@@ -66,13 +56,8 @@ async fn requests<const N: usize>(
     });
     list::<VariantAutoscaling>(&shared.writers.mirrors.variants, [variant]);
     let server = FakeServer::new(answers);
-    let task = reader(
-        &shared,
-        &server,
-        DirtySet::new(|| {}),
-        DirtySet::new(|| {}),
-        &Address::vacant(),
-    );
+    let bells = Arc::new(Bells::new(&shared.series));
+    let task = reader(&shared, &server, &bells);
     let began = Instant::now();
     let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
     let mut counts = [(0, 0); 2];
@@ -128,9 +113,8 @@ fn found(shared: &SharedState) -> Vec<(String, Option<Replicas>, bool)> {
 async fn what_an_autoscaler_names_is_read_at_once_and_forgotten_with_it() {
     let shared = shared();
     let server = FakeServer::new([]);
-    let (address, named) = (Address::vacant(), DirtySet::new(|| {}));
-    let rung = DirtySet::new(|| {});
-    let task = reader(&shared, &server, named.clone(), rung.clone(), &address);
+    let bells = Arc::new(Bells::new(&shared.series));
+    let task = reader(&shared, &server, &bells);
     sleep_until(Instant::now() + Duration::from_secs(7)).await;
     assert_eq!((server.asked().len(), found(&shared)), (0, vec![]));
 
@@ -151,16 +135,16 @@ async fn what_an_autoscaler_names_is_read_at_once_and_forgotten_with_it() {
     let mut cell = shared.mirrors.scales.follow();
     let mirror = &shared.mirrors.pod_autoscalers;
     let targets = mirror.all().into_iter();
-    named.insert_all(targets.filter_map(|(_, stored)| Some(autoscaler_target(&stored)?.0)));
     let before = Instant::now();
-    address.hint(ScaleReaderMessage::TargetNamed);
+    let named = targets.filter_map(|(_, stored)| Some(autoscaler_target(&stored)?.0));
+    bells.named.insert_all(named);
     cell.changed().await;
     assert_eq!(Instant::now(), before);
     let expected = ("StormService ns/pd".to_owned(), Some(Replicas(2)), true);
     assert_eq!((server.asked().len(), found(&shared)), (2, vec![expected]));
     // It need not wait for its tick; later readings do.
     let first = AutoscalerInvalidation::Object(ObjectKey::new("ns", "a"));
-    assert_eq!(rung.drain(), [first].into());
+    assert_eq!(bells.autoscalers.drain(), [first].into());
 
     // Without it the next round reads nothing.
     autoscalers(&shared, []);

@@ -7,19 +7,18 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::{StatusWriter, StatusWriterMessage, WriteOutcome};
+use super::{StatusWriter, WriteOutcome};
+use crate::actors::bells::Bells;
 use crate::actors::emitter::tests::{claim, key, leading, plan, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pump;
-use crate::actors::retry_queue::RetryQueue;
 use crate::actors::variants::tests::run;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::cluster::status::StatusError;
 use crate::policy::condition::Hints;
-use crate::policy::key::VariantKey;
 use crate::policy::ownership::Ownership;
 use crate::policy::plan::Plan;
 use crate::policy::record::{PublishedRecord, Troubles};
@@ -28,7 +27,7 @@ use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::{count_writer, list};
 use crate::state::records::RecordTable;
-use wva_supervise::{Address, DirtySet, Epoch, SeedTree};
+use wva_supervise::{Epoch, SeedTree};
 
 /// Lets the writer store what is decided, and expects an outcome.
 macro_rules! outcome {
@@ -39,19 +38,14 @@ macro_rules! outcome {
 }
 
 fn writer(shared: &SharedState, server: &FakeServer) -> StatusWriter {
-    with(shared, server, RetryQueue::new(|| {}))
+    with(shared, server, &Arc::new(Bells::new(&shared.series)))
 }
 
-fn with(
-    shared: &SharedState,
-    server: &FakeServer,
-    intents: RetryQueue<VariantKey>,
-) -> StatusWriter {
+fn with(shared: &SharedState, server: &FakeServer, bells: &Arc<Bells>) -> StatusWriter {
     StatusWriter::new(
         shared.readers.clone(),
         Arc::clone(&shared.writers.status_writer),
-        intents,
-        DirtySet::new(|| {}),
+        Arc::clone(bells),
         PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
         server.writes("wva-me", 1),
         SeedTree::new(1).child("status-writer"),
@@ -219,13 +213,17 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
     foreign["metadata"]["managedFields"][0]["manager"] = json!("wva-other");
     hold(&shared, foreign);
     writer.full_pass();
-    assert!(writer.intents.waiting().is_empty());
+    assert!(writer.bells.statuses.waiting().is_empty());
     outcome!(writer, now, WriteOutcome::Absent);
     assert!(server.asked().is_empty());
 
     hold(&shared, scaler.clone());
     writer.full_pass();
-    assert_eq!(writer.intents.waiting().len(), 1, "the next leader goes on");
+    assert_eq!(
+        writer.bells.statuses.waiting().len(),
+        1,
+        "the next leader goes on"
+    );
     server.then(refusal(403, "Forbidden", "no"));
     server.then(FakeResponse::Json(200, stored("3", "7")));
     outcome!(
@@ -264,16 +262,15 @@ async fn requests(answer: FakeResponse, seconds: &[u64]) -> Vec<(usize, usize)> 
     let shared = leading(8);
     publish(&shared, 1);
     let server = FakeServer::new([answer, accepted(), accepted()]);
-    let address = Address::vacant();
-    let bell = address.clone();
-    let intents = RetryQueue::new(move || bell.hint(StatusWriterMessage::Work));
-    let writer = with(&shared, &server, intents.clone());
-    let task = run(&shared, pump(Role::StatusWriter, &address, writer));
+    let bells = Arc::new(Bells::new(&shared.series));
+    let writer = with(&shared, &server, &bells);
+    let address = &bells.addresses.status_writer;
+    let task = run(&shared, pump(Role::StatusWriter, address, writer));
     let began = Instant::now();
     let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
     server.is_asked(1).await;
     at(500).await;
-    intents.add(key());
+    bells.statuses.add(key());
     let mut counts = Vec::new();
     for second in seconds {
         at(second * 1_000 - 5).await;

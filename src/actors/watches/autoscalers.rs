@@ -1,5 +1,7 @@
 //! The watch of PodAutoscalers.
 
+use std::sync::Arc;
+
 use super::{WatchSpec, WatchUpdate, WatcherWiring};
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::variants::Invalidation;
@@ -13,8 +15,7 @@ use wva_supervise::ChildSpec;
 impl WatcherWiring<'_> {
     /// A status that was written and nothing else is no reason to look again.
     pub(super) fn pod_autoscalers(&self) -> ChildSpec<Role> {
-        let (dirty, autoscalers) = (self.dirty.clone(), self.autoscalers.clone());
-        let named = self.named.clone();
+        let bells = Arc::clone(&self.bells);
         let mirror = &self.mirrors.pod_autoscalers;
         let notify = move |update: WatchUpdate<'_, StoredAutoscaler>| match update {
             WatchUpdate::Changed(changed) => {
@@ -24,19 +25,21 @@ impl WatcherWiring<'_> {
                     .zip(after.as_ref())
                     .is_some_and(|(before, after)| before.asks_the_same(after));
                 if !is_same {
-                    autoscalers.insert(AutoscalerInvalidation::Object(changed.key.clone()));
+                    bells
+                        .autoscalers
+                        .insert(AutoscalerInvalidation::Object(changed.key.clone()));
                     let states = before.iter().chain(after);
                     let targets = states.filter_map(|stored| stored.target());
-                    dirty.insert_all(targets.map(Invalidation::Target));
+                    bells.dirty.insert_all(targets.map(Invalidation::Target));
                     let before = before.as_deref().and_then(autoscaler_target);
                     let after = after.as_deref().and_then(autoscaler_target);
                     let other = after.filter(|now| before.as_ref() != Some(now));
-                    named.insert_all(other.map(|(target, _)| target));
+                    bells.named.insert_all(other.map(|(target, _)| target));
                 }
             }
             WatchUpdate::Synced => {
-                autoscalers.insert(AutoscalerInvalidation::Everything);
-                dirty.insert(Invalidation::Everything);
+                bells.autoscalers.insert(AutoscalerInvalidation::Everything);
+                bells.dirty.insert(Invalidation::Everything);
             }
         };
         self.watcher(WatchSpec::<PodAutoscaler> {

@@ -35,10 +35,10 @@ impl WatcherWiring<'_> {
             };
             scoped(&client, namespace.as_deref(), &version)
         };
-        let dirty = self.dirty.clone();
+        let bells = Arc::clone(&self.bells);
         let notify = move |update: WatchUpdate<'_, _>| {
             if matches!(update, WatchUpdate::Synced) {
-                dirty.insert(Invalidation::Everything);
+                bells.dirty.insert(Invalidation::Everything);
             }
         };
         let mut spec = Self::spec::<InferencePool>(kind, in_version(version), mirror, notify);
