@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::actors::bells::Bells;
 use crate::actors::collector::CollectorMessage;
 use crate::actors::optimizer::OptimizerMessage;
-use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
+use crate::cluster::event::{EventNotice, EventReason, Regarding};
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::policy::filter::{ConfigReach, Tracking};
@@ -326,20 +326,14 @@ fn notice(
     action: &'static str,
     note: String,
 ) -> EventNotice {
-    EventNotice {
-        regarding: Regarding {
-            api_version: Arc::from("v1"),
-            kind: Arc::from("ConfigMap"),
-            namespace: Arc::clone(&object.namespace),
-            name: Arc::clone(&object.name),
-            uid: Arc::clone(&object.uid),
-        },
-        severity: EventType::Warning,
-        reason,
-        action,
-        note,
-        cycle: None,
-    }
+    let regarding = Regarding {
+        api_version: Arc::from("v1"),
+        kind: Arc::from("ConfigMap"),
+        namespace: Arc::clone(&object.namespace),
+        name: Arc::clone(&object.name),
+        uid: Arc::clone(&object.uid),
+    };
+    EventNotice::warning(regarding, reason, action, note)
 }
 
 impl StateMachine for Config {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use crate::actors::event_recorder::Events;
-use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
+use crate::cluster::event::{EventNotice, EventReason, Regarding};
 use wva_supervise::Clock;
 
 /// The way to say so. Clones say it in the same place.
@@ -41,14 +41,9 @@ impl PermissionReporter {
     /// The API server has refused what the shipped roles grant. `action` is what was tried, in one
     /// word; the error names the right.
     pub fn report(&self, action: &'static str, error: &dyn Display) {
-        let notice = EventNotice {
-            regarding: self.own_pod.clone(),
-            severity: EventType::Warning,
-            reason: EventReason::PermissionMissing,
-            action,
-            note: format!("{error}; grant what the roles in config/rbac grant"),
-            cycle: None,
-        };
+        let note = format!("{error}; grant what the roles in config/rbac grant");
+        let (pod, reason) = (self.own_pod.clone(), EventReason::PermissionMissing);
+        let notice = EventNotice::warning(pod, reason, action, note);
         self.events.throw(self.clock.now(), notice);
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::actors::bells::Bells;
 use crate::actors::ordered_actors::{ActorOrder, OrderedActors};
 use crate::actors::pod_autoscaler;
-use crate::cluster::event::{EventNotice, EventReason, EventType};
+use crate::cluster::event::{EventNotice, EventReason};
 use crate::policy::key::ObjectKey;
 use crate::roles::Role;
 use crate::state::Readers;
@@ -157,14 +157,8 @@ impl Registry for PodAutoscalers {
                 "The controller's own handling of this object failed {failures} times ({why}); its target keeps its replicas. Tried again in {} s, or when the object changes.",
                 retry_in.as_secs()
             );
-            let notice = EventNotice {
-                regarding: regarding(&stored),
-                severity: EventType::Warning,
-                reason: EventReason::AutoscalerQuarantined,
-                action: "Refresh",
-                note,
-                cycle: None,
-            };
+            let reason = EventReason::AutoscalerQuarantined;
+            let notice = EventNotice::warning(regarding(&stored), reason, "Refresh", note);
             self.bells.events.throw(self.shared.clock.now(), notice);
         }
     }

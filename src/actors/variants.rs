@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::actors::bells::Bells;
 use crate::actors::ordered_actors::{ActorOrder, OrderedActors};
 use crate::actors::variant;
-use crate::cluster::event::{EventNotice, EventReason, EventType};
+use crate::cluster::event::{EventNotice, EventReason};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::object::ControllerRef;
 use crate::roles::Role;
@@ -79,14 +79,8 @@ impl Variants {
                 "The controller already runs {} variants, the most it accepts; this one is not scaled until others are deleted. Spread them over several controllers with CONTROLLER_INSTANCE.",
                 self.actors.room
             );
-            let notice = EventNotice {
-                regarding,
-                severity: EventType::Warning,
-                reason: EventReason::VariantRefused,
-                action: "Admit",
-                note,
-                cycle: None,
-            };
+            let reason = EventReason::VariantRefused;
+            let notice = EventNotice::warning(regarding, reason, "Admit", note);
             self.bells.events.throw(self.shared.clock.now(), notice);
         }
     }
@@ -210,14 +204,8 @@ impl Registry for Variants {
                 "The controller's own handling of this object failed {failures} times ({why}); its last replica count is kept. Tried again in {} s, or when the object changes.",
                 retry_in.as_secs()
             );
-            let notice = EventNotice {
-                regarding,
-                severity: EventType::Warning,
-                reason: EventReason::VariantQuarantined,
-                action: "Refresh",
-                note,
-                cycle: None,
-            };
+            let reason = EventReason::VariantQuarantined;
+            let notice = EventNotice::warning(regarding, reason, "Refresh", note);
             self.bells.events.throw(self.shared.clock.now(), notice);
         }
         self.bells.changed.insert(key.clone());

@@ -21,7 +21,7 @@ use crate::api::pod::SlimPod;
 use crate::api::resource_claim_template::ResourceClaimTemplate;
 use crate::api::scaled_object::ScaledObject;
 use crate::api::service_monitor::ServiceMonitor;
-use crate::cluster::event::{EventNotice, EventReason, EventType, Regarding};
+use crate::cluster::event::{EventNotice, EventReason, Regarding};
 use crate::cluster::kinds::{KindSpec, WatchedKind};
 use crate::cluster::mirror::{MirrorWriter, ObjectKey, ObjectUpdate};
 use crate::cluster::project::Projected;
@@ -434,18 +434,13 @@ fn controlled(namespace: &Arc<str>, controller: Option<&ControllerRef>) -> Optio
 }
 
 fn service_monitor_deleted(gone: &ServiceMonitorObject) -> EventNotice {
-    EventNotice {
-        regarding: Regarding {
-            api_version: Arc::from("monitoring.coreos.com/v1"),
-            kind: Arc::from("ServiceMonitor"),
-            namespace: Arc::clone(&gone.namespace),
-            name: Arc::clone(&gone.name),
-            uid: Arc::clone(&gone.uid),
-        },
-        severity: EventType::Warning,
-        reason: EventReason::ServiceMonitorDeleted,
-        action: "Watch",
-        note: "Prometheus no longer scrapes the controller, so no scaler can read its decisions; create the ServiceMonitor again".to_owned(),
-        cycle: None,
-    }
+    let regarding = Regarding {
+        api_version: Arc::from("monitoring.coreos.com/v1"),
+        kind: Arc::from("ServiceMonitor"),
+        namespace: Arc::clone(&gone.namespace),
+        name: Arc::clone(&gone.name),
+        uid: Arc::clone(&gone.uid),
+    };
+    let note = "Prometheus no longer scrapes the controller, so no scaler can read its decisions; create the ServiceMonitor again".to_owned();
+    EventNotice::warning(regarding, EventReason::ServiceMonitorDeleted, "Watch", note)
 }

@@ -83,6 +83,25 @@ pub struct EventNotice {
     pub cycle: Option<CycleId>,
 }
 
+impl EventNotice {
+    /// A warning that is of no planning cycle.
+    pub(crate) fn warning(
+        regarding: Regarding,
+        reason: EventReason,
+        action: &'static str,
+        note: String,
+    ) -> Self {
+        Self {
+            regarding,
+            severity: EventType::Warning,
+            reason,
+            action,
+            note,
+            cycle: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Occurrence {
     pub(crate) notice: EventNotice,

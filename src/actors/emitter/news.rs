@@ -43,14 +43,9 @@ impl Emitter {
     ) {
         let known = self.wrong.insert(key, wrong.clone()).unwrap_or_default();
         for one in wrong.into_iter().filter(|one| !known.contains(one)) {
-            let notice = EventNotice {
-                regarding: one.regarding,
-                severity: EventType::Warning,
-                reason: EventReason::Condition(ConditionReason::MalformedObject),
-                action: ConditionType::TargetResolved.as_str(),
-                note: one.why.to_string(),
-                cycle: None,
-            };
+            let reason = EventReason::Condition(ConditionReason::MalformedObject);
+            let (action, note) = (ConditionType::TargetResolved.as_str(), one.why.to_string());
+            let notice = EventNotice::warning(one.regarding, reason, action, note);
             self.bells.events.throw(now, notice);
         }
     }
