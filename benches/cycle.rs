@@ -36,7 +36,7 @@ use wva::policy::units::{Cost, Replicas};
 use wva::roles::Role;
 use wva::settings::problem::Diagnostics;
 use wva::settings::{Sources, start};
-use wva::signals::{HttpPrometheus, PlainHttp, PromAnswer, PromApi, PrometheusClientSettings};
+use wva::signals::{HttpPrometheus, PromAnswer, PromApi, PrometheusClientSettings};
 use wva::state::SharedState;
 use wva::state::claim::{Claim, ClaimDuration};
 use wva_base::moment::WallTime;
@@ -259,7 +259,7 @@ async fn measure(variants: usize) {
     let url = format!("http://{address}");
     let shared = shared(&url, variants);
     let settings = PrometheusClientSettings {
-        plain_http: PlainHttp::Allowed,
+        allow_http: true,
         ..PrometheusClientSettings::new(&*url)
     };
     let api = Arc::new(Counting {

@@ -25,8 +25,8 @@ use crate::settings::schema;
 use crate::settings::statics::{PrometheusConnection, StaticSettings};
 use crate::settings::{Diagnostics, FirstGeneration, MainConfigMap, Sources, locate_main, start};
 use crate::signals::{
-    DEFAULT_RESPONSE_LIMIT, HttpPods, HttpPrometheus, HttpRouters, MaskedSecret, PlainHttp,
-    PodPages, PromApi, PrometheusClientSettings, RouterApi, TokenSource,
+    DEFAULT_RESPONSE_LIMIT, HttpPods, HttpPrometheus, HttpRouters, MaskedSecret, PodPages, PromApi,
+    PrometheusClientSettings, RouterApi, TokenSource,
 };
 use crate::{telemetry, version};
 use wva_supervise::{ActorRegistry, Clock, ExitReason, Kit, SeedTree};
@@ -383,11 +383,7 @@ pub(crate) fn prometheus_settings(statics: &StaticSettings) -> PrometheusClientS
     };
     PrometheusClientSettings {
         base_url: base_url.expose().to_owned(),
-        plain_http: if *allow_http {
-            PlainHttp::Allowed
-        } else {
-            PlainHttp::Refused
-        },
+        allow_http: *allow_http,
         token,
         tls: tls.clone(),
         response_limit: DEFAULT_RESPONSE_LIMIT,

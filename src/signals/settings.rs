@@ -18,8 +18,9 @@ pub const DEFAULT_RESPONSE_LIMIT: u64 = 256 * 1024 * 1024;
 pub struct PrometheusClientSettings {
     /// `PROMETHEUS_BASE_URL`, with the path prefix the server is served under.
     pub base_url: String,
-    /// `PROMETHEUS_ALLOW_HTTP`.
-    pub plain_http: PlainHttp,
+    /// `PROMETHEUS_ALLOW_HTTP`: an address without TLS is accepted, as long as there is no credential that it would
+    /// give away.
+    pub allow_http: bool,
     /// `PROMETHEUS_BEARER_TOKEN`, which wins over `PROMETHEUS_TOKEN_PATH`.
     pub token: TokenSource,
     /// TLS towards Prometheus; always version 1.2 or newer.
@@ -33,22 +34,12 @@ impl PrometheusClientSettings {
     pub fn new(base_url: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
-            plain_http: PlainHttp::Refused,
+            allow_http: false,
             token: TokenSource::None,
             tls: PrometheusTls::default(),
             response_limit: DEFAULT_RESPONSE_LIMIT,
         }
     }
-}
-
-/// Whether a URL may say `http`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PlainHttp {
-    /// Only `https`.
-    #[default]
-    Refused,
-    /// `http` as well, as long as there is no credential that it would give away.
-    Allowed,
 }
 
 /// Where the bearer token comes from.
@@ -198,18 +189,16 @@ impl PrometheusClientSettings {
         if url.scheme() == "https" {
             return Vec::new();
         }
-        match self.plain_http {
-            PlainHttp::Refused => vec![InvalidPrometheusSettings::HttpsRequired {
-                url: url.to_string(),
-            }],
-            PlainHttp::Allowed => self
-                .credentials()
-                .map(|setting| InvalidPrometheusSettings::CredentialOverHttp {
-                    setting,
-                    url: url.to_string(),
-                })
-                .collect(),
+        let url = url.to_string();
+        if !self.allow_http {
+            return vec![InvalidPrometheusSettings::HttpsRequired { url }];
         }
+        self.credentials()
+            .map(|setting| InvalidPrometheusSettings::CredentialOverHttp {
+                setting,
+                url: url.clone(),
+            })
+            .collect()
     }
 
     fn credentials(&self) -> impl Iterator<Item = &'static str> {

@@ -18,8 +18,8 @@ use crate::doctor::facts::{ControllerFacts, Facts, QueryAnswers, Reading, Series
 use crate::doctor::probe::PrometheusProbe;
 use crate::signals::decode::Decoder;
 use crate::signals::{
-    HttpPrometheus, MaskedSecret, PlainHttp, PromAnswer, PromApi, PrometheusClientSettings,
-    QueryError, QueryResult, TokenSource, without_user,
+    HttpPrometheus, MaskedSecret, PromAnswer, PromApi, PrometheusClientSettings, QueryError,
+    QueryResult, TokenSource, without_user,
 };
 
 /// Longest wait for one answer.
@@ -137,9 +137,7 @@ fn route(
 ) -> Result<Option<PrometheusRoute>, String> {
     if let Some(address) = &scope.prometheus {
         let mut settings = PrometheusClientSettings::new(address.clone());
-        if address.starts_with("http://") {
-            settings.plain_http = PlainHttp::Allowed;
-        }
+        settings.allow_http = address.starts_with("http://");
         if let Some(token) = scope.environment.get("PROMETHEUS_BEARER_TOKEN") {
             settings.token = TokenSource::Value(MaskedSecret::new(token));
         }

@@ -6,8 +6,8 @@ use super::http::{FakePrometheus, Mode, ONE_SAMPLE};
 use super::pki::install_provider;
 use crate::scratch::Folder;
 use crate::signals::{
-    HttpPrometheus, MaskedSecret, PlainHttp, PromApi as _, PrometheusClientSettings, QueryError,
-    QueryResult, TokenSource,
+    HttpPrometheus, MaskedSecret, PromApi as _, PrometheusClientSettings, QueryError, QueryResult,
+    TokenSource,
 };
 
 /// Long enough for anything on a loopback socket.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn settings(server: &FakePrometheus) -> PrometheusClientSettings {
     PrometheusClientSettings {
-        plain_http: PlainHttp::Allowed,
+        allow_http: true,
         ..PrometheusClientSettings::new(format!("http://127.0.0.1:{}", server.port))
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::vectors::load;
 use crate::settings::PrometheusTls;
 use crate::settings::statics::CertificatePair;
-use crate::signals::{MaskedSecret, PlainHttp, PrometheusClientSettings, TokenSource};
+use crate::signals::{MaskedSecret, PrometheusClientSettings, TokenSource};
 
 #[derive(Deserialize)]
 struct Transport {
@@ -36,11 +36,7 @@ impl Case {
     fn settings(&self) -> PrometheusClientSettings {
         let client = self.client_cert.clone().zip(self.client_key.clone());
         PrometheusClientSettings {
-            plain_http: if self.allow_http {
-                PlainHttp::Allowed
-            } else {
-                PlainHttp::Refused
-            },
+            allow_http: self.allow_http,
             token: match (&self.token, &self.token_file) {
                 (Some(text), _) => TokenSource::Value(MaskedSecret::new(text)),
                 (None, Some(path)) => TokenSource::File(path.clone()),
