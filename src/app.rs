@@ -1,6 +1,5 @@
 //! The whole controller, wired from top to bottom in the order of the tree.
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,14 +91,7 @@ pub struct Controller {
     wiring: Wiring,
 }
 
-impl fmt::Debug for Controller {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_tuple("Controller")
-            .field(&self.env)
-            .finish()
-    }
-}
+wva_base::debug_of!(Controller: env);
 
 impl Controller {
     /// Puts it together.

@@ -1,7 +1,6 @@
 //! A set of things to do, at most one entry per key, that survives the actor that does them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wva_base::moment::Moment;
@@ -30,14 +29,7 @@ impl<K> Clone for RetryQueue<K> {
     }
 }
 
-impl<K: fmt::Debug> fmt::Debug for RetryQueue<K> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_tuple("RetryQueue")
-            .field(&self.0.waiting)
-            .finish()
-    }
-}
+wva_base::debug_of!([K] RetryQueue<K>:);
 
 impl<K: Ord + Clone> RetryQueue<K> {
     /// An empty set whose owner is woken by `wake` when the set stops being empty or a key is added.

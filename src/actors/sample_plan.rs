@@ -2,7 +2,6 @@
 //! number of requests in flight.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,15 +53,7 @@ pub(super) struct RequestSlots<T> {
     in_flight: FuturesUnordered<BoxFuture<'static, T>>,
 }
 
-impl<T> fmt::Debug for RequestSlots<T> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("RequestSlots")
-            .field("width", &self.width)
-            .field("in_flight", &self.in_flight.len())
-            .finish()
-    }
-}
+wva_base::debug_of!([T] RequestSlots<T>: width);
 
 impl<T> RequestSlots<T> {
     pub(super) fn new(width: usize) -> Self {

@@ -1,6 +1,5 @@
 //! Where to reach a role, whichever life of it is running.
 
-use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::actor::Event;
@@ -63,15 +62,7 @@ impl<M: Send + 'static> Default for Address<M> {
     }
 }
 
-impl<M> fmt::Debug for Address<M> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let present = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        formatter
-            .debug_tuple("Address")
-            .field(&present.as_ref().map(|inbox| inbox.incarnation.epoch()))
-            .finish()
-    }
-}
+wva_base::debug_of!([M] Address<M>:);
 
 /// The counted mailbox of one life.
 pub(super) struct Inbox<M> {

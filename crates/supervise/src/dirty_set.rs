@@ -1,7 +1,6 @@
 //! A storm of hints becomes one message.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -60,14 +59,7 @@ impl<K> Clone for DirtySet<K> {
     }
 }
 
-impl<K> fmt::Debug for DirtySet<K> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("DirtySet")
-            .field("waiting", &self.0.lock().len())
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([K] DirtySet<K>:);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,6 @@
 mod harm;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -355,14 +354,7 @@ impl<R: TreeRole> ActorRegistry<R> {
     }
 }
 
-impl<R> fmt::Debug for ActorRegistry<R> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ActorRegistry")
-            .field("living", &*self.0.living.borrow())
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([R] ActorRegistry<R>:);
 
 impl Entry {
     fn first(incarnation: &Arc<Incarnation>) -> Self {

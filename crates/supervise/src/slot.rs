@@ -1,6 +1,5 @@
 //! The latest value wins.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// At most one value that waits for its reader; a newer one replaces it.
@@ -46,14 +45,7 @@ impl<T> Clone for Slot<T> {
     }
 }
 
-impl<T> fmt::Debug for Slot<T> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Slot")
-            .field("filled", &self.0.lock().is_some())
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!([T] Slot<T>:);
 
 #[cfg(test)]
 mod tests {

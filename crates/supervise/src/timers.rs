@@ -1,6 +1,5 @@
 //! Timers that end with their owner.
 
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,12 +38,4 @@ impl Timers {
     }
 }
 
-impl fmt::Debug for Timers {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        formatter
-            .debug_tuple("Timers")
-            .field(&pending.len())
-            .finish()
-    }
-}
+wva_base::debug_of!(Timers:);

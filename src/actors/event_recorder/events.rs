@@ -1,7 +1,6 @@
 //! What there is to publish: a ring of events to be sent, and those that must wait for their minute.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -94,14 +93,7 @@ fn fits(one: &Occurrence, other: &Occurrence) -> bool {
     one.notice.note.len() + BETWEEN.len() + other.notice.note.len() <= NOTE_LIMIT
 }
 
-impl fmt::Debug for Events {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Events")
-            .field("due", &self.waiting().due.len())
-            .finish_non_exhaustive()
-    }
-}
+wva_base::debug_of!(Events:);
 
 impl Events {
     /// An empty ring; `wake` notifies the recorder, `dropped` counts what is lost.
