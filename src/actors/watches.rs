@@ -389,15 +389,14 @@ impl WatcherWiring<'_> {
         let mirror = &self.mirrors.service_monitors;
         let notify = move |update: WatchUpdate<'_, ServiceMonitorObject>| {
             if let WatchUpdate::Changed(ObjectUpdate {
+                key,
                 before: Some(gone),
                 after: None,
-                ..
             }) = update
-                && gone.name.ends_with(OWN_SERVICE_MONITOR)
+                && key.name.ends_with(OWN_SERVICE_MONITOR)
             {
-                bells
-                    .events
-                    .throw(clock.now(), service_monitor_deleted(gone));
+                let notice = service_monitor_deleted(key, &gone.uid);
+                bells.events.throw(clock.now(), notice);
             }
         };
         self.watcher(Self::spec::<PartialObjectMeta<ServiceMonitor>>(
@@ -433,13 +432,13 @@ fn controlled(namespace: &Arc<str>, controller: Option<&ControllerRef>) -> Optio
     controller.map(|controller| Invalidation::Controlled(Arc::clone(namespace), controller.clone()))
 }
 
-fn service_monitor_deleted(gone: &ServiceMonitorObject) -> EventNotice {
+fn service_monitor_deleted(key: &ObjectKey, uid: &Arc<str>) -> EventNotice {
     let regarding = Regarding {
         api_version: Arc::from("monitoring.coreos.com/v1"),
         kind: Arc::from("ServiceMonitor"),
-        namespace: Arc::clone(&gone.namespace),
-        name: Arc::clone(&gone.name),
-        uid: Arc::clone(&gone.uid),
+        namespace: Arc::clone(&key.namespace),
+        name: Arc::clone(&key.name),
+        uid: Arc::clone(uid),
     };
     let note = "Prometheus no longer scrapes the controller, so no scaler can read its decisions; create the ServiceMonitor again".to_owned();
     EventNotice::warning(regarding, EventReason::ServiceMonitorDeleted, "Watch", note)

@@ -7,7 +7,6 @@ use crate::cluster::kinds::{WatchCondition, WatchedKind};
 use crate::cluster::mirror::{Mirror, MirrorWriter, ObjectKey, SyncState};
 use crate::cluster::project::config_map::ConfigMapObject;
 use crate::cluster::project::device::{ClaimObject, SliceObject};
-use crate::cluster::project::gpu::{HoldingPodObject, NodeObject};
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::pool::{InferencePools, PoolObject};
 use crate::cluster::project::resource_claim_template::ClaimTemplateObject;
@@ -19,6 +18,7 @@ use crate::cluster::scale::Scales;
 use crate::policy::actuation::Scalers;
 use crate::policy::filter::{Admission, NamespaceObject, WatchScope};
 use crate::policy::key::{TargetKey, VariantKey};
+use crate::policy::limit::{GpuPod, NodeView};
 use crate::policy::object::{
     ControllerRef, Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject,
 };
@@ -130,9 +130,9 @@ mirrors! {
     /// ReplicaSets, found by what controls them.
     replica_sets: ReplicaSetObject = ReplicaSet by |set| owner(&set.namespace, set.controller.as_ref()).into_iter().collect();
     /// Nodes, while growth is limited to their GPUs. Which have any, slices say too.
-    nodes: NodeObject = Node;
+    nodes: NodeView = Node;
     /// Pods of all namespaces that hold GPUs, while growth is limited to free ones.
-    holding_pods: HoldingPodObject = HoldingPod;
+    holding_pods: GpuPod = HoldingPod;
     /// ResourceClaimTemplates, while growth is limited to GPUs.
     claim_templates: ClaimTemplateObject = ResourceClaimTemplate;
     /// Slices of pools of GPUs, while growth is limited to those of nodes.

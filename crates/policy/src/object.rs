@@ -278,8 +278,6 @@ pub enum Drain {
 pub struct ReplicaSetObject {
     /// Kubernetes namespace.
     pub namespace: Arc<str>,
-    /// Name.
-    pub name: Arc<str>,
     /// `metadata.uid`.
     pub uid: Arc<str>,
     /// Who controls it.

@@ -13,7 +13,7 @@ use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::MirrorWriter;
 use crate::cluster::project::Projected;
 use crate::cluster::project::device::{ClaimObject, SliceObject};
-use crate::cluster::project::gpu::HoldingPodObject;
+use crate::cluster::project::gpu::holds_gpus;
 use crate::cluster::watch::ServedVersion;
 use crate::roles::Role;
 use wva_supervise::ChildSpec;
@@ -35,7 +35,7 @@ impl WatcherWiring<'_> {
         let mut spec = self.everywhere::<HoldingPod>(
             WatchedKind::HoldingPod,
             &self.mirrors.holding_pods,
-            HoldingPodObject::holds_gpus,
+            holds_gpus,
         );
         spec.options.fields = Some(BOUND_PODS.to_owned());
         self.watcher(spec)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
 
 use super::resource_claim_template::class_resource;
-use super::{Interner, Projected, controller, name, namespace_of};
+use super::{Interner, Projected, controller, namespace_of};
 use crate::api::resource_claim::ResourceClaim;
 use crate::api::resource_slice::{
     DeviceFields, DeviceTaint, ResourceSlice, SliceDevice, SlicePlace,
@@ -41,7 +41,6 @@ impl PoolKey {
 /// What is kept of a `ResourceSlice`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SliceObject {
-    pub name: Arc<str>,
     pub pool: PoolKey,
     pub generation: i64,
     /// Slices of the pool at this generation.
@@ -156,7 +155,6 @@ impl Projected for ResourceSlice {
         let devices = spec.devices.iter();
         let devices = devices.map(|one| device(one, texts));
         SliceObject {
-            name: name(&self.metadata),
             devices: devices.collect(),
             pool: PoolKey {
                 resource: texts.intern(&class_resource(&spec.driver)),
@@ -217,7 +215,6 @@ pub struct DeviceKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimObject {
     pub namespace: Arc<str>,
-    pub name: Arc<str>,
     /// GPUs that are allocated to it, and parts of them.
     pub devices: BTreeSet<DeviceKey>,
     /// Names of the pods that use them, or of the one that they are for.
@@ -260,7 +257,6 @@ impl Projected for ResourceClaim {
             devices,
             pods,
             namespace: namespace_of(&self.metadata, texts),
-            name: name(&self.metadata),
         }
     }
 }

@@ -22,39 +22,17 @@ const CLOSING_TAINTS: [&str; 4] = [
     "karpenter.sh/disrupted",
 ];
 
-/// What is kept of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeObject {
-    /// Its name.
-    pub name: Arc<str>,
-    /// What it offers. All labels are kept, since settings may select by any.
-    pub node: NodeView,
-}
-
-/// What is kept of a pod that holds GPUs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HoldingPodObject {
-    /// Its namespace.
-    pub namespace: Arc<str>,
-    /// Its name.
-    pub name: Arc<str>,
-    /// What it holds, and where.
-    pub pod: GpuPod,
-}
-
-impl HoldingPodObject {
-    /// Whether it holds GPUs of a node.
-    pub fn holds_gpus(&self) -> bool {
-        let pod = &self.pod;
-        let asks = !pod.containers.is_empty() || !pod.init_containers.is_empty();
-        asks && pod.node.is_some() && pod.phase != PodPhase::Finished
-    }
+/// Whether a pod holds GPUs of a node.
+pub fn holds_gpus(pod: &GpuPod) -> bool {
+    let asks = !pod.containers.is_empty() || !pod.init_containers.is_empty();
+    asks && pod.node.is_some() && pod.phase != PodPhase::Finished
 }
 
 impl Projected for OfferingNode {
-    type View = NodeObject;
+    /// All labels are kept, since settings may select by any.
+    type View = NodeView;
 
-    fn project(self, texts: &mut Interner) -> NodeObject {
+    fn project(self, texts: &mut Interner) -> NodeView {
         let is_ready = self
             .status
             .conditions
@@ -65,19 +43,16 @@ impl Projected for OfferingNode {
             && self.metadata.deletion_timestamp.is_none()
             && !self.spec.taints.iter().any(closes);
         let labels = self.metadata.labels.iter().flatten();
-        NodeObject {
-            name: name(&self.metadata),
-            node: NodeView {
-                labels: labels
-                    .map(|(key, value)| (texts.intern(key), texts.intern(value)))
-                    .collect(),
-                allocatable: wholes(&self.status.allocatable, is_gpu, texts),
-                uncounted: BTreeSet::new(),
-                scheduling: if takes_pods {
-                    Scheduling::Open
-                } else {
-                    Scheduling::Closed
-                },
+        NodeView {
+            labels: labels
+                .map(|(key, value)| (texts.intern(key), texts.intern(value)))
+                .collect(),
+            allocatable: wholes(&self.status.allocatable, is_gpu, texts),
+            uncounted: BTreeSet::new(),
+            scheduling: if takes_pods {
+                Scheduling::Open
+            } else {
+                Scheduling::Closed
             },
         }
     }
@@ -89,9 +64,9 @@ fn closes(taint: &Taint) -> bool {
 }
 
 impl Projected for HoldingPod {
-    type View = HoldingPodObject;
+    type View = GpuPod;
 
-    fn project(self, texts: &mut Interner) -> HoldingPodObject {
+    fn project(self, texts: &mut Interner) -> GpuPod {
         let (staying, passing): (Vec<_>, Vec<_>) = self
             .spec
             .init_containers
@@ -104,21 +79,16 @@ impl Projected for HoldingPod {
         let containers = held(&mut self.spec.containers.iter().chain(&staying));
         let init_containers = held(&mut passing.iter());
         let namespace = namespace_of(&self.metadata, texts);
-        let name = name(&self.metadata);
-        HoldingPodObject {
-            pod: GpuPod {
-                named: Some((Arc::clone(&namespace), Arc::clone(&name))),
-                node: self.spec.node_name.map(|node| texts.intern(&node)),
-                phase: match &*self.status.phase {
-                    "Succeeded" | "Failed" => PodPhase::Finished,
-                    _ if self.metadata.deletion_timestamp.is_some() => PodPhase::Leaving,
-                    _ => PodPhase::Active,
-                },
-                containers,
-                init_containers,
+        GpuPod {
+            named: Some((namespace, name(&self.metadata))),
+            node: self.spec.node_name.map(|node| texts.intern(&node)),
+            phase: match &*self.status.phase {
+                "Succeeded" | "Failed" => PodPhase::Finished,
+                _ if self.metadata.deletion_timestamp.is_some() => PodPhase::Leaving,
+                _ => PodPhase::Active,
             },
-            namespace,
-            name,
+            containers,
+            init_containers,
         }
     }
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube::core::PartialObjectMeta;
 
-use super::{Interner, Projected, controller, name, namespace_of, uid};
+use super::{Interner, Projected, controller, namespace_of, uid};
 use crate::policy::object::ReplicaSetObject;
 
 impl Projected for PartialObjectMeta<ReplicaSet> {
@@ -12,7 +12,6 @@ impl Projected for PartialObjectMeta<ReplicaSet> {
     fn project(self, texts: &mut Interner) -> ReplicaSetObject {
         ReplicaSetObject {
             namespace: namespace_of(&self.metadata, texts),
-            name: name(&self.metadata),
             uid: uid(&self.metadata),
             controller: controller(&self.metadata, texts),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Interner, Projected, name, namespace_of};
+use super::{Interner, Projected};
 use crate::api::resource_claim_template::{ClaimRequest, DeviceRequest, ResourceClaimTemplate};
 use crate::policy::limit::is_gpu_device;
 use crate::policy::units::Gpus;
@@ -49,8 +49,6 @@ fn gpus_of(class: &str) -> Option<Gpus> {
 /// What is kept of a `ResourceClaimTemplate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimTemplateObject {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
     /// GPUs of one claim by resource; `None` where they cannot be counted.
     pub gpus: Option<BTreeMap<Arc<str>, Gpus>>,
 }
@@ -60,8 +58,6 @@ impl Projected for ResourceClaimTemplate {
 
     fn project(self, texts: &mut Interner) -> ClaimTemplateObject {
         ClaimTemplateObject {
-            namespace: namespace_of(&self.metadata, texts),
-            name: name(&self.metadata),
             gpus: claimed(&self.spec.spec.devices.requests, texts),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Interner, Projected, lifecycle, name, namespace_of};
+use super::{Interner, Projected, lifecycle};
 use crate::policy::object::{Lifecycle, ObjectLabels};
 
 const METRICS: &str = "metric";
@@ -13,10 +13,6 @@ const METRICS: &str = "metric";
 /// What is kept of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceObject {
-    /// Its namespace.
-    pub namespace: Arc<str>,
-    /// Its name.
-    pub name: Arc<str>,
     /// Labels that a pod behind it carries; empty selects no pod.
     pub selector: Arc<ObjectLabels>,
     /// The port at which its pods serve metrics: that of the first port with `metric` in its name.
@@ -50,8 +46,6 @@ impl Projected for Service {
                 .is_some_and(|name| name.contains(METRICS))
         });
         ServiceObject {
-            namespace: namespace_of(&self.metadata, texts),
-            name: name(&self.metadata),
             selector: spec
                 .selector
                 .map(|selector| texts.labels(&selector))

@@ -31,9 +31,9 @@ impl Mirrors {
         let nodes = self.nodes.all().into_iter();
         let pods = self.holding_pods.all().into_iter();
         let mut nodes = nodes
-            .map(|(_, node)| (Arc::clone(&node.name), node.node.clone()))
+            .map(|(key, node)| (key.name, (*node).clone()))
             .collect();
-        let mut pods: Vec<GpuPod> = pods.map(|(_, holding)| holding.pod.clone()).collect();
+        let mut pods: Vec<GpuPod> = pods.map(|(_, pod)| (*pod).clone()).collect();
         if self.sees_devices() {
             let values = |(_, slice)| slice;
             let slices: Vec<_> = self.slices.all().into_iter().map(values).collect();

@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::project;
 use crate::api::gpu::{HoldingPod, OfferingNode};
+use crate::cluster::project::gpu::holds_gpus;
 use crate::policy::limit::{PodPhase, Scheduling, pod_gpus};
 use crate::policy::units::Gpus;
 
@@ -24,11 +25,11 @@ fn node(fields: &Value) -> Value {
 #[test]
 fn a_node_offers_whole_gpus_and_is_known_by_all_of_its_labels() {
     let view = project::<OfferingNode>(&node(&json!({})));
-    assert!(view.node.has_gpus());
-    assert_eq!(view.node.allocatable, [("amd.com/gpu".into(), 8)].into());
-    assert_eq!(view.node.labels.len(), 2);
+    assert!(view.has_gpus());
+    assert_eq!(view.allocatable, [("amd.com/gpu".into(), 8)].into());
+    assert_eq!(view.labels.len(), 2);
     let plain = node(&json!({ "/metadata/labels": {}, "/status/allocatable": { "cpu": "64" } }));
-    assert!(!project::<OfferingNode>(&plain).node.has_gpus());
+    assert!(!project::<OfferingNode>(&plain).has_gpus());
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn a_node_is_closed_by_what_keeps_every_pod_off() {
         (taint("nvidia.com/gpu", "NoSchedule"), Scheduling::Open),
     } {
         let view = project::<OfferingNode>(&node(&fields));
-        assert_eq!(view.node.scheduling, expected, "{fields}");
+        assert_eq!(view.scheduling, expected, "{fields}");
     }
 }
 
@@ -73,17 +74,17 @@ fn a_pod_holds_what_its_containers_ask_for_together_or_one_by_one() {
         })
     };
     let view = project::<HoldingPod>(&pod("Running", Some("n")));
-    assert!(view.holds_gpus());
-    assert_eq!(view.pod.containers.len(), 3);
-    assert_eq!(pod_gpus(&view.pod, "nvidia.com/gpu"), Gpus(5));
-    assert!(project::<HoldingPod>(&pod("Pending", Some("n"))).holds_gpus());
-    assert!(!project::<HoldingPod>(&pod("Pending", None)).holds_gpus());
+    assert!(holds_gpus(&view));
+    assert_eq!(view.containers.len(), 3);
+    assert_eq!(pod_gpus(&view, "nvidia.com/gpu"), Gpus(5));
+    let is_held = |pod: &Value| holds_gpus(&project::<HoldingPod>(pod));
+    assert!(is_held(&pod("Pending", Some("n"))) && !is_held(&pod("Pending", None)));
     let mut deleted = pod("Running", Some("n"));
     deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let leaving = project::<HoldingPod>(&deleted);
-    assert_eq!(leaving.pod.phase, PodPhase::Leaving);
-    assert!(leaving.holds_gpus());
+    assert_eq!(leaving.phase, PodPhase::Leaving);
+    assert!(holds_gpus(&leaving));
     let finished = project::<HoldingPod>(&pod("Succeeded", Some("n")));
-    assert_eq!(finished.pod.phase, PodPhase::Finished);
-    assert!(!finished.holds_gpus());
+    assert_eq!(finished.phase, PodPhase::Finished);
+    assert!(!holds_gpus(&finished));
 }

@@ -18,7 +18,7 @@ use wva::api::leader_worker_set::LeaderWorkerSet;
 use wva::api::pod::SlimPod;
 use wva::api::variant_autoscaling::VariantAutoscaling;
 use wva::cluster::mirror::{Mirror, ObjectKey};
-use wva::cluster::project::gpu::HoldingPodObject;
+use wva::cluster::project::gpu::holds_gpus;
 use wva::cluster::project::service::ServiceObject;
 use wva::cluster::project::{Interner, Projected};
 use wva::state::mirrors::Mirrors;
@@ -53,7 +53,7 @@ impl Default for Content {
             Box::new(Views::<HoldingPod> {
                 // They are watched by themselves.
                 plural: "pods of a selection",
-                is_kept: HoldingPodObject::holds_gpus,
+                is_kept: holds_gpus,
                 ..Views::new("pods.", |mirrors| &mirrors.holding_pods)
             }),
         ])
