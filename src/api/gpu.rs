@@ -8,6 +8,8 @@ use kube::Resource;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use super::pod::{SlimPodSpec, SlimPodStatus};
+
 /// A node with what it offers.
 #[derive(Debug, Clone, Default, Resource, Serialize, Deserialize)]
 #[resource(inherit = Node)]
@@ -50,22 +52,10 @@ pub struct HoldingPod {
     pub metadata: ObjectMeta,
     /// Where it is, and what it requests.
     #[serde(default)]
-    pub spec: HoldingPodSpec,
+    pub spec: SlimPodSpec,
     /// Whether it still holds it.
     #[serde(default)]
-    pub status: HoldingPodStatus,
-}
-
-/// Where a pod is, and what it requests.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct HoldingPodSpec {
-    /// The node that it is bound to.
-    pub node_name: Option<String>,
-    /// Containers that run together.
-    pub containers: Vec<HoldingContainer>,
-    /// Containers that run before, one by one, but for those that always run.
-    pub init_containers: Vec<HoldingContainer>,
+    pub status: SlimPodStatus,
 }
 
 /// What a container requests.
@@ -76,12 +66,4 @@ pub struct HoldingContainer {
     pub resources: ResourceRequirements,
     /// `Always` for an init container that keeps running.
     pub restart_policy: Option<String>,
-}
-
-/// Whether a pod still holds what it asked for.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct HoldingPodStatus {
-    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
-    #[serde(default)]
-    pub phase: String,
 }

@@ -32,6 +32,8 @@ pub struct SlimPodSpec {
     pub scheduling_gates: Vec<PodSchedulingGate>,
     /// Containers that run together.
     pub containers: Vec<HoldingContainer>,
+    /// Containers that run before, one by one, but for those that always run.
+    pub init_containers: Vec<HoldingContainer>,
     /// Its resource claims.
     pub resource_claims: Vec<PodResourceClaim>,
 }
@@ -40,7 +42,7 @@ pub struct SlimPodSpec {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SlimPodStatus {
-    /// How far it has come: `Pending`, `Running`, `Succeeded` or `Failed`.
+    /// How far it has come: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: Option<String>,
     /// Its address in the cluster.
     #[serde(rename = "podIP")]

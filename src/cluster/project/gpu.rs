@@ -82,8 +82,8 @@ impl Projected for HoldingPod {
         GpuPod {
             named: Some((namespace, name(&self.metadata))),
             node: self.spec.node_name.map(|node| texts.intern(&node)),
-            phase: match &*self.status.phase {
-                "Succeeded" | "Failed" => PodPhase::Finished,
+            phase: match self.status.phase.as_deref() {
+                Some("Succeeded" | "Failed") => PodPhase::Finished,
                 _ if self.metadata.deletion_timestamp.is_some() => PodPhase::Leaving,
                 _ => PodPhase::Active,
             },
