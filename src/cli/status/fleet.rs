@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::objects::FleetObjects;
 use crate::cluster::project::variant::MANAGED_ANNOTATION;
 use crate::doctor::checks::autoscaler_code;
+use crate::doctor::object::{list, text};
 use crate::policy::condition::ConditionReason;
 use crate::policy::pod_autoscaler::condition::{ASLEEP, CONFLICT};
 use crate::policy::units::Cost;
@@ -251,8 +252,7 @@ impl FleetObjects {
 }
 
 fn is_of_keda(hpa: &Value) -> bool {
-    let owners = hpa.pointer("/metadata/ownerReferences");
-    let mut owners = owners.and_then(Value::as_array).into_iter().flatten();
+    let mut owners = list(hpa, "/metadata/ownerReferences").iter();
     owners.any(|owner| {
         text(owner, "/kind") == "ScaledObject" && text(owner, "/apiVersion").starts_with("keda.sh/")
     })
@@ -279,10 +279,6 @@ pub(in crate::cli) fn identity(object: &Value) -> (&str, &str) {
         text(object, "/metadata/namespace"),
         text(object, "/metadata/name"),
     )
-}
-
-pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
-    object.pointer(path).and_then(Value::as_str).unwrap_or("")
 }
 
 fn number(object: &Value, path: &str) -> Option<u64> {
@@ -360,8 +356,7 @@ fn is_scaled_directly(object: &Value) -> bool {
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let conditions = object.pointer("/status/conditions")?.as_array()?;
-    let mut conditions = conditions.iter();
+    let mut conditions = list(object, "/status/conditions").iter();
     conditions.find(|condition| text(condition, "/type") == kind)
 }
 

@@ -8,12 +8,13 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::fleet::{TargetPlace, identity, target_place, text};
+use super::fleet::{TargetPlace, identity, target_place};
 use crate::cli::migrate::{StoredScaler, declared};
 use crate::cluster::client::{RequestError, within};
 use crate::cluster::event::REPORTING_CONTROLLER;
 use crate::doctor::facts::LiveKind;
 use crate::doctor::look::takes_annotations;
+use crate::doctor::object::{list as values, text};
 use crate::policy::actuation::ScalerKind;
 
 /// Longest wait for one page of a list.
@@ -53,10 +54,8 @@ impl FleetObjects {
             Ok(found) => {
                 let mut found = found.unwrap_or_default();
                 found.retain(|pod| {
-                    let gates = pod.pointer("/spec/schedulingGates");
-                    let gates = gates.and_then(Value::as_array);
                     let is_live = pod.pointer("/metadata/deletionTimestamp").is_none();
-                    gates.is_some_and(|gates| !gates.is_empty()) && is_live
+                    is_live && !values(pod, "/spec/schedulingGates").is_empty()
                 });
                 self.gated = Some(found);
             }
