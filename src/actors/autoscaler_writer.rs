@@ -241,10 +241,7 @@ impl AutoscalerWriter {
             self.carrier.report(error);
             tracing::warn!(autoscaler = %key, %error, failures, retry_in = ?delay, "status not written");
         }
-        let entry = RetryEntry {
-            failures,
-            not_before: Some(now.later(delay)),
-        };
+        let entry = RetryEntry::at(failures, now.later(delay));
         self.carrier.bells.autoscaler_writes.put_back(key, entry);
     }
 }

@@ -15,12 +15,22 @@ struct Inner<K> {
 }
 
 /// One thing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetryEntry {
     /// Attempts that failed so far.
     pub failures: u32,
     /// Not before this moment; `None` means at once.
     pub not_before: Option<Moment>,
+}
+
+impl RetryEntry {
+    /// Another attempt at this moment at the earliest.
+    pub fn at(failures: u32, due: Moment) -> Self {
+        Self {
+            failures,
+            not_before: Some(due),
+        }
+    }
 }
 
 impl<K> Clone for RetryQueue<K> {
@@ -45,13 +55,7 @@ impl<K: Ord + Clone> RetryQueue<K> {
         let was_idle = {
             let mut waiting = self.waiting();
             let was_idle = waiting.values().all(|intent| intent.not_before.is_some());
-            waiting.insert(
-                key,
-                RetryEntry {
-                    failures: 0,
-                    not_before: None,
-                },
-            );
+            waiting.insert(key, RetryEntry::default());
             was_idle
         };
         if was_idle {

@@ -254,11 +254,7 @@ impl StatusWriter {
             WriteOutcome::Nothing(stored) => self.settled(key, stored),
             WriteOutcome::Later(due) => {
                 self.settled(key.clone(), None);
-                let not_before = Some(due);
-                let intent = RetryEntry {
-                    failures: 0,
-                    not_before,
-                };
+                let intent = RetryEntry::at(0, due);
                 self.bells.statuses.put_back(key, intent);
             }
             WriteOutcome::NoClaim => {
@@ -301,13 +297,7 @@ impl StatusWriter {
             self.settled(key.clone(), None);
             tracing::warn!(variant = %key, %error, failures, retry_in = ?delay, "status not written");
         }
-        let mut not_before = now;
-        not_before.monotonic += delay;
-        let not_before = Some(not_before);
-        let intent = RetryEntry {
-            failures,
-            not_before,
-        };
+        let intent = RetryEntry::at(failures, now.later(delay));
         if !self.shared.hooks.drops_failed_status() {
             self.bells.statuses.put_back(key, intent);
         }
@@ -317,12 +307,7 @@ impl StatusWriter {
     /// claim the intent is dropped: the next leader computes its own.
     fn await_claim(&self, now: Moment, key: VariantKey) {
         if self.shared.claim.may_write(now) {
-            let mut due = now;
-            due.monotonic += RENEWAL;
-            let intent = RetryEntry {
-                failures: 0,
-                not_before: Some(due),
-            };
+            let intent = RetryEntry::at(0, now.later(RENEWAL));
             self.bells.statuses.put_back(key, intent);
         }
     }
