@@ -137,8 +137,6 @@ impl Registry for PodAutoscalers {
         })
     }
 
-    fn started(&mut self, _key: &ObjectKey) {}
-
     fn ended(&mut self, key: &ObjectKey) {
         if let Some(record) = self.shared.autoscalers.get(key)
             && !self.shared.hooks.keeps_autoscaler_series()

@@ -184,8 +184,6 @@ impl Registry for Variants {
         })
     }
 
-    fn started(&mut self, _key: &VariantKey) {}
-
     fn ended(&mut self, key: &VariantKey) {
         self.writers.board.remove(key);
         // What comes back under its name has not failed.

@@ -47,7 +47,7 @@ pub trait Registry: Send + 'static {
     fn child(&self, key: &Self::Key) -> ChildSpec<Self::Role>;
 
     /// A life of this child has begun, the first or a later one, and was sent its wake-up.
-    fn started(&mut self, key: &Self::Key);
+    fn started(&mut self, _key: &Self::Key) {}
 
     /// The child has ended on order, and nothing of it runs: clean up what it owned elsewhere.
     fn ended(&mut self, key: &Self::Key);
