@@ -14,8 +14,8 @@ pub(super) fn kept(path: &Path, key: &str) -> Option<LabRecord> {
 }
 
 pub(super) fn store(path: &Path, record: &LabRecord) -> Result<(), String> {
-    // A record always has a text.
-    let text = serde_json::to_vec(record).unwrap_or_default();
+    let text = serde_json::to_vec(record);
+    let text = text.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     write(path, &text)
 }
 
