@@ -11,6 +11,7 @@ pub struct TimerEpoch(u64);
 
 impl TimerEpoch {
     /// The number of the next timer, after which older ones count no more.
+    #[must_use]
     pub fn advance(&mut self) -> Self {
         self.0 += 1;
         *self
