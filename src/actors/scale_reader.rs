@@ -306,11 +306,10 @@ impl Actor for ScaleReader {
 
     async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
         match event {
-            Event::Started => self.begin_round(cx),
             Event::Message(ScaleReaderMessage::Round(timer)) if timer != self.timer => {
                 return Ok(());
             }
-            Event::Message(ScaleReaderMessage::Round(_)) => self.begin_round(cx),
+            Event::Started | Event::Message(ScaleReaderMessage::Round(_)) => self.begin_round(cx),
             // A kind may have been defined since.
             Event::Message(ScaleReaderMessage::TargetNamed) => self.resources.clear(),
             Event::Message(ScaleReaderMessage::Read) => {}
