@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use wva::actors::bells::Bells;
 use wva::actors::emitter::Emitter;
+use wva::actors::mailboxes::Mailboxes;
 use wva::actors::{collector, optimizer, pump};
 use wva::metrics::{Metrics, Visibility};
 use wva::policy::actuation::Scalers;
@@ -336,23 +336,24 @@ impl PromApi for Counting {
 
 /// The part of the controller that runs every cycle.
 fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
-    let bells = Arc::new(Bells::new(&shared.series));
-    let of_emitter = Arc::clone(&bells);
+    let mailboxes = Arc::new(Mailboxes::new(&shared.series));
+    let of_emitter = Arc::clone(&mailboxes);
     let (readers, published) = (shared.readers.clone(), Arc::clone(&shared.writers.emitter));
-    let first = optimizer::Optimizer::new(readers.clone(), bells.plans.clone(), Address::vacant());
+    let first =
+        optimizer::Optimizer::new(readers.clone(), mailboxes.plans.clone(), Address::vacant());
     let collector = collector::Collector::new(
         readers.clone(),
         Arc::clone(&shared.writers.collector),
         api,
         None,
-        bells.addresses.optimizer.clone(),
+        mailboxes.addresses.optimizer.clone(),
     );
     vec![
         wva_supervise::supervisor(
             Role::Egress,
             vec![wva_supervise::machine(
                 Role::Emitter,
-                &bells.addresses.emitter,
+                &mailboxes.addresses.emitter,
                 move |epoch| {
                     let (shared, writers) = (readers.clone(), Arc::clone(&published));
                     Emitter::new(shared, writers, epoch, Arc::clone(&of_emitter))
@@ -362,9 +363,11 @@ fn tree(shared: &SharedState, api: Arc<Counting>) -> Vec<ChildSpec<Role>> {
         wva_supervise::supervisor(
             Role::Engine,
             vec![
-                wva_supervise::machine(Role::Optimizer, &bells.addresses.optimizer, move |_| {
-                    first.clone()
-                }),
+                wva_supervise::machine(
+                    Role::Optimizer,
+                    &mailboxes.addresses.optimizer,
+                    move |_| first.clone(),
+                ),
                 pump(Role::Collector, &Address::vacant(), collector),
             ],
         ),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures::future::select;
 use kube::Client;
 
-use crate::actors::bells::Bells;
 use crate::actors::config::Config;
 use crate::actors::external_scaler::{ExternalScalerActor, ExternalScalerPort};
 use crate::actors::http::{Http, HttpServers};
 use crate::actors::leadership::{Election, Leadership};
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::PodAutoscalers;
 use crate::actors::pump;
@@ -122,12 +122,12 @@ impl Controller {
     }
 }
 
-/// Bells and facts: everything that outlives the actors.
+/// Mailboxes and facts: everything that outlives the actors.
 struct Wiring {
     readers: Readers,
     writers: Writers,
     statics: Arc<StaticSettings>,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
 }
 
 impl Wiring {
@@ -138,7 +138,7 @@ impl Wiring {
             watch_namespace: statics.scope.watch_namespace.as_deref().map(Arc::from),
             instance: statics.scope.controller_instance.as_deref().map(Arc::from),
         };
-        let bells = Bells::new(&series);
+        let mailboxes = Mailboxes::new(&series);
         series.show_settings(&startup.generation);
         let SharedState { readers, writers } = SharedState::new(
             env.kit.clock.clone(),
@@ -152,7 +152,7 @@ impl Wiring {
             readers,
             writers,
             statics,
-            bells: Arc::new(bells),
+            mailboxes: Arc::new(mailboxes),
         }
     }
 
@@ -172,18 +172,22 @@ impl Wiring {
 
     fn config(&self, env: &Env, startup: &Startup) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.config));
-        let (bells, levels) = (Arc::clone(&self.bells), env.levels.clone());
+        let (mailboxes, levels) = (Arc::clone(&self.mailboxes), env.levels.clone());
         let fixed = startup.fixed.clone();
-        wva_supervise::machine(Role::Config, &self.bells.addresses.config, move |epoch| {
-            Config::new(
-                shared.clone(),
-                Arc::clone(&writers),
-                epoch,
-                fixed.clone(),
-                Arc::clone(&bells),
-                levels.clone(),
-            )
-        })
+        wva_supervise::machine(
+            Role::Config,
+            &self.mailboxes.addresses.config,
+            move |epoch| {
+                Config::new(
+                    shared.clone(),
+                    Arc::clone(&writers),
+                    epoch,
+                    fixed.clone(),
+                    Arc::clone(&mailboxes),
+                    levels.clone(),
+                )
+            },
+        )
     }
 
     fn leadership(&self, env: &Env) -> ChildSpec<Role> {
@@ -192,13 +196,13 @@ impl Wiring {
             self.readers.mirrors.clone(),
             self.permissions(env),
             self.election(env),
-            Arc::clone(&self.bells),
+            Arc::clone(&self.mailboxes),
             env.kit.seed.child("leadership"),
             Arc::clone(&env.hooks),
         );
         pump(
             Role::Leadership,
-            &self.bells.addresses.leadership,
+            &self.mailboxes.addresses.leadership,
             leadership,
         )
     }
@@ -234,30 +238,34 @@ impl Wiring {
 
     fn permissions(&self, env: &Env) -> PermissionReporter {
         let own_pod = identity::own_pod(env, &self.statics.scope.system_namespace);
-        PermissionReporter::new(env.kit.clock.clone(), self.bells.events.clone(), own_pod)
+        PermissionReporter::new(
+            env.kit.clock.clone(),
+            self.mailboxes.events.clone(),
+            own_pod,
+        )
     }
 
     fn variants(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.variants));
-        let bells = Arc::clone(&self.bells);
+        let mailboxes = Arc::clone(&self.mailboxes);
         wva_supervise::dynamic_supervisor(
             Role::Variants,
-            &self.bells.addresses.variants,
+            &self.mailboxes.addresses.variants,
             move |epoch| {
                 let (shared, writers) = (shared.clone(), Arc::clone(&writers));
-                Variants::new(shared, writers, epoch, Arc::clone(&bells))
+                Variants::new(shared, writers, epoch, Arc::clone(&mailboxes))
             },
         )
     }
 
     fn pod_autoscalers(&self) -> ChildSpec<Role> {
-        let (shared, bells) = (self.readers.clone(), Arc::clone(&self.bells));
+        let (shared, mailboxes) = (self.readers.clone(), Arc::clone(&self.mailboxes));
         let board = Arc::clone(&self.writers.pod_autoscalers);
         wva_supervise::dynamic_supervisor(
             Role::PodAutoscalers,
-            &self.bells.addresses.pod_autoscalers,
+            &self.mailboxes.addresses.pod_autoscalers,
             move |_epoch| {
-                PodAutoscalers::new(shared.clone(), Arc::clone(&board), Arc::clone(&bells))
+                PodAutoscalers::new(shared.clone(), Arc::clone(&board), Arc::clone(&mailboxes))
             },
         )
     }
@@ -277,12 +285,12 @@ impl Wiring {
             self.readers.clone(),
             Arc::clone(&self.writers.scale_reader),
             api,
-            Arc::clone(&self.bells),
+            Arc::clone(&self.mailboxes),
             self.permissions(env),
         );
         pump(
             Role::ScaleReader,
-            &self.bells.addresses.scale_reader,
+            &self.mailboxes.addresses.scale_reader,
             reader,
         )
     }
@@ -293,7 +301,7 @@ impl Wiring {
             shared: self.readers.clone(),
             mirrors: &self.writers.mirrors,
             relists: &self.writers.relists,
-            bells: Arc::clone(&self.bells),
+            mailboxes: Arc::clone(&self.mailboxes),
             permissions: self.permissions(env),
             statics: Arc::clone(&self.statics),
         })

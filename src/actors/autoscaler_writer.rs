@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 use tokio::time::timeout;
 
 use self::carrier::{Attempt, DecisionCarrier, WrittenRecord};
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryEntry;
 use crate::cluster::autoscaler::AutoscalerWriteError;
@@ -63,7 +63,7 @@ impl AutoscalerWriter {
     pub(crate) fn new(
         shared: Readers,
         requests: Arc<RequestReporter>,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
         permissions: PermissionReporter,
         api: WriteApi,
         generator: Generator,
@@ -71,7 +71,7 @@ impl AutoscalerWriter {
         let carrier = DecisionCarrier {
             shared,
             requests,
-            bells,
+            mailboxes,
             permissions,
             api,
         };
@@ -96,7 +96,7 @@ impl AutoscalerWriter {
             if may_begin && due.len() < AHEAD {
                 let taken = self
                     .carrier
-                    .bells
+                    .mailboxes
                     .autoscaler_writes
                     .take_due(cx.now(), AHEAD - due.len());
                 queue_up(&mut due, taken);
@@ -106,12 +106,18 @@ impl AutoscalerWriter {
                     break;
                 };
                 if let Some(entry) = self.spared_entry(&key, entry, cx.now()) {
-                    self.carrier.bells.autoscaler_writes.put_back(key, entry);
+                    self.carrier
+                        .mailboxes
+                        .autoscaler_writes
+                        .put_back(key, entry);
                     continue;
                 }
                 // Two attempts at one object would overtake each other.
                 if !busy.insert(key.clone()) {
-                    self.carrier.bells.autoscaler_writes.put_back(key, entry);
+                    self.carrier
+                        .mailboxes
+                        .autoscaler_writes
+                        .put_back(key, entry);
                     continue;
                 }
                 let (carrier, before) = (Arc::clone(&self.carrier), self.done.get(&key).cloned());
@@ -131,7 +137,10 @@ impl AutoscalerWriter {
         }
         let is_left = cx.now().since(began) >= AT_A_TIME || !due.is_empty();
         for (key, entry) in due {
-            self.carrier.bells.autoscaler_writes.put_back(key, entry);
+            self.carrier
+                .mailboxes
+                .autoscaler_writes
+                .put_back(key, entry);
         }
         self.come_back(cx, is_left);
     }
@@ -141,7 +150,7 @@ impl AutoscalerWriter {
             cx.send_self(AutoscalerWriterMessage::Work);
             return;
         }
-        if let Some(due) = self.carrier.bells.autoscaler_writes.next_due(cx.now()) {
+        if let Some(due) = self.carrier.mailboxes.autoscaler_writes.next_due(cx.now()) {
             let timer = self.timer.advance();
             cx.arm(due.since(cx.now()), AutoscalerWriterMessage::Due(timer));
         }
@@ -210,7 +219,7 @@ impl AutoscalerWriter {
                 note: event.note,
                 cycle: None,
             };
-            self.carrier.bells.events.throw(now, notice);
+            self.carrier.mailboxes.events.throw(now, notice);
         }
     }
 
@@ -242,7 +251,10 @@ impl AutoscalerWriter {
             tracing::warn!(autoscaler = %key, %error, failures, retry_in = ?delay, "status not written");
         }
         let entry = RetryEntry::at(failures, now.later(delay));
-        self.carrier.bells.autoscaler_writes.put_back(key, entry);
+        self.carrier
+            .mailboxes
+            .autoscaler_writes
+            .put_back(key, entry);
     }
 }
 
@@ -263,7 +275,7 @@ impl Actor for AutoscalerWriter {
         match event {
             Event::Started => {
                 for key in self.carrier.shared.autoscalers.snapshot().into_keys() {
-                    self.carrier.bells.autoscaler_writes.add(key);
+                    self.carrier.mailboxes.autoscaler_writes.add(key);
                 }
             }
             Event::Message(AutoscalerWriterMessage::Due(timer)) if timer != self.timer => {

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::actors::bells::Bells;
 use crate::actors::collector::CollectorMessage;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::optimizer::OptimizerMessage;
 use crate::cluster::event::{EventNotice, EventReason, Regarding};
 use crate::cluster::mirror::ObjectKey;
@@ -58,7 +58,7 @@ pub(crate) struct Config {
     epoch: Epoch,
     /// Flags, environment and file; the rest is read from the mirrors.
     fixed: Sources,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     levels: Option<LevelHandle>,
 }
 
@@ -68,7 +68,7 @@ impl Config {
         writers: Arc<ConfigWriters>,
         epoch: &Epoch,
         fixed: Sources,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
         levels: Option<LevelHandle>,
     ) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Config {
             writers,
             epoch: epoch.clone(),
             fixed,
-            bells,
+            mailboxes,
             levels,
         }
     }
@@ -177,7 +177,7 @@ impl Config {
             }
         }
         // Both read the settings when they come back.
-        let addresses = &self.bells.addresses;
+        let addresses = &self.mailboxes.addresses;
         let collector = &addresses.collector;
         collector.hint(CollectorMessage::GenerationChanged);
         let optimizer = &addresses.optimizer;
@@ -234,7 +234,7 @@ impl Config {
             note,
         );
         let now = self.shared.clock.now();
-        self.bells.events.throw_always(now, event);
+        self.mailboxes.events.throw_always(now, event);
     }
 
     fn report(&self, diagnostics: &Diagnostics) {
@@ -300,7 +300,7 @@ impl Config {
             if before.get(&key) != Some(&note) {
                 let event = notice(&object, EventReason::InvalidConfigEntry, "Parse", note);
                 let now = self.shared.clock.now();
-                self.bells.events.throw_always(now, event);
+                self.mailboxes.events.throw_always(now, event);
             }
         }
     }
@@ -343,7 +343,7 @@ impl StateMachine for Config {
     fn step(&mut self, _now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
             Event::Started | Event::Message(ConfigMessage::SourceChanged) => {
-                drop(self.bells.config.drain());
+                drop(self.mailboxes.config.drain());
                 self.review(effects);
             }
         }

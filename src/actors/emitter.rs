@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::metrics::VariantLabels;
 use crate::policy::condition::Hints;
 use crate::policy::key::VariantKey;
@@ -119,7 +119,7 @@ pub struct Emitter {
     shared: Readers,
     writers: Arc<EmitterWriters>,
     epoch: Epoch,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     plan: Option<PlanProposal>,
     /// Raises that are not shown before they are stored, and until when at most: a successor begins
     /// with what is stored, and must not lower what was shown.
@@ -134,14 +134,14 @@ impl Emitter {
         shared: Readers,
         writers: Arc<EmitterWriters>,
         epoch: &Epoch,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
     ) -> Self {
         let plan = shared.plan.load().as_ref().clone();
         Self {
             shared,
             writers,
             epoch: epoch.clone(),
-            bells,
+            mailboxes,
             plan,
             unstored: BTreeMap::new(),
             wrong: BTreeMap::new(),
@@ -151,7 +151,7 @@ impl Emitter {
     /// Everything: after a restart, and when the right to write comes or goes. Records of an earlier
     /// term go first, since another instance may have led since. A life that is killed on the way begins again.
     fn full_pass(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) {
-        drop(self.bells.changed.drain());
+        drop(self.mailboxes.changed.drain());
         let may_write = self.shared.claim.may_write(now);
         let term = self.shared.claim.term();
         let is_of_this_term = self.is_of_this_term();
@@ -180,7 +180,7 @@ impl Emitter {
     }
 
     fn take_plan(&mut self, now: Moment, effects: &mut Vec<EmitterEffect>) -> Option<Succession> {
-        let new = self.bells.plans.take()?;
+        let new = self.mailboxes.plans.take()?;
         let counts = self.shared.claim.may_write(now) && new.term == self.shared.claim.term();
         let is_overtaken = |last: &PlanProposal| last.plan.cycle >= new.plan.cycle;
         if !counts || self.plan.as_ref().is_some_and(is_overtaken) {
@@ -214,7 +214,7 @@ impl Emitter {
             return self.full_pass(now, effects);
         }
         let may_write = self.shared.claim.may_write(now);
-        for key in self.bells.changed.drain() {
+        for key in self.mailboxes.changed.drain() {
             match self.shared.board.get(&key) {
                 Some(view) if may_write => self.publish(&view, now, effects),
                 Some(_) => {}
@@ -230,7 +230,7 @@ impl Emitter {
     /// The raises that may be shown now.
     fn settle(&mut self, effects: &mut Vec<EmitterEffect>) {
         let mut revealed = BTreeSet::new();
-        for StatusWriteResult { key, stored } in self.bells.settled.drain() {
+        for StatusWriteResult { key, stored } in self.mailboxes.settled.drain() {
             let wanted = self.shared.records.desired(&key);
             let is_stored = stored.is_none() || stored >= wanted;
             if is_stored && self.unstored.contains_key(&key) {
@@ -353,7 +353,7 @@ impl Emitter {
             &news::troubles(record),
             &before.unwrap_or_default(),
         );
-        self.bells.statuses.add(record.key.clone());
+        self.mailboxes.statuses.add(record.key.clone());
         if self.awaits_storage(record, previous.map(|previous| &**previous)) {
             let mut until = cx.now();
             until.monotonic += STORAGE_PATIENCE;

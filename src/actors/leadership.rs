@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::bells::Bells;
 use crate::actors::emitter::EmitterMessage;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::optimizer::OptimizerMessage;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::status_writer::StatusWriterMessage;
@@ -62,7 +62,7 @@ pub(crate) struct Leadership {
     state: LeaseState,
     /// The number of the reading that was asked for since the lease is ours.
     reading: Option<u64>,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     generator: Generator,
     hooks: Arc<dyn ControllerHooks>,
 }
@@ -73,7 +73,7 @@ impl Leadership {
         mirrors: Mirrors,
         permissions: PermissionReporter,
         election: Election,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
         generator: Generator,
         hooks: Arc<dyn ControllerHooks>,
     ) -> Self {
@@ -85,7 +85,7 @@ impl Leadership {
             election,
             state: LeaseState::default(),
             reading: None,
-            bells,
+            mailboxes,
             generator,
             hooks,
         }
@@ -188,7 +188,7 @@ impl Leadership {
         if changed_hands {
             tracing::info!(term, leading = gained, "right to write changed hands");
             // All of them also ask the claim before they write, and read it when they come.
-            let addresses = &self.bells.addresses;
+            let addresses = &self.mailboxes.addresses;
             addresses.emitter.hint(EmitterMessage::ClaimChanged);
             addresses.optimizer.hint(OptimizerMessage::ClaimChanged);
             addresses.status_writer.hint(StatusWriterMessage::Work);
@@ -219,7 +219,7 @@ impl Leadership {
             };
             self.write(cx, ended)?;
             tracing::warn!("right to write ran out: the lease could not be renewed in time");
-            let emitter = &self.bells.addresses.emitter;
+            let emitter = &self.mailboxes.addresses.emitter;
             emitter.hint(EmitterMessage::ClaimChanged);
         }
         Ok(())

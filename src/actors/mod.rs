@@ -1,8 +1,7 @@
-//! One file per role, and what roles share: bells, the wiring of watchers, actors by object, the status patch, the retry queue,
+//! One file per role, and what roles share: mailboxes, the wiring of watchers, actors by object, the status patch, the retry queue,
 //! writes in rounds, the reporter of missing rights.
 
 pub(crate) mod autoscaler_writer;
-pub mod bells;
 pub mod collector;
 pub(crate) mod config;
 pub mod emitter;
@@ -10,6 +9,7 @@ pub mod event_recorder;
 pub(crate) mod external_scaler;
 pub(crate) mod http;
 pub(crate) mod leadership;
+pub mod mailboxes;
 pub(crate) mod metrics_reader;
 pub mod optimizer;
 mod ordered_actors;

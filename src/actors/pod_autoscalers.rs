@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::ordered_actors::{ActorOrder, OrderedActors};
 use crate::actors::pod_autoscaler;
 use crate::cluster::event::{EventNotice, EventReason};
@@ -37,7 +37,7 @@ pub(crate) enum AutoscalerInvalidation {
 pub(crate) struct PodAutoscalers {
     shared: Readers,
     board: Arc<AutoscalerBoardWriter>,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     actors: OrderedActors<ObjectKey, pod_autoscaler::PodAutoscalerMessage>,
 }
 
@@ -45,12 +45,12 @@ impl PodAutoscalers {
     pub(crate) fn new(
         shared: Readers,
         board: Arc<AutoscalerBoardWriter>,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
     ) -> Self {
         Self {
             shared,
             board,
-            bells,
+            mailboxes,
             actors: OrderedActors::new(MAX_AUTOSCALERS),
         }
     }
@@ -104,7 +104,7 @@ impl Registry for PodAutoscalers {
         _cx: &Context<PodAutoscalersMessage>,
         event: Event<PodAutoscalersMessage>,
     ) -> Vec<Order<ObjectKey>> {
-        let mut dirty = self.bells.autoscalers.drain();
+        let mut dirty = self.mailboxes.autoscalers.drain();
         if matches!(event, Event::Started) {
             dirty.insert(AutoscalerInvalidation::Everything);
         }
@@ -125,7 +125,7 @@ impl Registry for PodAutoscalers {
     fn child(&self, key: &ObjectKey) -> ChildSpec<Role> {
         let address = self.actors.address(key);
         let (shared, board) = (self.shared.clone(), Arc::clone(&self.board));
-        let (writes, name) = (self.bells.autoscaler_writes.clone(), key.clone());
+        let (writes, name) = (self.mailboxes.autoscaler_writes.clone(), key.clone());
         wva_supervise::machine(Role::PodAutoscaler(key.clone()), &address, move |epoch| {
             pod_autoscaler::PodAutoscalerActor::new(
                 name.clone(),
@@ -145,7 +145,7 @@ impl Registry for PodAutoscalers {
         }
         self.board.remove(key);
         // The writer forgets it, too.
-        self.bells.autoscaler_writes.add(key.clone());
+        self.mailboxes.autoscaler_writes.add(key.clone());
     }
 
     fn quarantined(&mut self, key: &ObjectKey, failures: usize, why: &str, retry_in: Duration) {
@@ -157,7 +157,7 @@ impl Registry for PodAutoscalers {
             );
             let reason = EventReason::AutoscalerQuarantined;
             let notice = EventNotice::warning(regarding(&stored), reason, "Refresh", note);
-            self.bells.events.throw(self.shared.clock.now(), notice);
+            self.mailboxes.events.throw(self.shared.clock.now(), notice);
         }
     }
 

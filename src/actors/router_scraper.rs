@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::optimizer::OptimizerMessage;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::cluster::mirror::ObjectKey;
@@ -43,7 +43,7 @@ pub(crate) struct RouterScraper {
     shared: Readers,
     writer: Arc<Writer<DirectQueues>>,
     routers: Arc<dyn RouterApi>,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     waiting: VecDeque<ObjectKey>,
     asked: BTreeMap<ObjectKey, Asked>,
 }
@@ -87,13 +87,13 @@ impl RouterScraper {
         shared: Readers,
         writer: Arc<Writer<DirectQueues>>,
         routers: Arc<dyn RouterApi>,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
     ) -> Self {
         Self {
             shared,
             writer,
             routers,
-            bells,
+            mailboxes,
             waiting: VecDeque::new(),
             asked: BTreeMap::new(),
         }
@@ -257,13 +257,13 @@ impl RouterScraper {
                     .as_ref()
                     .is_some_and(|model| come.contains(model))
                 {
-                    self.bells
+                    self.mailboxes
                         .autoscalers
                         .insert(AutoscalerInvalidation::Object(key));
                 }
             }
             // An absent optimizer finds the queue when it is back.
-            let optimizer = &self.bells.addresses.optimizer;
+            let optimizer = &self.mailboxes.addresses.optimizer;
             optimizer.hint(OptimizerMessage::RequestsHeld);
         }
         Ok(())

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use kube::api::ApiResource;
 
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::variants::Invalidation;
@@ -35,7 +35,7 @@ const BATCH: usize = 32;
 
 #[derive(Debug)]
 pub(crate) enum ScaleReaderMessage {
-    /// The bell of newly named targets rang.
+    /// Targets are newly named.
     TargetNamed,
     /// To itself: time for the next round.
     Round(TimerEpoch),
@@ -51,7 +51,7 @@ pub(crate) struct ScaleReader {
     shared: Readers,
     writers: Arc<ScaleReaderWriters>,
     api: ScaleApi,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     permissions: PermissionReporter,
     waiting: VecDeque<TargetKey>,
     /// Resources of kinds, as discovery answered in this round.
@@ -66,14 +66,14 @@ impl ScaleReader {
         shared: Readers,
         writers: Arc<ScaleReaderWriters>,
         api: ScaleApi,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
         permissions: PermissionReporter,
     ) -> Self {
         Self {
             shared,
             writers,
             api,
-            bells,
+            mailboxes,
             permissions,
             waiting: VecDeque::new(),
             resources: BTreeMap::new(),
@@ -110,7 +110,7 @@ impl ScaleReader {
 
     /// Puts what was named just now first.
     fn hurry(&mut self) {
-        for target in self.bells.named.drain() {
+        for target in self.mailboxes.named.drain() {
             self.waiting.retain(|waiting| *waiting != target);
             self.waiting.push_front(target);
         }
@@ -274,9 +274,9 @@ impl ScaleReader {
         let first: Vec<AutoscalerInvalidation> = first.collect();
         let scales = &self.writers.scales;
         scales.publish(cx.epoch(), Arc::new(after))?;
-        self.bells.dirty.insert_all(changed);
+        self.mailboxes.dirty.insert_all(changed);
         // Of a target that is known the next tick sees what changed.
-        self.bells.autoscalers.insert_all(first);
+        self.mailboxes.autoscalers.insert_all(first);
         Ok(())
     }
 }

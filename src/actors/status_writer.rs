@@ -8,8 +8,8 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tracing::{Instrument, Span};
 
-use crate::actors::bells::Bells;
 use crate::actors::emitter::StatusWriteResult;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryEntry;
 use crate::actors::status_patch::{self, StatusDifference};
@@ -56,7 +56,7 @@ pub(crate) enum StatusWriterMessage {
 pub(crate) struct StatusWriter {
     shared: Readers,
     requests: Arc<RequestReporter>,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     permissions: PermissionReporter,
     api: WriteApi,
     generator: Generator,
@@ -85,7 +85,7 @@ impl StatusWriter {
     pub(crate) fn new(
         shared: Readers,
         requests: Arc<RequestReporter>,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
         permissions: PermissionReporter,
         api: WriteApi,
         generator: Generator,
@@ -93,7 +93,7 @@ impl StatusWriter {
         Self {
             shared,
             requests,
-            bells,
+            mailboxes,
             permissions,
             api,
             generator,
@@ -109,7 +109,7 @@ impl StatusWriter {
     fn full_pass(&self) {
         let left = self.shared.mirrors.left_counts(&self.api.manager);
         for key in self.shared.records.snapshot().into_keys().chain(left) {
-            self.bells.statuses.add(key);
+            self.mailboxes.statuses.add(key);
         }
     }
 
@@ -120,7 +120,7 @@ impl StatusWriter {
         let term = self.shared.claim.term();
         if term != self.term {
             self.term = term;
-            self.bells.statuses.clear();
+            self.mailboxes.statuses.clear();
             self.full_pass();
         }
         while self.spared_until(cx.now()).is_none() {
@@ -128,7 +128,7 @@ impl StatusWriter {
                 cx.send_self(StatusWriterMessage::Work);
                 return;
             }
-            let batch = self.bells.statuses.take_due(cx.now(), IN_FLIGHT);
+            let batch = self.mailboxes.statuses.take_due(cx.now(), IN_FLIGHT);
             if batch.is_empty() {
                 break;
             }
@@ -148,7 +148,7 @@ impl StatusWriter {
             }
         }
         let spared = self.spared_until(cx.now());
-        if let Some(due) = spared.or_else(|| self.bells.statuses.next_due(cx.now())) {
+        if let Some(due) = spared.or_else(|| self.mailboxes.statuses.next_due(cx.now())) {
             let timer = self.timer.advance();
             cx.arm(due.since(cx.now()), StatusWriterMessage::Due(timer));
         }
@@ -255,7 +255,7 @@ impl StatusWriter {
             WriteOutcome::Later(due) => {
                 self.settled(key.clone(), None);
                 let intent = RetryEntry::at(0, due);
-                self.bells.statuses.put_back(key, intent);
+                self.mailboxes.statuses.put_back(key, intent);
             }
             WriteOutcome::NoClaim => {
                 self.count("no-claim");
@@ -299,7 +299,7 @@ impl StatusWriter {
         }
         let intent = RetryEntry::at(failures, now.later(delay));
         if !self.shared.hooks.drops_failed_status() {
-            self.bells.statuses.put_back(key, intent);
+            self.mailboxes.statuses.put_back(key, intent);
         }
     }
 
@@ -308,13 +308,15 @@ impl StatusWriter {
     fn await_claim(&self, now: Moment, key: VariantKey) {
         if self.shared.claim.may_write(now) {
             let intent = RetryEntry::at(0, now.later(RENEWAL));
-            self.bells.statuses.put_back(key, intent);
+            self.mailboxes.statuses.put_back(key, intent);
         }
     }
 
     /// Sends the emitter the count that is stored now, if that is known.
     fn settled(&self, key: VariantKey, stored: Option<Replicas>) {
-        self.bells.settled.insert(StatusWriteResult { key, stored });
+        self.mailboxes
+            .settled
+            .insert(StatusWriteResult { key, stored });
     }
 
     fn count(&self, result: &str) {

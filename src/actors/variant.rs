@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::optimizer::OptimizerMessage;
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
@@ -32,7 +32,7 @@ pub(crate) struct VariantActor {
     shared: Readers,
     writers: Arc<VariantsWriters>,
     epoch: Epoch,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     state: VariantState,
     timer: TimerEpoch,
 }
@@ -44,7 +44,7 @@ impl VariantActor {
         shared: Readers,
         writers: Arc<VariantsWriters>,
         epoch: &Epoch,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
     ) -> Self {
         let mut known = shared.board.get(&key);
         if shared.hooks.forgets_clocks() {
@@ -56,7 +56,7 @@ impl VariantActor {
             shared,
             writers,
             epoch: epoch.clone(),
-            bells,
+            mailboxes,
             state,
             timer: TimerEpoch::default(),
         }
@@ -78,11 +78,11 @@ impl VariantActor {
             return;
         };
         // The emitter compares it with what is stored, too, which may be all that has changed.
-        self.bells.changed.insert(self.key.clone());
+        self.mailboxes.changed.insert(self.key.clone());
         let was_resolved = replaced.is_some_and(|replaced| replaced.target.resolved().is_some());
         if view.target.resolved().is_some() && !was_resolved {
             // An absent optimizer plans everything when it comes back.
-            let optimizer = &self.bells.addresses.optimizer;
+            let optimizer = &self.mailboxes.addresses.optimizer;
             optimizer.hint(OptimizerMessage::VariantResolved);
         }
     }

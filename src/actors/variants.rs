@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::ordered_actors::{ActorOrder, OrderedActors};
 use crate::actors::variant;
 use crate::cluster::event::{EventNotice, EventReason};
@@ -23,7 +23,7 @@ const MAX_VARIANTS: usize = 50_000;
 
 #[derive(Debug)]
 pub(crate) enum VariantsMessage {
-    /// The bell of changed objects rang.
+    /// Objects have changed.
     KeysDirty,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Variants {
     shared: Readers,
     writers: Arc<VariantsWriters>,
     epoch: Epoch,
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     actors: OrderedActors<VariantKey, variant::VariantMessage>,
     /// Variants that found no room.
     refused: BTreeSet<VariantKey>,
@@ -56,13 +56,13 @@ impl Variants {
         shared: Readers,
         writers: Arc<VariantsWriters>,
         epoch: &Epoch,
-        bells: Arc<Bells>,
+        mailboxes: Arc<Mailboxes>,
     ) -> Self {
         Self {
             shared,
             writers,
             epoch: epoch.clone(),
-            bells,
+            mailboxes,
             actors: OrderedActors::new(MAX_VARIANTS),
             refused: BTreeSet::new(),
         }
@@ -81,7 +81,7 @@ impl Variants {
             );
             let reason = EventReason::VariantRefused;
             let notice = EventNotice::warning(regarding, reason, "Admit", note);
-            self.bells.events.throw(self.shared.clock.now(), notice);
+            self.mailboxes.events.throw(self.shared.clock.now(), notice);
         }
     }
 
@@ -154,7 +154,7 @@ impl Registry for Variants {
         _cx: &Context<VariantsMessage>,
         event: Event<VariantsMessage>,
     ) -> Vec<Order<VariantKey>> {
-        let mut dirty = self.bells.dirty.drain();
+        let mut dirty = self.mailboxes.dirty.drain();
         if matches!(event, Event::Started) {
             // A new life of the supervisor begins with no variant in quarantine.
             self.quarantine(QuarantinedVariants::clear);
@@ -172,14 +172,14 @@ impl Registry for Variants {
     fn child(&self, key: &VariantKey) -> ChildSpec<Role> {
         let address = self.actors.address(key);
         let (shared, writers) = (self.shared.clone(), Arc::clone(&self.writers));
-        let (bells, name) = (Arc::clone(&self.bells), key.clone());
+        let (mailboxes, name) = (Arc::clone(&self.mailboxes), key.clone());
         wva_supervise::machine(Role::Variant(key.clone()), &address, move |epoch| {
             variant::VariantActor::new(
                 name.clone(),
                 shared.clone(),
                 Arc::clone(&writers),
                 epoch,
-                Arc::clone(&bells),
+                Arc::clone(&mailboxes),
             )
         })
     }
@@ -188,9 +188,9 @@ impl Registry for Variants {
         self.writers.board.remove(key);
         // What comes back under its name has not failed.
         self.quarantine(|known| known.remove(key));
-        self.bells.changed.insert(key.clone());
+        self.mailboxes.changed.insert(key.clone());
         if let Some(next) = self.refused.pop_first() {
-            self.bells.dirty.insert(Invalidation::Variant(next));
+            self.mailboxes.dirty.insert(Invalidation::Variant(next));
         }
     }
 
@@ -204,14 +204,14 @@ impl Registry for Variants {
             );
             let reason = EventReason::VariantQuarantined;
             let notice = EventNotice::warning(regarding, reason, "Refresh", note);
-            self.bells.events.throw(self.shared.clock.now(), notice);
+            self.mailboxes.events.throw(self.shared.clock.now(), notice);
         }
-        self.bells.changed.insert(key.clone());
+        self.mailboxes.changed.insert(key.clone());
     }
 
     fn released(&mut self, key: &VariantKey) {
         tracing::info!(variant = %key, "variant runs again");
         self.quarantine(|known| known.remove(key));
-        self.bells.changed.insert(key.clone());
+        self.mailboxes.changed.insert(key.clone());
     }
 }

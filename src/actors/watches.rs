@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 
-use crate::actors::bells::Bells;
 use crate::actors::config;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::variants::Invalidation;
@@ -59,7 +59,7 @@ pub(crate) struct WatcherWiring<'a> {
     pub(crate) mirrors: &'a MirrorWriters,
     /// Requests for objects that are variants to be listed again.
     pub(crate) relists: &'a RelistResponders,
-    pub(crate) bells: Arc<Bells>,
+    pub(crate) mailboxes: Arc<Mailboxes>,
     pub(crate) permissions: PermissionReporter,
     pub(crate) statics: Arc<StaticSettings>,
 }
@@ -215,10 +215,10 @@ impl WatcherWiring<'_> {
         F: Fn(&ObjectUpdate<K::View>) -> I + Send + Sync + 'static,
         I: IntoIterator<Item = Invalidation>,
     {
-        let bells = Arc::clone(&self.bells);
+        let mailboxes = Arc::clone(&self.mailboxes);
         let notify = move |update: WatchUpdate<'_, K::View>| match update {
-            WatchUpdate::Changed(changed) => bells.dirty.insert_all(concerned(changed)),
-            WatchUpdate::Synced => bells.dirty.insert(Invalidation::Everything),
+            WatchUpdate::Changed(changed) => mailboxes.dirty.insert_all(concerned(changed)),
+            WatchUpdate::Synced => mailboxes.dirty.insert(Invalidation::Everything),
         };
         let older = kind.spec().older_versions.iter();
         self.watcher(WatchSpec::<K> {
@@ -235,10 +235,10 @@ impl WatcherWiring<'_> {
         api: Api<Guarded<ConfigMap>>,
         mirror: &Arc<MirrorWriter<ConfigMapObject>>,
     ) -> ChildSpec<Role> {
-        let bells = Arc::clone(&self.bells);
+        let mailboxes = Arc::clone(&self.mailboxes);
         let names = self.statics.config_maps.clone();
         let notify =
-            move |_: WatchUpdate<'_, _>| bells.config.insert(config::ConfigSource::ConfigMaps);
+            move |_: WatchUpdate<'_, _>| mailboxes.config.insert(config::ConfigSource::ConfigMaps);
         self.watcher(WatchSpec::<ConfigMap> {
             wanted: Arc::new(move |object| names.purpose(&object.name).is_some()),
             ..Self::spec(kind, api, mirror, notify)
@@ -256,23 +256,25 @@ impl WatcherWiring<'_> {
     }
 
     fn namespaces(&self) -> ChildSpec<Role> {
-        let bells = Arc::clone(&self.bells);
+        let mailboxes = Arc::clone(&self.mailboxes);
         let mirror = &self.mirrors.namespaces;
         let notify = move |update: WatchUpdate<'_, _>| {
-            bells.config.insert(config::ConfigSource::Namespaces);
+            mailboxes.config.insert(config::ConfigSource::Namespaces);
             match update {
                 WatchUpdate::Changed(changed) => {
                     let name = &changed.key.name;
-                    bells
+                    mailboxes
                         .dirty
                         .insert(Invalidation::Namespace(Arc::clone(name)));
-                    bells
+                    mailboxes
                         .autoscalers
                         .insert(AutoscalerInvalidation::Namespace(Arc::clone(name)));
                 }
                 WatchUpdate::Synced => {
-                    bells.dirty.insert(Invalidation::Everything);
-                    bells.autoscalers.insert(AutoscalerInvalidation::Everything);
+                    mailboxes.dirty.insert(Invalidation::Everything);
+                    mailboxes
+                        .autoscalers
+                        .insert(AutoscalerInvalidation::Everything);
                 }
             }
         };
@@ -281,7 +283,7 @@ impl WatcherWiring<'_> {
     }
 
     fn pods(&self) -> ChildSpec<Role> {
-        let (bells, mirrors) = (Arc::clone(&self.bells), self.shared.mirrors.clone());
+        let (mailboxes, mirrors) = (Arc::clone(&self.mailboxes), self.shared.mirrors.clone());
         let mirror = &self.mirrors.pods;
         let notify = move |update: WatchUpdate<'_, PodObject>| match update {
             WatchUpdate::Changed(changed) => {
@@ -290,9 +292,9 @@ impl WatcherWiring<'_> {
                 let selecting = selecting.map(Invalidation::Target);
                 let controlled =
                     states.filter_map(|pod| controlled(&pod.namespace, pod.controller.as_ref()));
-                bells.dirty.insert_all(controlled.chain(selecting));
+                mailboxes.dirty.insert_all(controlled.chain(selecting));
             }
-            WatchUpdate::Synced => bells.dirty.insert(Invalidation::Everything),
+            WatchUpdate::Synced => mailboxes.dirty.insert(Invalidation::Everything),
         };
         self.watcher(WatchSpec::<SlimPod> {
             ..Self::spec(WatchedKind::Pod, self.api(), mirror, notify)
@@ -323,7 +325,7 @@ impl WatcherWiring<'_> {
     {
         let followed = self.shared.changes.clone();
         let declared = self.variant_changed();
-        let bells = Arc::clone(&self.bells);
+        let mailboxes = Arc::clone(&self.mailboxes);
         let takes_annotations = self.shared.mirrors.takes_annotations();
         let relists = match kind {
             WatchedKind::ScaledObject => &self.relists.scaled_objects,
@@ -344,22 +346,24 @@ impl WatcherWiring<'_> {
                     left(&changed.before).is_none_or(|before| before.owners != after.owners)
                 });
                 if let Some(other) = other.filter(|_| takes_annotations) {
-                    bells.statuses.add(other.removal.key.clone());
+                    mailboxes.statuses.add(other.removal.key.clone());
                 }
                 let scalers = changed.before.iter().chain(&changed.after);
                 if kind == WatchedKind::ScaledObject {
                     followed.wake(&FollowedObject::ScaledObject(changed.key.clone()));
                 }
-                bells
+                mailboxes
                     .autoscalers
                     .insert_all(scalers.clone().filter_map(|scaler| makers(scaler)));
                 let targets = scalers.filter_map(|scaler| scaler.target.clone());
-                bells.dirty.insert_all(targets.map(Invalidation::Target));
+                mailboxes
+                    .dirty
+                    .insert_all(targets.map(Invalidation::Target));
             }
             WatchUpdate::Synced => {
-                bells.dirty.insert(Invalidation::Everything);
+                mailboxes.dirty.insert(Invalidation::Everything);
                 if takes_annotations {
-                    bells.config.insert(config::ConfigSource::Variants);
+                    mailboxes.config.insert(config::ConfigSource::Variants);
                 }
             }
         };
@@ -384,7 +388,7 @@ impl WatcherWiring<'_> {
     /// Without its ServiceMonitor no Prometheus scrapes this controller, and every HPA holds still. It lies
     /// where the controller does, whatever is watched.
     fn service_monitors(&self) -> ChildSpec<Role> {
-        let (bells, clock) = (Arc::clone(&self.bells), self.shared.clock.clone());
+        let (mailboxes, clock) = (Arc::clone(&self.mailboxes), self.shared.clock.clone());
         let system = &self.shared.mirrors.scope().system_namespace;
         let mirror = &self.mirrors.service_monitors;
         let notify = move |update: WatchUpdate<'_, ServiceMonitorObject>| {
@@ -396,7 +400,7 @@ impl WatcherWiring<'_> {
                 && key.name.ends_with(OWN_SERVICE_MONITOR)
             {
                 let notice = service_monitor_deleted(key, &gone.uid);
-                bells.events.throw(clock.now(), notice);
+                mailboxes.events.throw(clock.now(), notice);
             }
         };
         self.watcher(Self::spec::<PartialObjectMeta<ServiceMonitor>>(

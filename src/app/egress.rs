@@ -31,25 +31,29 @@ impl Wiring {
 
     fn emitter(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.emitter));
-        let bells = Arc::clone(&self.bells);
-        wva_supervise::machine(Role::Emitter, &self.bells.addresses.emitter, move |epoch| {
-            let (shared, writers) = (shared.clone(), Arc::clone(&writers));
-            emitter::Emitter::new(shared, writers, epoch, Arc::clone(&bells))
-        })
+        let mailboxes = Arc::clone(&self.mailboxes);
+        wva_supervise::machine(
+            Role::Emitter,
+            &self.mailboxes.addresses.emitter,
+            move |epoch| {
+                let (shared, writers) = (shared.clone(), Arc::clone(&writers));
+                emitter::Emitter::new(shared, writers, epoch, Arc::clone(&mailboxes))
+            },
+        )
     }
 
     fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
         let writer = status_writer::StatusWriter::new(
             self.readers.clone(),
             Arc::clone(&self.writers.status_writer),
-            Arc::clone(&self.bells),
+            Arc::clone(&self.mailboxes),
             self.permissions(env),
             self.write_api(env),
             env.kit.seed.child("status-writer"),
         );
         pump(
             Role::StatusWriter,
-            &self.bells.addresses.status_writer,
+            &self.mailboxes.addresses.status_writer,
             writer,
         )
     }
@@ -64,13 +68,13 @@ impl Wiring {
         let recorder = EventRecorder::new(
             self.readers.clone(),
             Arc::clone(&self.writers.event_recorder),
-            self.bells.events.clone(),
+            self.mailboxes.events.clone(),
             self.permissions(env),
             api,
         );
         pump(
             Role::EventRecorder,
-            &self.bells.addresses.event_recorder,
+            &self.mailboxes.addresses.event_recorder,
             recorder,
         )
     }
@@ -79,14 +83,14 @@ impl Wiring {
         let writer = autoscaler_writer::AutoscalerWriter::new(
             self.readers.clone(),
             Arc::clone(&self.writers.autoscaler_writer),
-            Arc::clone(&self.bells),
+            Arc::clone(&self.mailboxes),
             self.permissions(env),
             self.write_api(env),
             env.kit.seed.child("autoscaler-writer"),
         );
         pump(
             Role::AutoscalerWriter,
-            &self.bells.addresses.autoscaler_writer,
+            &self.mailboxes.addresses.autoscaler_writer,
             writer,
         )
     }
@@ -95,17 +99,21 @@ impl Wiring {
         let marks = PodMarks::new(self.readers.clone(), self.write_api(env));
         let requests = &self.writers.pod_marker;
         let rounds = self.rounds(env, marks, requests);
-        pump(Role::PodMarker, &self.bells.addresses.pod_marker, rounds)
+        pump(
+            Role::PodMarker,
+            &self.mailboxes.addresses.pod_marker,
+            rounds,
+        )
     }
 
     fn target_scaler(&self, env: &Env) -> ChildSpec<Role> {
-        let (api, named) = (self.write_api(env), self.bells.named.clone());
+        let (api, named) = (self.write_api(env), self.mailboxes.named.clone());
         let scales = DirectScales::new(self.readers.clone(), api, named);
         let requests = &self.writers.target_scaler;
         let rounds = self.rounds(env, scales, requests);
         pump(
             Role::TargetScaler,
-            &self.bells.addresses.target_scaler,
+            &self.mailboxes.addresses.target_scaler,
             rounds,
         )
     }

@@ -33,20 +33,24 @@ impl Wiring {
             Arc::clone(&self.writers.collector),
             Arc::clone(&env.prometheus),
             namespace,
-            self.bells.addresses.optimizer.clone(),
+            self.mailboxes.addresses.optimizer.clone(),
         );
-        pump(Role::Collector, &self.bells.addresses.collector, collector)
+        pump(
+            Role::Collector,
+            &self.mailboxes.addresses.collector,
+            collector,
+        )
     }
 
     fn optimizer(&self) -> ChildSpec<Role> {
         let optimizer = optimizer::Optimizer::new(
             self.readers.clone(),
-            self.bells.plans.clone(),
-            self.bells.addresses.collector.clone(),
+            self.mailboxes.plans.clone(),
+            self.mailboxes.addresses.collector.clone(),
         );
         wva_supervise::machine(
             Role::Optimizer,
-            &self.bells.addresses.optimizer,
+            &self.mailboxes.addresses.optimizer,
             move |_epoch| optimizer.clone(),
         )
     }
@@ -81,7 +85,7 @@ impl Wiring {
             self.readers.clone(),
             Arc::clone(&self.writers.router_scraper),
             Arc::clone(&env.routers),
-            Arc::clone(&self.bells),
+            Arc::clone(&self.mailboxes),
         );
         pump(Role::RouterScraper, &Address::vacant(), scraper)
     }

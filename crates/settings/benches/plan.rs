@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use wva_base::moment::{Moment, WallTime};
 use wva_policy::actuation::Scalers;
 use wva_policy::engine_args::ContainerCommand;
 use wva_policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
@@ -31,7 +32,6 @@ use wva_policy::snapshot::{
 use wva_policy::units::{Cost, Gpus, Replicas};
 use wva_policy::{check_plan, learn, plan};
 use wva_settings::bundle::read_bundle;
-use wva_base::moment::{Moment, WallTime};
 
 /// Ways to decide, by the settings that choose them. `GPUS` is a twentieth more than are held, of which
 /// the third of the models that grows wants more.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::autoscaler::{AutoscalerWriteError, ScaleWrite, is_in_place, reported};
 use crate::cluster::permit::{WriteApi, WritePermit};
@@ -59,7 +59,7 @@ impl Attempt {
 pub(super) struct DecisionCarrier {
     pub(super) shared: Readers,
     pub(super) requests: Arc<RequestReporter>,
-    pub(super) bells: Arc<Bells>,
+    pub(super) mailboxes: Arc<Mailboxes>,
     pub(super) permissions: PermissionReporter,
     pub(super) api: WriteApi,
 }
@@ -207,7 +207,7 @@ impl DecisionCarrier {
         let written = self.api.scale(permit, &write).await;
         // The next decision rests on what the target has now.
         if kind_without_watcher(target).is_some() {
-            self.bells.named.insert(target.clone());
+            self.mailboxes.named.insert(target.clone());
         }
         written?;
         self.requests.worked();

@@ -21,13 +21,13 @@ use wva_supervise::{Epoch, SeedTree};
 const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";
 
 fn writer(shared: &SharedState, server: &FakeServer) -> AutoscalerWriter {
-    let bells = Bells::new(&shared.series);
-    let permissions = PermissionReporter::for_test(shared.clock.clone(), bells.events.clone());
+    let mailboxes = Mailboxes::new(&shared.series);
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), mailboxes.events.clone());
     let api = server.writes("wva", 1);
     AutoscalerWriter::new(
         shared.readers.clone(),
         Arc::clone(&shared.writers.autoscaler_writer),
-        Arc::new(bells),
+        Arc::new(mailboxes),
         permissions,
         api,
         SeedTree::new(1).child("writer"),
@@ -91,7 +91,7 @@ async fn a_role_is_written_where_it_was_read_and_read_again() {
     assert_eq!(written[1].1["status"]["desiredScale"], 4);
     let kind = TargetKind::of(&"orchestration.aibrix.ai".into(), &"StormService".into());
     let target = TargetKey::new("ns", kind, "pd");
-    assert_eq!(writer.carrier.bells.named.drain(), [target].into());
+    assert_eq!(writer.carrier.mailboxes.named.drain(), [target].into());
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn a_role_that_has_changed_is_left_as_it_is() {
     assert_eq!(outcome, ScaleOutcome::NotWritten);
     let written: Vec<String> = bodies(&server).into_iter().map(|(path, _)| path).collect();
     assert_eq!(written, [OBJECT]);
-    assert_eq!(writer.carrier.bells.named.drain().len(), 1);
+    assert_eq!(writer.carrier.mailboxes.named.drain().len(), 1);
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_decision_that_was_not_carried_out_is_not_taken_for_done() {
         writer.settle(now, attempt, key, entry);
         assert_eq!(writer.done.len(), usize::from(is_done), "{code}");
         assert_eq!(
-            writer.carrier.bells.autoscaler_writes.waiting().len(),
+            writer.carrier.mailboxes.autoscaler_writes.waiting().len(),
             1,
             "{code}"
         );

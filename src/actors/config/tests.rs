@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{Config, ConfigSource};
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::variants::tests::{run_until, shared, store};
 use crate::metrics::Visibility;
 use crate::roles::Role;
@@ -116,15 +116,15 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
         actors.kill_at(&Role::Config, kill);
     }
     let fixed = environment();
-    let bells = Arc::new(Bells::new(&shared.series));
-    let of_bells = Arc::clone(&bells);
+    let mailboxes = Arc::new(Mailboxes::new(&shared.series));
+    let of_bells = Arc::clone(&mailboxes);
     let of_config = shared.readers.clone();
     let writers = Arc::clone(&shared.writers.config);
-    let config = wva_supervise::machine(Role::Config, &bells.addresses.config, move |epoch| {
+    let config = wva_supervise::machine(Role::Config, &mailboxes.addresses.config, move |epoch| {
         let (shared, fixed) = (of_config.clone(), fixed.clone());
         let writers = Arc::clone(&writers);
-        let bells = Arc::clone(&of_bells);
-        Config::new(shared, writers, epoch, fixed, bells, None)
+        let mailboxes = Arc::clone(&of_bells);
+        Config::new(shared, writers, epoch, fixed, mailboxes, None)
     });
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let end = async move { drop(stopped.await) };
@@ -132,9 +132,9 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let mut recorded = Vec::new();
     for (version, maps) in states().into_iter().enumerate() {
         store_maps(&shared, version, maps);
-        bells.config.insert(ConfigSource::ConfigMaps);
+        mailboxes.config.insert(ConfigSource::ConfigMaps);
         sleep(A_WHILE).await;
-        while let Some(event) = bells.events.last().map(|last| last.notice) {
+        while let Some(event) = mailboxes.events.last().map(|last| last.notice) {
             let name = event.regarding.name.to_string();
             recorded.push((name, event.reason.as_str().to_owned(), event.note));
         }

@@ -46,7 +46,7 @@ impl Emitter {
             let reason = EventReason::Condition(ConditionReason::MalformedObject);
             let (action, note) = (ConditionType::TargetResolved.as_str(), one.why.to_string());
             let notice = EventNotice::warning(one.regarding, reason, action, note);
-            self.bells.events.throw(now, notice);
+            self.mailboxes.events.throw(now, notice);
         }
     }
 
@@ -84,7 +84,7 @@ impl Emitter {
                 decision.reason(),
                 cycle_of(record)
             );
-            self.bells.events.throw(
+            self.mailboxes.events.throw(
                 now,
                 EventNotice {
                     regarding,
@@ -126,7 +126,7 @@ impl Emitter {
                     note: format!("{} (cycle {})", condition.message, cycle_of(record)),
                     cycle: record.decided.cycle,
                 };
-                self.bells.events.throw(now, notice);
+                self.mailboxes.events.throw(now, notice);
             }
         }
         let conflicted = previous.is_some_and(|previous| previous.standing != Ownership::Alone);
@@ -150,7 +150,7 @@ impl Emitter {
             ),
             cycle: record.decided.cycle,
         };
-        self.bells.events.throw(now, notice);
+        self.mailboxes.events.throw(now, notice);
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::{Emitter, EmitterMessage, STORAGE_PATIENCE, StatusWriteResult};
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::variants::tests::{publish_claim, run_until, shared};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::metrics::Visibility;
@@ -100,7 +100,7 @@ async fn gauge(shared: &SharedState) -> String {
 
 /// An emitter at work, and its inputs.
 struct Running {
-    bells: Arc<Bells>,
+    mailboxes: Arc<Mailboxes>,
     actors: ActorRegistry<Role>,
     task: JoinHandle<ExitReason>,
 }
@@ -112,14 +112,14 @@ impl Running {
 
     /// One that finds this in the slot.
     fn with(shared: &SharedState, waiting: Option<PlanProposal>) -> Self {
-        let bells = Arc::new(Bells::new(&shared.series));
+        let mailboxes = Arc::new(Mailboxes::new(&shared.series));
         if let Some(waiting) = waiting {
-            bells.plans.put(waiting);
+            mailboxes.plans.put(waiting);
         }
-        let of_emitter = Arc::clone(&bells);
+        let of_emitter = Arc::clone(&mailboxes);
         let (readers, writers) = (shared.readers.clone(), Arc::clone(&shared.writers.emitter));
         let emitter =
-            wva_supervise::machine(Role::Emitter, &bells.addresses.emitter, move |epoch| {
+            wva_supervise::machine(Role::Emitter, &mailboxes.addresses.emitter, move |epoch| {
                 let (shared, writers) = (readers.clone(), Arc::clone(&writers));
                 Emitter::new(shared, writers, epoch, Arc::clone(&of_emitter))
             });
@@ -127,7 +127,7 @@ impl Running {
         let end = std::future::pending();
         let task = run_until(end, shared, actors.clone(), emitter);
         Self {
-            bells,
+            mailboxes,
             actors,
             task,
         }
@@ -152,7 +152,7 @@ pub(in crate::actors) fn leading(stored: u32) -> SharedState {
 async fn planned() -> (SharedState, Running) {
     let shared = leading(3);
     let running = Running::start(&shared);
-    running.bells.plans.put(plan(&shared, 1, 1));
+    running.mailboxes.plans.put(plan(&shared, 1, 1));
     assert_eq!(gauge(&shared).await, "3");
     (shared, running)
 }
@@ -161,7 +161,7 @@ async fn planned() -> (SharedState, Running) {
 fn enter(shared: &SharedState, running: &Running) {
     claim(shared, 3);
     running
-        .bells
+        .mailboxes
         .addresses
         .emitter
         .hint(EmitterMessage::ClaimChanged);
@@ -198,7 +198,7 @@ async fn findings(shared: &SharedState) -> Vec<String> {
 async fn what_is_found_is_shown_while_it_lasts() {
     let shared = leading(3);
     let running = Running::start(&shared);
-    running.bells.plans.put(plan(&shared, 1, 1));
+    running.mailboxes.plans.put(plan(&shared, 1, 1));
     assert_eq!(findings(&shared).await, Vec::<String>::new());
 
     let mut proposal = plan(&shared, 1, 2);
@@ -209,11 +209,11 @@ async fn what_is_found_is_shown_while_it_lasts() {
         ..view(1)
     };
     show(&shared, unscaled);
-    running.bells.plans.put(proposal);
+    running.mailboxes.plans.put(proposal);
     let line = |code| format!(r#"wva_findings{{code="{code}",name="v",namespace="ns"}} 1"#);
     assert_eq!(findings(&shared).await, [line("WVA064"), line("WVA120")]);
 
-    running.bells.plans.put(plan(&shared, 1, 3));
+    running.mailboxes.plans.put(plan(&shared, 1, 3));
     assert_eq!(findings(&shared).await, Vec::<String>::new());
 }
 
@@ -221,7 +221,7 @@ async fn what_is_found_is_shown_while_it_lasts() {
 async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
     let shared = leading(3);
     let running = Running::start(&shared);
-    let (plans, settled) = (&running.bells.plans, &running.bells.settled);
+    let (plans, settled) = (&running.mailboxes.plans, &running.mailboxes.settled);
 
     plans.put(plan(&shared, 1, 1));
     assert_eq!(gauge(&shared).await, "3");
@@ -270,7 +270,7 @@ async fn a_scaler_keeps_its_count_when_a_variant_of_its_name_is_deleted() {
     let mut shared = leading(3);
     shared.readers.manager = "wva-me".into();
     let running = Running::start(&shared);
-    running.bells.plans.put(plan(&shared, 5, 1));
+    running.mailboxes.plans.put(plan(&shared, 5, 1));
     sleep(STORAGE_PATIENCE).await;
     assert_eq!(gauge(&shared).await, "5");
 
@@ -282,7 +282,7 @@ async fn a_scaler_keeps_its_count_when_a_variant_of_its_name_is_deleted() {
     };
     show(&shared, scaler);
     running
-        .bells
+        .mailboxes
         .addresses
         .emitter
         .hint(EmitterMessage::ClaimChanged);
@@ -304,9 +304,9 @@ async fn what_is_wrong_with_a_scaler_of_the_name_of_a_variant_is_reported_once()
     let mirror = &shared.writers.mirrors.horizontal_pod_autoscalers;
     list::<HorizontalPodAutoscaler>(mirror, [object]);
     for (cycle, times) in [(1, 1), (2, 0)] {
-        running.bells.plans.put(plan(&shared, 1, cycle));
+        running.mailboxes.plans.put(plan(&shared, 1, cycle));
         assert_eq!(gauge(&shared).await, "3");
-        let events = std::iter::from_fn(|| running.bells.events.last());
+        let events = std::iter::from_fn(|| running.mailboxes.events.last());
         let wrong = events.filter(|one| one.notice.note.contains("llm-d.ai/model-id"));
         assert_eq!(wrong.count(), times, "cycle {cycle}");
     }
@@ -319,12 +319,12 @@ async fn a_raise_of_a_declared_variant_is_shown_once_it_is_stored_and_outlives_i
     shared.readers.manager = "wva-me".into();
     declare(&shared, "u", "3");
     let running = Running::start(&shared);
-    running.bells.plans.put(plan(&shared, 1, 1));
+    running.mailboxes.plans.put(plan(&shared, 1, 1));
     assert_eq!(gauge(&shared).await, "3");
-    running.bells.plans.put(plan(&shared, 4, 2));
+    running.mailboxes.plans.put(plan(&shared, 4, 2));
     assert_eq!(gauge(&shared).await, "3", "four are not stored");
     declare(&shared, "u", "4");
-    running.bells.settled.insert(StatusWriteResult {
+    running.mailboxes.settled.insert(StatusWriteResult {
         key: key(),
         stored: Some(Replicas(4)),
     });
@@ -347,7 +347,7 @@ async fn a_new_term_begins_with_what_is_stored_and_not_with_a_plan_of_an_earlier
     };
     show(&shared, now);
     running
-        .bells
+        .mailboxes
         .addresses
         .emitter
         .hint(EmitterMessage::ClaimChanged);
@@ -370,7 +370,7 @@ async fn a_new_term_begins_with_what_is_stored_though_the_board_is_behind() {
     assert_eq!(gauge(&shared).await, "8");
     let early = plan(&shared, 1, 2);
     assert_eq!(early.plan.decisions[&key()].target, Some(Replicas(8)));
-    running.bells.plans.put(early);
+    running.mailboxes.plans.put(early);
     assert_eq!(gauge(&shared).await, "8");
 }
 
@@ -379,7 +379,7 @@ async fn a_new_term_begins_with_what_is_stored_though_the_board_is_behind() {
 async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
     let shared = leading(1);
     let running = Running::start(&shared);
-    running.bells.plans.put(plan(&shared, 1, 1));
+    running.mailboxes.plans.put(plan(&shared, 1, 1));
     let of_old_object = VariantView {
         desired: Some(Replicas(1)),
         ..view(1)
@@ -423,7 +423,7 @@ async fn an_emitter_that_was_dead_when_the_claim_came_back_keeps_nothing_of_the_
 async fn an_emitter_that_begins_anew_keeps_nothing_of_the_term_before() {
     let shared = leading(3);
     let running = Running::start(&shared);
-    running.bells.plans.put(plan(&shared, 5, 1));
+    running.mailboxes.plans.put(plan(&shared, 5, 1));
     sleep(STORAGE_PATIENCE).await;
     assert_eq!(gauge(&shared).await, "5");
 
@@ -442,7 +442,7 @@ async fn a_plan_that_was_shown_by_halves_is_shown_whole() {
     for done in 1..=4 {
         let (shared, running) = planned().await;
         running.actors.befall(&Role::Emitter, Mishap::Torn(done));
-        running.bells.plans.put(plan(&shared, 5, 2));
+        running.mailboxes.plans.put(plan(&shared, 5, 2));
         sleep(STORAGE_PATIENCE * 3).await;
         assert!(!running.actors.is_armed(&Role::Emitter), "after {done}");
         assert_eq!(gauge(&shared).await, "5", "after {done}");

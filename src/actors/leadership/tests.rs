@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::{Election, LISTING, Leadership};
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pump;
 use crate::actors::variants::tests::{run, shared};
@@ -59,13 +59,13 @@ impl Running {
     }
 
     fn by(election: Election, shared: SharedState) -> Self {
-        let bells = Bells::new(&shared.series);
+        let mailboxes = Mailboxes::new(&shared.series);
         let leadership = Leadership::new(
             Arc::clone(&shared.writers.leadership),
             shared.mirrors.clone(),
-            PermissionReporter::for_test(shared.clock.clone(), bells.events.clone()),
+            PermissionReporter::for_test(shared.clock.clone(), mailboxes.events.clone()),
             election,
-            Arc::new(bells),
+            Arc::new(mailboxes),
             SeedTree::new(1).child("leadership"),
             Arc::new(NoHooks),
         );

@@ -169,23 +169,23 @@ async fn requests_for_a_model_wake_the_autoscaler_of_its_target() {
     board.put(&epoch, record).unwrap();
     let woken = Arc::new(tokio::sync::Notify::new());
     let bell = Arc::clone(&woken);
-    let bells = Bells {
+    let mailboxes = Mailboxes {
         autoscalers: DirtySet::new(move || bell.notify_one()),
-        ..Bells::new(&shared.series)
+        ..Mailboxes::new(&shared.series)
     };
-    let bells = Arc::new(bells);
-    assert!(bells.autoscalers.drain().is_empty());
+    let mailboxes = Arc::new(mailboxes);
+    assert!(mailboxes.autoscalers.drain().is_empty());
     let scraper = RouterScraper::new(
         shared.readers.clone(),
         Arc::clone(&shared.writers.router_scraper),
         Arc::new(FullRouters),
-        Arc::clone(&bells),
+        Arc::clone(&mailboxes),
     );
     let role = pump(Role::RouterScraper, &Address::vacant(), scraper);
     drop(run(&shared, role));
     woken.notified().await;
     assert_eq!(
-        bells.autoscalers.drain(),
+        mailboxes.autoscalers.drain(),
         [AutoscalerInvalidation::Object(key)].into()
     );
     let queues = shared.readers.direct.load();

@@ -27,16 +27,20 @@ fn scale() -> FakeResponse {
 }
 
 /// The reader at work, until the task is aborted.
-fn reader(shared: &SharedState, server: &FakeServer, bells: &Arc<Bells>) -> JoinHandle<ExitReason> {
-    let permissions = PermissionReporter::for_test(shared.clock.clone(), bells.events.clone());
+fn reader(
+    shared: &SharedState,
+    server: &FakeServer,
+    mailboxes: &Arc<Mailboxes>,
+) -> JoinHandle<ExitReason> {
+    let permissions = PermissionReporter::for_test(shared.clock.clone(), mailboxes.events.clone());
     let api = ScaleApi {
         client: server.client(),
         timeout: Duration::from_secs(1),
     };
     let writers = Arc::clone(&shared.writers.scale_reader);
-    let of_reader = Arc::clone(bells);
+    let of_reader = Arc::clone(mailboxes);
     let reader = ScaleReader::new(shared.readers.clone(), writers, api, of_reader, permissions);
-    let address = &bells.addresses.scale_reader;
+    let address = &mailboxes.addresses.scale_reader;
     run(shared, pump(Role::ScaleReader, address, reader))
 }
 
@@ -56,8 +60,8 @@ async fn requests<const N: usize>(
     });
     list::<VariantAutoscaling>(&shared.writers.mirrors.variants, [variant]);
     let server = FakeServer::new(answers);
-    let bells = Arc::new(Bells::new(&shared.series));
-    let task = reader(&shared, &server, &bells);
+    let mailboxes = Arc::new(Mailboxes::new(&shared.series));
+    let task = reader(&shared, &server, &mailboxes);
     let began = Instant::now();
     let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
     let mut counts = [(0, 0); 2];
@@ -113,8 +117,8 @@ fn found(shared: &SharedState) -> Vec<(String, Option<Replicas>, bool)> {
 async fn what_an_autoscaler_names_is_read_at_once_and_forgotten_with_it() {
     let shared = shared();
     let server = FakeServer::new([]);
-    let bells = Arc::new(Bells::new(&shared.series));
-    let task = reader(&shared, &server, &bells);
+    let mailboxes = Arc::new(Mailboxes::new(&shared.series));
+    let task = reader(&shared, &server, &mailboxes);
     sleep_until(Instant::now() + Duration::from_secs(7)).await;
     assert_eq!((server.asked().len(), found(&shared)), (0, vec![]));
 
@@ -137,14 +141,14 @@ async fn what_an_autoscaler_names_is_read_at_once_and_forgotten_with_it() {
     let targets = mirror.all().into_iter();
     let before = Instant::now();
     let named = targets.filter_map(|(_, stored)| Some(autoscaler_target(&stored)?.0));
-    bells.named.insert_all(named);
+    mailboxes.named.insert_all(named);
     cell.changed().await;
     assert_eq!(Instant::now(), before);
     let expected = ("StormService ns/pd".to_owned(), Some(Replicas(2)), true);
     assert_eq!((server.asked().len(), found(&shared)), (2, vec![expected]));
     // It need not wait for its tick; later readings do.
     let first = AutoscalerInvalidation::Object(ObjectKey::new("ns", "a"));
-    assert_eq!(bells.autoscalers.drain(), [first].into());
+    assert_eq!(mailboxes.autoscalers.drain(), [first].into());
 
     // Without it the next round reads nothing.
     autoscalers(&shared, []);

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::{StatusWriter, WriteOutcome};
-use crate::actors::bells::Bells;
 use crate::actors::emitter::tests::{claim, key, leading, plan, view};
 use crate::actors::event_recorder::Events;
+use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pump;
 use crate::actors::variants::tests::run;
@@ -38,14 +38,14 @@ macro_rules! outcome {
 }
 
 fn writer(shared: &SharedState, server: &FakeServer) -> StatusWriter {
-    with(shared, server, &Arc::new(Bells::new(&shared.series)))
+    with(shared, server, &Arc::new(Mailboxes::new(&shared.series)))
 }
 
-fn with(shared: &SharedState, server: &FakeServer, bells: &Arc<Bells>) -> StatusWriter {
+fn with(shared: &SharedState, server: &FakeServer, mailboxes: &Arc<Mailboxes>) -> StatusWriter {
     StatusWriter::new(
         shared.readers.clone(),
         Arc::clone(&shared.writers.status_writer),
-        Arc::clone(bells),
+        Arc::clone(mailboxes),
         PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
         server.writes("wva-me", 1),
         SeedTree::new(1).child("status-writer"),
@@ -213,14 +213,14 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
     foreign["metadata"]["managedFields"][0]["manager"] = json!("wva-other");
     hold(&shared, foreign);
     writer.full_pass();
-    assert!(writer.bells.statuses.waiting().is_empty());
+    assert!(writer.mailboxes.statuses.waiting().is_empty());
     outcome!(writer, now, WriteOutcome::Absent);
     assert!(server.asked().is_empty());
 
     hold(&shared, scaler.clone());
     writer.full_pass();
     assert_eq!(
-        writer.bells.statuses.waiting().len(),
+        writer.mailboxes.statuses.waiting().len(),
         1,
         "the next leader goes on"
     );
@@ -262,15 +262,15 @@ async fn requests(answer: FakeResponse, seconds: &[u64]) -> Vec<(usize, usize)> 
     let shared = leading(8);
     publish(&shared, 1);
     let server = FakeServer::new([answer, accepted(), accepted()]);
-    let bells = Arc::new(Bells::new(&shared.series));
-    let writer = with(&shared, &server, &bells);
-    let address = &bells.addresses.status_writer;
+    let mailboxes = Arc::new(Mailboxes::new(&shared.series));
+    let writer = with(&shared, &server, &mailboxes);
+    let address = &mailboxes.addresses.status_writer;
     let task = run(&shared, pump(Role::StatusWriter, address, writer));
     let began = Instant::now();
     let at = |milliseconds| sleep_until(began + Duration::from_millis(milliseconds));
     server.is_asked(1).await;
     at(500).await;
-    bells.statuses.add(key());
+    mailboxes.statuses.add(key());
     let mut counts = Vec::new();
     for second in seconds {
         at(second * 1_000 - 5).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Invalidation, Variants};
-use crate::actors::bells::Bells;
+use crate::actors::mailboxes::Mailboxes;
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::event::EventReason;
 use crate::metrics::Metrics;
@@ -104,21 +104,21 @@ pub(in crate::actors) fn store(shared: &SharedState, names: &[&str]) {
     list::<VariantAutoscaling>(&shared.writers.mirrors.variants, variants);
 }
 
-fn registry(shared: &SharedState, bells: &Arc<Bells>) -> Variants {
+fn registry(shared: &SharedState, mailboxes: &Arc<Mailboxes>) -> Variants {
     Variants::new(
         shared.readers.clone(),
         Arc::clone(&shared.writers.variants),
         &Epoch::for_test(Role::Variants, 1),
-        Arc::clone(bells),
+        Arc::clone(mailboxes),
     )
 }
 
 #[test]
 fn a_variant_without_room_is_reported_and_gets_the_room_of_one_that_goes() {
     let shared = shared();
-    let bells = Arc::new(Bells::new(&shared.series));
-    let (events, dirty) = (&bells.events, &bells.dirty);
-    let mut registry = registry(&shared, &bells);
+    let mailboxes = Arc::new(Mailboxes::new(&shared.series));
+    let (events, dirty) = (&mailboxes.events, &mailboxes.dirty);
+    let mut registry = registry(&shared, &mailboxes);
     registry.actors.room = 2;
     let key = |name: &str| VariantKey::new("ns", name);
     let runs = |order: Option<Order<VariantKey>>| match order {
@@ -154,7 +154,7 @@ fn a_variant_without_room_is_reported_and_gets_the_room_of_one_that_goes() {
 fn a_variant_that_is_gone_is_not_in_quarantine() {
     let shared = shared();
     store(&shared, &["a"]);
-    let mut registry = registry(&shared, &Arc::new(Bells::new(&shared.series)));
+    let mut registry = registry(&shared, &Arc::new(Mailboxes::new(&shared.series)));
     let key = VariantKey::new("ns", "a");
     registry.quarantined(&key, 3, "killed", Duration::from_secs(30));
     assert_eq!(shared.quarantine_of(&key).as_deref(), Some("killed"));
@@ -167,8 +167,8 @@ fn a_variant_that_is_gone_is_not_in_quarantine() {
 fn a_variant_that_went_between_two_lives_leaves_nothing() {
     let shared = shared();
     store(&shared, &["a", "b"]);
-    let bells = Arc::new(Bells::new(&shared.series));
-    let life = || registry(&shared, &bells);
+    let mailboxes = Arc::new(Mailboxes::new(&shared.series));
+    let life = || registry(&shared, &mailboxes);
     let keys = ["a", "b"].map(|name| VariantKey::new("ns", name));
     let mut first = life();
     for key in &keys {
@@ -184,14 +184,14 @@ fn a_variant_that_went_between_two_lives_leaves_nothing() {
             .unwrap();
     }
     drop(first);
-    assert!(bells.changed.drain().is_empty());
+    assert!(mailboxes.changed.drain().is_empty());
 
     store(&shared, &["b"]);
     let mut second = life();
     let [gone, stays] = &keys;
     assert!(matches!(second.order(gone.clone()), Some(Order::End(_))));
     assert!(matches!(second.order(stays.clone()), Some(Order::Run(_))));
-    assert_eq!(bells.changed.drain(), [gone.clone()].into());
+    assert_eq!(mailboxes.changed.drain(), [gone.clone()].into());
     let left: Vec<VariantKey> = shared.board.snapshot().into_keys().collect();
     assert_eq!(left, std::slice::from_ref(stays));
 }

@@ -15,7 +15,7 @@ use wva_supervise::ChildSpec;
 impl WatcherWiring<'_> {
     /// A status that was written and nothing else is no reason to look again.
     pub(super) fn pod_autoscalers(&self) -> ChildSpec<Role> {
-        let bells = Arc::clone(&self.bells);
+        let mailboxes = Arc::clone(&self.mailboxes);
         let mirror = &self.mirrors.pod_autoscalers;
         let notify = move |update: WatchUpdate<'_, StoredAutoscaler>| match update {
             WatchUpdate::Changed(changed) => {
@@ -25,21 +25,25 @@ impl WatcherWiring<'_> {
                     .zip(after.as_ref())
                     .is_some_and(|(before, after)| before.asks_the_same(after));
                 if !is_same {
-                    bells
+                    mailboxes
                         .autoscalers
                         .insert(AutoscalerInvalidation::Object(changed.key.clone()));
                     let states = before.iter().chain(after);
                     let targets = states.filter_map(|stored| stored.target());
-                    bells.dirty.insert_all(targets.map(Invalidation::Target));
+                    mailboxes
+                        .dirty
+                        .insert_all(targets.map(Invalidation::Target));
                     let before = before.as_deref().and_then(autoscaler_target);
                     let after = after.as_deref().and_then(autoscaler_target);
                     let other = after.filter(|now| before.as_ref() != Some(now));
-                    bells.named.insert_all(other.map(|(target, _)| target));
+                    mailboxes.named.insert_all(other.map(|(target, _)| target));
                 }
             }
             WatchUpdate::Synced => {
-                bells.autoscalers.insert(AutoscalerInvalidation::Everything);
-                bells.dirty.insert(Invalidation::Everything);
+                mailboxes
+                    .autoscalers
+                    .insert(AutoscalerInvalidation::Everything);
+                mailboxes.dirty.insert(Invalidation::Everything);
             }
         };
         self.watcher(WatchSpec::<PodAutoscaler> {

@@ -35,10 +35,10 @@ impl WatcherWiring<'_> {
             };
             scoped(&client, namespace.as_deref(), &version)
         };
-        let bells = Arc::clone(&self.bells);
+        let mailboxes = Arc::clone(&self.mailboxes);
         let notify = move |update: WatchUpdate<'_, _>| {
             if matches!(update, WatchUpdate::Synced) {
-                bells.dirty.insert(Invalidation::Everything);
+                mailboxes.dirty.insert(Invalidation::Everything);
             }
         };
         let mut spec = Self::spec::<InferencePool>(kind, in_version(version), mirror, notify);

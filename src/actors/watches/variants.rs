@@ -17,7 +17,7 @@ use wva_supervise::ChildSpec;
 
 impl WatcherWiring<'_> {
     pub(super) fn variants(&self) -> ChildSpec<Role> {
-        let bells = Arc::clone(&self.bells);
+        let mailboxes = Arc::clone(&self.mailboxes);
         let changed = self.variant_changed();
         let mirror = &self.mirrors.variants;
         let notify = move |update: WatchUpdate<'_, VariantRecord>| match update {
@@ -25,8 +25,8 @@ impl WatcherWiring<'_> {
                 changed(update.before.as_deref(), update.after.as_deref());
             }
             WatchUpdate::Synced => {
-                bells.dirty.insert(Invalidation::Everything);
-                bells.config.insert(config::ConfigSource::Variants);
+                mailboxes.dirty.insert(Invalidation::Everything);
+                mailboxes.config.insert(config::ConfigSource::Variants);
             }
         };
         let kind = WatchedKind::VariantAutoscaling;
@@ -41,16 +41,16 @@ impl WatcherWiring<'_> {
     pub(super) fn variant_changed(
         &self,
     ) -> impl Fn(Option<&VariantRecord>, Option<&VariantRecord>) + Send + Sync + use<> {
-        let bells = Arc::clone(&self.bells);
+        let mailboxes = Arc::clone(&self.mailboxes);
         let followed = self.shared.changes.clone();
         move |before, after| {
             for record in before.into_iter().chain(after) {
                 let key = &record.object.key;
                 followed.wake(&FollowedObject::Variant(key.clone()));
-                bells.dirty.insert(Invalidation::Variant(key.clone()));
+                mailboxes.dirty.insert(Invalidation::Variant(key.clone()));
                 if let Some(target) = target_of(record) {
                     followed.wake(&FollowedObject::Target(target.clone()));
-                    bells.dirty.insert(Invalidation::Target(target));
+                    mailboxes.dirty.insert(Invalidation::Target(target));
                 }
             }
             if let Some(after) = after {
@@ -59,15 +59,15 @@ impl WatcherWiring<'_> {
                     || before.is_none_or(|before| before.differs_from(after));
                 let before = before.and_then(scale_target);
                 let other = scale_target(after).filter(|now| before.as_ref() != Some(now));
-                bells.named.insert_all(other.map(|(target, _)| target));
+                mailboxes.named.insert_all(other.map(|(target, _)| target));
                 // Another program may have written its status; ours is compared again.
                 if is_news {
-                    bells.statuses.add(after.object.key.clone());
+                    mailboxes.statuses.add(after.object.key.clone());
                 }
             }
             // Whether a namespace has variants decides whether its ConfigMaps count.
             if before.is_some() != after.is_some() {
-                bells.config.insert(config::ConfigSource::Variants);
+                mailboxes.config.insert(config::ConfigSource::Variants);
             }
         }
     }

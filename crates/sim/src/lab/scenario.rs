@@ -112,8 +112,8 @@ pub(crate) fn load_changed(
     let document = serde_yaml::from_str(&loaded.text);
     let mut document = document.map_err(|error| unreadable(name, error))?;
     for change in changes {
-        let changed = change.apply(&mut document);
-        changed.map_err(|problem| unreadable(name, problem))?;
+        let applied = change.apply(&mut document);
+        applied.map_err(|problem| unreadable(name, problem))?;
     }
     let text = serde_yaml::to_string(&document).map_err(|error| unreadable(name, error))?;
     LoadedScenario::read(&text, name)

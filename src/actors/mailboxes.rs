@@ -39,7 +39,7 @@ pub struct Addresses {
 
 /// Addresses, and sets that wake the role that empties them.
 #[derive(Debug)]
-pub struct Bells {
+pub struct Mailboxes {
     /// Roles that are sent messages.
     pub addresses: Addresses,
     /// The latest plan, for the emitter.
@@ -76,7 +76,7 @@ fn waker<M: Send + 'static>(
     }
 }
 
-impl Bells {
+impl Mailboxes {
     /// All empty, with every address vacant; the series count events that are lost.
     pub fn new(series: &Metrics) -> Self {
         let addresses = Addresses::default();
