@@ -139,14 +139,15 @@ impl Draft<'_> {
     }
 
     fn by_metrics(&mut self) -> AutoscalerOutcome {
+        let current = self.view.current;
         let results = self.measure();
         self.panic(&results);
         let combined = self.combine(&results);
         let Some(wanted) = self.woken().or(combined) else {
-            self.step(Stage::Combine, self.count, Why::NothingMeasured);
+            self.step(Stage::Combine, current, Why::NothingMeasured);
+            self.pace(current);
             return AutoscalerOutcome::FailedComputeScale;
         };
-        let current = self.view.current;
         if wanted < current
             && let Some(why) = self.lacking(&results)
         {

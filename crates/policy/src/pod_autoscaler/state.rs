@@ -15,13 +15,16 @@ use super::status::PodAutoscalerStatus;
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
-/// A window that is shorter than this has no gap either: ticks are ten seconds apart.
-const LONGEST_GAP: Duration = Duration::from_secs(20);
+/// No window of any length has a longer gap: the age up to which a sample is fresh.
+const LONGEST_GAP: Duration = Duration::from_mins(1);
+
+/// A shorter window has no gap of this length: ticks are ten seconds apart.
+const SHORTEST_GAP: Duration = Duration::from_secs(20);
 
 /// Demands of one source, one a second: the last of each.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DemandWindow {
-    /// Since when there is no gap longer than the window.
+    /// Since when there is no gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<Moment>,
     /// Since when one replica carries the mean, where more exist.
@@ -45,7 +48,7 @@ impl DemandWindow {
     ) {
         let last = self.slots.keys().next_back();
         let gap = last.map(|last| now.monotonic.saturating_sub(Duration::from_secs(*last)));
-        if gap.is_none_or(|gap| gap > length.max(LONGEST_GAP)) {
+        if gap.is_none_or(|gap| gap > length.clamp(SHORTEST_GAP, LONGEST_GAP)) {
             self.since = Some(now);
         }
         let oldest = oldest(now, length);

@@ -169,10 +169,12 @@ fn pods_per_replica_are_stated_or_those_of_the_kind() {
     }
 }
 
-/// The plan of an object whose release needs three minutes of history, in a document of some time.
+/// The plan of an object whose release needs a minute of history, in a document of some time.
 fn released(time: &str, state: Option<&Value>) -> (u32, Value) {
     let rest = "pods: [{name: p}, {name: q}]\n  sources: [{pods: {p: 1, q: 1}}, {total: 1}]";
     let entry = entry("a", "t", rest).replace("current: 1", "current: 2");
+    let minute = "maxReplicas: 4\n      observeWindowSeconds: 60";
+    let entry = entry.replace("maxReplicas: 4", minute);
     let entry = entry.replace(
         "resourceVersion: '5'",
         "annotations: {autoscaling.aibrix.ai/scale-down-cooldown-window: 0s}",
@@ -198,17 +200,17 @@ fn a_memory_goes_on_at_a_later_time() {
         counts.push(count);
         state = Some(next);
     }
-    // 3 min after the first.
-    assert_eq!(counts, [[2; 18].as_slice(), &[1, 1]].concat());
+    // A minute after the first.
+    assert_eq!(counts, [[2; 6].as_slice(), &[1; 14]].concat());
     // The same time, and a stated clock, which counts alone.
     let (_, state) = released(&at(0), None);
     for (time, expected) in [
         (at(0), 2),
-        (at(179), 2),
-        (at(180), 1),
+        (at(59), 2),
+        (at(60), 1),
         ("{}".to_owned(), 2),
-        (at(180).replace('}', ", uptime: 24h}"), 2),
-        (at(0).replace('}', ", uptime: 1443m}"), 1),
+        (at(60).replace('}', ", uptime: 24h}"), 2),
+        (at(0).replace('}', ", uptime: 1441m}"), 1),
     ] {
         assert_eq!(released(&time, Some(&state)).0, expected, "{time}");
     }

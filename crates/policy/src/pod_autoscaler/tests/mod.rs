@@ -10,6 +10,7 @@ mod demands;
 mod document;
 mod events;
 mod forecasts;
+mod gaps;
 mod over_time;
 mod properties;
 mod schedules;

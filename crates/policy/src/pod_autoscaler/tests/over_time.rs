@@ -198,7 +198,7 @@ fn the_last_replica_goes_only_where_asked_for_and_after_idle_time() {
 }
 
 /// Four replicas whose release is about to be due.
-fn about_to_release(strategy: &str) -> Loop {
+pub(super) fn about_to_release(strategy: &str) -> Loop {
     let mut run = Loop::new(policy(&format!("scalingStrategy: {strategy}"), &[]), 4);
     let counts = run.run(470, 4.0);
     assert_eq!(counts, vec![4; 47]);

@@ -1,0 +1,52 @@
+//! Demands that were not seen for a while.
+
+use super::over_time::about_to_release;
+use super::{Loop, codes, policy, view};
+use crate::pod_autoscaler::decide::AutoscalerView;
+use crate::units::Replicas;
+
+#[test]
+fn a_release_after_a_gap_of_more_than_a_minute_needs_a_long_window_again() {
+    for strategy in ["KPA", "APA"] {
+        for (window, gap, is_gap) in [
+            (180, 60, false),
+            (180, 70, true),
+            (180, 170, true),
+            (600, 60, false),
+            (600, 580, true),
+            (3_600, 3_540, true),
+        ] {
+            let hurried = [
+                ("scale-down-cooldown-window", "0s"),
+                ("max-scale-down-rate", "10"),
+            ];
+            let spec = format!("scalingStrategy: {strategy}\nobserveWindowSeconds: {window}");
+            let mut run = Loop::new(policy(&spec, &hurried), 10);
+            run.run(window + 10, 100.0);
+            assert_eq!(run.current, 10);
+            run.seconds += gap - 10;
+            let counts = run.run(window, 5.0);
+            let is_held = counts.iter().all(|count| *count == 10);
+            assert_eq!(is_held, is_gap, "{strategy} {window} {gap}: {counts:?}");
+            assert_eq!(run.share(5.0).desired, Replicas(1), "{strategy} {window}");
+        }
+    }
+}
+
+#[test]
+fn a_tick_without_a_demand_recommends_the_current_count() {
+    let mut run = about_to_release("APA");
+    assert_eq!(run.share(4.0).desired, Replicas(2));
+    let mut run = about_to_release("APA");
+    let failed = run.decide(&AutoscalerView {
+        readings: Vec::new(),
+        ..view(4, &[vec![1.0; 4]])
+    });
+    assert_eq!(failed.reason(), "FailedComputeScale");
+    assert_eq!(
+        codes(&failed),
+        ["BaseBounds", "Unmeasured", "NothingMeasured"]
+    );
+    assert_eq!(run.run(290, 4.0), [4; 29]);
+    assert_eq!(run.share(4.0).desired, Replicas(2));
+}
