@@ -204,7 +204,7 @@ impl WriteApi {
         is_new: bool,
     ) -> Result<GeneratedHpaStatus, AutoscalerWriteError> {
         let api = self.hpas(stored);
-        let mut manifest = manifest(hpa);
+        let mut manifest = hpa.manifest();
         let found = permit.request(self.timeout, api.get_opt(&hpa.name)).await?;
         let found = found.map_err(|error| hpa_error(error, "get"))?;
         let Some(found) = found else {
@@ -352,16 +352,7 @@ fn holds(present: &Value, manifest: &Value) -> bool {
 /// Whether an object is what is to be generated.
 pub(crate) fn is_in_place(present: &HorizontalPodAutoscaler, hpa: &GeneratedHpa) -> bool {
     let present_value = serde_json::to_value(present).unwrap_or_default();
-    present.metadata.deletion_timestamp.is_none() && holds(&present_value, &manifest(hpa))
-}
-
-/// With the minimum that the API server adds where none is stated, so that one that was stated goes.
-fn manifest(hpa: &GeneratedHpa) -> Value {
-    let mut manifest = hpa.manifest();
-    if let Some(spec) = manifest.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.entry("minReplicas").or_insert(json!(1));
-    }
-    manifest
+    present.metadata.deletion_timestamp.is_none() && holds(&present_value, &hpa.manifest())
 }
 
 pub(crate) fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {

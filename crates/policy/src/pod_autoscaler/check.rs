@@ -14,10 +14,10 @@ use super::object::{
 };
 use super::schedule::{EffectiveBounds, ReplicaBounds, Schedules};
 use super::source::{MetricSource, SourceKind};
-use super::tuning::{LONGEST_WINDOW, Tuning, WithoutEffect, unread};
+use super::tuning::{LONGEST_WINDOW, Tuning, WithoutEffect};
 use crate::bounds::ZeroPolicy;
 use crate::units::Replicas;
-use wva_base::text::{bounded, shortened};
+use wva_base::text::bounded;
 
 /// Violations of one object that are named. Lists have no limit, and a message has.
 const MOST_NAMED: usize = 200;
@@ -35,7 +35,7 @@ const STABLE_WINDOW: Duration = Duration::from_mins(3);
 const PANIC_WINDOW: Duration = Duration::from_mins(1);
 
 /// Most metric sources of one object, each of which is read of every pod.
-const MOST_SOURCES: usize = 32;
+pub(super) const MOST_SOURCES: usize = 32;
 
 wva_base::named! {
     /// Which check a specification fails: the reason of the condition `ValidSpec`, in the order of the checks.
@@ -197,14 +197,20 @@ impl AutoscalerPolicy {
 
     /// Bounds at a time.
     pub fn bounds(&self, now: Timestamp) -> EffectiveBounds {
-        match &self.schedules {
+        let mut effective = match &self.schedules {
             Some(schedules) => schedules.resolve(self.base, now),
             None => EffectiveBounds {
                 bounds: self.base,
                 active: None,
                 explicit_min: false,
             },
+        };
+        if self.strategy == ScalingStrategy::Hpa {
+            // The API server accepts a minimum of zero only with a feature gate.
+            let min = &mut effective.bounds.min;
+            *min = Replicas::ONE.max(*min);
         }
+        effective
     }
 }
 
@@ -215,8 +221,7 @@ impl PodAutoscalerObject {
             namespace, name, ..
         } = &self.metadata;
         let (tuning, mut faults) = Tuning::read(&self.metadata.annotations);
-        faults.extend(self.unread_annotations(&faults));
-        faults.extend(self.fields_without_effect());
+        self.add_unread(&tuning, &mut faults);
         let mut violations = Violations {
             object: format!("{namespace}/{name}"),
             found: Vec::new(),
@@ -251,47 +256,6 @@ impl PodAutoscalerObject {
             tuning,
             faults: violations.faults,
         })
-    }
-
-    /// Annotations that the strategy or the target does not read, without those that are named already.
-    fn unread_annotations(&self, faults: &[WithoutEffect]) -> Vec<WithoutEffect> {
-        let strategy = &*self.spec.scaling_strategy;
-        let has_roles = self.spec.scale_target_ref.has_roles();
-        let is_named = |key: &str| {
-            let mut faults = faults.iter();
-            faults.any(|fault| matches!(fault, WithoutEffect::Annotation { key: named, .. } if named == key))
-        };
-        let annotations = self.metadata.annotations.iter();
-        let unread = annotations.filter_map(|(key, value)| {
-            let why = unread(key, strategy, has_roles).filter(|_| !is_named(key))?;
-            Some(WithoutEffect::Annotation {
-                key: key.to_string(),
-                value: shortened(value),
-                why: format!("has no effect: {why}; remove it"),
-            })
-        });
-        unread.collect()
-    }
-
-    fn fields_without_effect(&self) -> impl Iterator<Item = WithoutEffect> {
-        let unknown = self
-            .skipped
-            .unknown
-            .iter()
-            .map(|path| WithoutEffect::Field {
-                path: shortened(path),
-                why: "PodAutoscalers have none",
-            });
-        let is_hpa = &*self.spec.scaling_strategy == "HPA";
-        let sources = self.spec.metrics_sources.iter().take(MOST_SOURCES);
-        let unread = sources.enumerate().flat_map(move |(index, source)| {
-            let fields = source.fields_without_effect(is_hpa);
-            fields.map(move |(field, why)| WithoutEffect::Field {
-                path: format!("spec.metricsSources[{index}].{field}"),
-                why,
-            })
-        });
-        unknown.chain(unread)
     }
 
     fn check_identity(&self, found: &mut Violations) {

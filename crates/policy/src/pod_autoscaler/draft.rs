@@ -66,9 +66,6 @@ impl Draft<'_> {
         self.step(Stage::Schedule, self.count, why);
         let algorithm = match self.policy.strategy {
             ScalingStrategy::Hpa => {
-                if self.policy.forecast.is_some() {
-                    self.step(Stage::Forecast, self.count, Why::ForecastWithoutEffect);
-                }
                 let hpa = format!("{}-hpa", self.policy.metadata.name).into();
                 self.step(Stage::Hpa, self.count, Why::Delegated { hpa });
                 self.wake_for_hpa();
@@ -90,7 +87,7 @@ impl Draft<'_> {
     /// The HPA controller leaves a target at zero alone, so that what load put to sleep would never wake.
     fn wake_for_hpa(&mut self) {
         if self.state.asleep {
-            let min = self.bounds.bounds.min.max(Replicas::ONE);
+            let min = self.bounds.bounds.min;
             self.step(Stage::BoundaryCheck, min, Why::BelowMinimum { min });
         }
     }

@@ -11,7 +11,6 @@ use super::object::{API_VERSION, AutoscalerMetadata, KIND};
 use super::schedule::ReplicaBounds;
 use super::source::{MetricSource, SourceKind};
 use crate::rounding::{ceil, floor};
-use crate::units::Replicas;
 
 /// Bytes of the unit that targets of memory are written in.
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -215,8 +214,9 @@ impl GeneratedHpa {
         reference.extend(api_version.map(|version| ("apiVersion".to_owned(), json!(version))));
         reference.insert("kind".to_owned(), json!(kind));
         reference.insert("name".to_owned(), json!(scaled));
-        let mut spec = json!({
+        let spec = json!({
             "scaleTargetRef": reference,
+            "minReplicas": self.bounds.min,
             "maxReplicas": self.bounds.max,
             "metrics": self.metrics.iter().map(HpaMetric::manifest).collect::<Vec<_>>(),
             "behavior": {
@@ -224,13 +224,6 @@ impl GeneratedHpa {
                 "scaleDown": self.down.manifest("Min"),
             },
         });
-        // The API server accepts a minimum of zero only with a feature gate.
-        if let Some(fields) = spec
-            .as_object_mut()
-            .filter(|_| self.bounds.min > Replicas::ZERO)
-        {
-            fields.insert("minReplicas".to_owned(), json!(self.bounds.min));
-        }
         json!({
             "apiVersion": "autoscaling/v2",
             "kind": "HorizontalPodAutoscaler",

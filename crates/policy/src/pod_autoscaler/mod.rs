@@ -31,6 +31,7 @@ pub mod state;
 pub mod status;
 pub mod storm_service;
 pub mod tuning;
+mod unread;
 
 pub use decide::{AutoscalerDecision, AutoscalerView, decide};
 pub use object::PodAutoscalerObject;

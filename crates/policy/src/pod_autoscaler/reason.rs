@@ -134,8 +134,6 @@ pub enum AutoscalerReason {
         /// Whether it may raise the count.
         acts: bool,
     },
-    /// A generated object forecasts nothing.
-    ForecastWithoutEffect,
     /// A burst began or goes on.
     Panic {
         /// The largest count since it began.
@@ -271,7 +269,6 @@ wva_base::display_of! { AutoscalerReason:
         amount(*demand),
         format_duration(*horizon),
         if *acts { "" } else { ", mode Preview" };
-    Self::ForecastWithoutEffect => "spec.predictive has no effect with strategy HPA; remove it";
     Self::Panic { peak, lasting, left } =>
         "in panic for {}: at least {peak} for {} more", format_duration(*lasting), format_duration(*left);
     Self::PanicEnded => "panic ended: one long window below threshold";

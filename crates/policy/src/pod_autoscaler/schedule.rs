@@ -16,7 +16,7 @@ use crate::units::Replicas;
 const HORIZON_DAYS: i64 = 8;
 
 /// Entries of one object: each is compared with each.
-const MOST_ENTRIES: usize = 100;
+pub(super) const MOST_ENTRIES: usize = 100;
 
 const DAYS: [(&str, Weekday); 7] = [
     ("mon", Weekday::Monday),

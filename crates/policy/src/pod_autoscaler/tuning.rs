@@ -10,7 +10,7 @@ use crate::bounds::ZeroPolicy;
 use wva_base::duration::{format_duration, parse_duration};
 use wva_base::text::shortened;
 
-const DOMAIN: &str = "autoscaling.aibrix.ai/";
+pub(super) const DOMAIN: &str = "autoscaling.aibrix.ai/";
 
 /// Longest window of any kind; a HorizontalPodAutoscaler has no longer one either.
 pub(super) const LONGEST_WINDOW: Duration = Duration::from_hours(1);
@@ -93,6 +93,12 @@ wva_base::display_of! { WithoutEffect:
     Self::Field { path, why } => "field {path} has no effect: {why}";
 }
 
+impl WithoutEffect {
+    pub(super) fn is_of(&self, annotation: &str) -> bool {
+        matches!(self, Self::Annotation { key, .. } if key == annotation)
+    }
+}
+
 impl Tuning {
     /// Reads annotations, with what is wrong in them.
     pub fn read(annotations: &BTreeMap<Arc<str>, Arc<str>>) -> (Self, Vec<WithoutEffect>) {
@@ -134,19 +140,6 @@ impl Tuning {
             }
             _ => Err("has no effect; remove it, or write one of the documented keys".to_owned()),
         }
-    }
-}
-
-/// Why an annotation does nothing for a strategy or a target, if it does nothing.
-pub(super) fn unread(key: &str, strategy: &str, has_roles: bool) -> Option<&'static str> {
-    match (key.strip_prefix(DOMAIN)?, strategy) {
-        ("scale-up-tolerance" | "scale-down-tolerance", "HPA") => {
-            Some("the HPA controller has a tolerance of its own")
-        }
-        ("panic-threshold", "HPA" | "APA") => Some("only KPA panics"),
-        ("scale-to-zero", "HPA") => Some("only KPA and APA go to zero by load"),
-        ("storm-service-mode", _) if !has_roles => Some("the target is no StormService"),
-        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::over_time::total;
 use super::statuses::{first, judged, next, texts};
-use super::{Loop, at, codes, policy, signal, view};
+use super::{Loop, at, codes, partly_read, policy, signal, view};
 use crate::key::ObjectKey;
 use crate::pod_autoscaler::AutoscalerState;
 use crate::pod_autoscaler::decide::{AutoscalerDecision, AutoscalerView, decide};
@@ -85,7 +85,7 @@ fn idle_time_does_not_go_on_through_a_gap() {
 
 /// What is decided on a target at zero after the object was changed.
 fn after(mut run: Loop, spec: &str, annotations: &[(&str, &str)]) -> AutoscalerDecision {
-    run.policy = policy(spec, annotations);
+    run.policy = partly_read(spec, annotations);
     let AutoscalerState { asleep, .. } = run.state;
     let decision = run.decide(&idle(0));
     assert_eq!(run.state.asleep, asleep, "at zero nothing changes it");
@@ -133,7 +133,7 @@ fn a_raised_minimum_wakes_what_load_put_to_sleep_and_no_pause() {
 #[test]
 fn a_target_that_sleeps_wakes_once_where_an_hpa_takes_over() {
     let mut run = asleep();
-    run.policy = policy(&delegated(0), &[]);
+    run.policy = partly_read(&delegated(0), &[]);
     let slept = record(&mut run, 0);
     let hpa = ScaleOutcome::HpaApplied(GeneratedHpaStatus::default());
     let mut stored = first(&slept, &ScaleOutcome::Failed { why: "no".into() });

@@ -398,7 +398,7 @@ fn each_annotation_is_judged_alone() {
 #[test]
 fn annotations_tune() {
     let tuning = policy(
-        "",
+        "minReplicas: 0",
         &[
             ("max-scale-up-rate", "1e1"),
             ("scale-down-tolerance", "0"),
@@ -416,7 +416,6 @@ fn annotations_tune() {
 fn a_generated_object_follows_type_rates_and_precision() {
     let policy = policy(
         "
-        minReplicas: 0
         scalingStrategy: HPA
         metricsSources:
         - {metricSourceType: custom, targetMetric: cpu, targetValue: '0.0001'}
@@ -441,8 +440,6 @@ fn a_generated_object_follows_type_rates_and_precision() {
     let cpu = HpaMetric::CpuUtilization { percent: 71 };
     assert_eq!(hpa.metrics, [pods, memory, external, cpu]);
     assert_eq!((hpa.up.percent, hpa.down.percent), (None, Some(66)));
-    let manifest = hpa.manifest();
-    assert!(manifest["spec"].get("minReplicas").is_none());
-    let up = &manifest["spec"]["behavior"]["scaleUp"];
+    let up = &hpa.manifest()["spec"]["behavior"]["scaleUp"];
     assert_eq!(up["selectPolicy"], "Disabled");
 }

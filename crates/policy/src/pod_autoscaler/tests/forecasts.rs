@@ -156,10 +156,6 @@ fn a_forecast_is_checked() {
     let unnamed = policy("predictive: {horizonSeconds: 60}", &[]).forecast;
     let mode = unnamed.map(|forecast| forecast.mode);
     assert_eq!(mode, Some(ForecastMode::Preview));
-    let hpa = "scalingStrategy: HPA\npredictive: {mode: Auto, horizonSeconds: 3600}";
-    let decision = Loop::new(policy(hpa, &[]), 2).share(20.0);
-    let steps = ["BaseBounds", "ForecastWithoutEffect", "Delegated"];
-    assert_eq!(codes(&decision), steps);
 }
 
 /// The status after each of some ticks of a demand that rises.

@@ -1,29 +1,158 @@
-//! Annotations that nothing reads.
+//! Annotations and fields that nothing reads.
 
-use super::object;
+use jiff::Timestamp;
+
+use super::statuses::{first, judged};
+use super::{Loop, object, partly_read};
+use crate::pod_autoscaler::hpa::GeneratedHpa;
+use crate::pod_autoscaler::record::AutoscalerVerdict;
+use crate::pod_autoscaler::status::ScaleOutcome;
+use crate::units::Replicas;
+
+/// What is named of an object.
+fn named(spec: &str, annotations: &[(&str, &str)]) -> Vec<String> {
+    let faults = object("pa", spec, annotations).check().unwrap().faults;
+    faults.iter().map(ToString::to_string).collect()
+}
 
 #[test]
 fn annotations_that_a_strategy_or_a_target_does_not_read_are_named() {
     let service = "the target is no StormService";
+    let minimum = "neither minReplicas nor that of a schedule is 0";
+    let tolerance = "the HPA controller has a tolerance of its own";
     for (key, value, unread) in wva_base::cases! {
         ("max-scale-up-rate", "3", [None; 3]),
         ("scale-down-cooldown-window", "1m", [None; 3]),
-        ("scale-up-tolerance", "0.3", [None, None, Some("the HPA controller has a tolerance of its own")]),
+        ("scale-up-tolerance", "0.3", [None, None, Some(tolerance)]),
         ("panic-threshold", "3", [None, Some("only KPA panics"), Some("only KPA panics")]),
-        ("scale-to-zero", "true", [None, None, Some("only KPA and APA go to zero by load")]),
+        ("scale-to-zero", "true", [Some(minimum), Some(minimum), Some("only KPA and APA go to zero by load")]),
+        ("scale-to-zero", "false", [None, None, Some("only KPA and APA go to zero by load")]),
         ("storm-service-mode", "replica", [Some(service); 3]),
     } {
         for (strategy, why) in ["KPA", "APA", "HPA"].into_iter().zip(unread) {
             let full = format!("autoscaling.aibrix.ai/{key}");
             let spec = format!("scalingStrategy: {strategy}");
-            let faults = object("pa", &spec, &[(full.as_str(), value)])
-                .check()
-                .unwrap()
-                .faults;
-            let found: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            let found = named(&spec, &[(full.as_str(), value)]);
             let expected = why
                 .map(|why| format!("annotation {full}: {value:?} has no effect: {why}; remove it"));
             assert_eq!(found, Vec::from_iter(expected), "{key} {strategy}");
         }
+    }
+    // A value that is wrong is wrong where it is read alone.
+    let wrong = [("autoscaling.aibrix.ai/scale-up-tolerance", "2")];
+    let start = "annotation autoscaling.aibrix.ai/scale-up-tolerance: \"2\" ";
+    for (strategy, end) in [
+        (
+            "KPA",
+            "must be at least 0 and below 1; write for example 0.1; 0.1 is kept".to_owned(),
+        ),
+        ("HPA", format!("has no effect: {tolerance}; remove it")),
+    ] {
+        let found = named(&format!("scalingStrategy: {strategy}"), &wrong);
+        assert_eq!(found, [format!("{start}{end}")]);
+    }
+}
+
+#[test]
+fn scale_to_zero_is_read_where_some_minimum_is_zero() {
+    let enabled = [("autoscaling.aibrix.ai/scale-to-zero", "true")];
+    let schedule = |min: u32| {
+        format!(
+            "schedules: [{{name: night, startTime: '00:00', endTime: '06:00', minReplicas: {min}}}]"
+        )
+    };
+    for (spec, count) in [
+        (String::new(), 1),
+        ("minReplicas: 2".to_owned(), 1),
+        (schedule(1), 1),
+        ("minReplicas: 0".to_owned(), 0),
+        (schedule(0), 0),
+    ] {
+        assert_eq!(named(&spec, &enabled).len(), count, "{spec}");
+    }
+}
+
+#[test]
+fn fields_that_a_strategy_or_a_target_does_not_read_are_named() {
+    let target = |field: &str| {
+        format!("scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: llm{field}}}")
+    };
+    let service = "subTargetSelector: {}\nscaleTargetRef: {apiVersion: orchestration.aibrix.ai/v1alpha1, kind: StormService, name: s}";
+    let night = "schedules: [{name: night, startTime: '00:00', endTime: '06:00', minReplicas: 0}]";
+    let windows = "only KPA and APA have windows";
+    let minimum = "an HPA needs at least 1";
+    let identity = "apiVersion, kind and name identify the target";
+    let selector = "the target is no StormService";
+    for (spec, path, why, is_for_all) in [
+        (
+            "predictive: {mode: Auto}",
+            "predictive",
+            "only KPA and APA forecast",
+            false,
+        ),
+        (
+            "observeWindowSeconds: 240",
+            "observeWindowSeconds",
+            windows,
+            false,
+        ),
+        (
+            "panicWindowSeconds: 30",
+            "panicWindowSeconds",
+            windows,
+            false,
+        ),
+        ("minReplicas: 0", "minReplicas", minimum, false),
+        (night, "schedules[0].minReplicas", minimum, false),
+        (
+            &target(", fieldPath: spec"),
+            "scaleTargetRef.fieldPath",
+            identity,
+            true,
+        ),
+        (&target(", uid: u"), "scaleTargetRef.uid", identity, true),
+        (
+            &target(", resourceVersion: '1'"),
+            "scaleTargetRef.resourceVersion",
+            identity,
+            true,
+        ),
+        ("subTargetSelector: {}", "subTargetSelector", selector, true),
+    ] {
+        let line = format!("field spec.{path} has no effect: {why}");
+        for (strategy, is_named) in [("KPA", is_for_all), ("APA", is_for_all), ("HPA", true)] {
+            let found = named(&format!("scalingStrategy: {strategy}\n{spec}"), &[]);
+            let expected = is_named.then(|| line.clone());
+            assert_eq!(found, Vec::from_iter(expected), "{strategy} {spec}");
+        }
+    }
+    assert_eq!(named(&target(", fieldPath: ''"), &[]), Vec::<String>::new());
+    assert_eq!(named(service, &[]), Vec::<String>::new());
+}
+
+#[test]
+fn the_minimum_of_a_generated_object_is_one() {
+    let spec = "
+        minReplicas: 0
+        schedules: [{name: night, startTime: '00:00', endTime: '06:00', minReplicas: 0}]
+    ";
+    for (strategy, min) in [("KPA", 0), ("APA", 0), ("HPA", 1)] {
+        let policy = partly_read(&format!("{spec}    scalingStrategy: {strategy}"), &[]);
+        let night: Timestamp = "2026-01-05T03:00:00Z".parse().unwrap();
+        let day = "2026-01-05T12:00:00Z".parse().unwrap();
+        for now in [night, day] {
+            assert_eq!(policy.bounds(now).bounds.min, Replicas(min), "{strategy}");
+        }
+        let decision = Loop::new(policy.clone(), 2).share(20.0);
+        let generated = decision.hpa.as_ref().map(GeneratedHpa::manifest);
+        assert_eq!(generated.is_some(), strategy == "HPA");
+        assert!(generated.is_none_or(|object| object["spec"]["minReplicas"] == min));
+        let verdict = AutoscalerVerdict::Decided(Box::new(decision));
+        let status = first(
+            &judged(Some(policy), verdict, 100_000),
+            &ScaleOutcome::NotWritten,
+        );
+        let bounds = status.scheduled_bounds.unwrap();
+        assert_eq!(bounds.effective_min_replicas, Replicas(min), "{strategy}");
     }
 }
