@@ -112,7 +112,14 @@ impl Readers {
             yielding: Vec::new(),
         };
         match checked(&stored) {
-            Ok(policy) => {
+            Ok(mut policy) => {
+                let target = record.target.as_ref();
+                let read = target.and_then(|target| self.mirrors.read_target(target));
+                let service = read.as_deref().and_then(|read| read.service.as_ref());
+                let overridden = service.and_then(|service| service.overridden(&policy));
+                if let Some(fault) = overridden {
+                    Arc::make_mut(&mut policy).faults.push(fault);
+                }
                 self.judge(&mut record, &policy, &stored, state, now);
                 record.policy = Some(policy);
             }

@@ -183,6 +183,9 @@ async fn the_count_of_a_role_is_that_of_the_template() {
         let decision = record.decision().unwrap();
         let found = (record.field.clone(), decision.current.0, names(&record));
         assert_eq!(found, expected, "{spec} {role_name:?} {mode:?}");
+        let faults = record.policy.as_ref().unwrap().faults.len();
+        let is_overridden = spec["mode"] == "Pooled" && mode == Some("replica");
+        assert_eq!(faults, usize::from(is_overridden), "{spec} {mode:?}");
         // The field that is read is the field that is written.
         let pointer = record.field.pointer().unwrap();
         let stored = service(&spec).pointer(&pointer).and_then(Value::as_u64);

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use super::amounts::PodsPerReplica;
-use super::check::ScaledObject;
+use super::check::{AutoscalerPolicy, ScaledObject};
 use super::object::{ORCHESTRATION, STORM_SERVICE};
-use super::tuning::StormServiceMode;
+use super::tuning::{DOMAIN, MODE_KEY, StormServiceMode, WithoutEffect};
 use crate::key::GroupKind;
 use crate::params::LabelSelector;
 use crate::units::Replicas;
+use wva_base::text::shortened;
 
 const SERVICE_LABEL: &str = "storm-service-name";
 const ROLE_LABEL: &str = "role-name";
@@ -86,6 +87,20 @@ impl StormServiceObject {
     /// The mode: that of the service, else that of the annotation.
     pub fn mode(&self, annotated: StormServiceMode) -> StormServiceMode {
         self.mode.unwrap_or(annotated)
+    }
+
+    /// The annotation of a mode where the service states another one.
+    pub fn overridden(&self, policy: &AutoscalerPolicy) -> Option<WithoutEffect> {
+        self.mode
+            .filter(|mode| *mode != policy.tuning.storm_service)?;
+        let key = format!("{DOMAIN}{MODE_KEY}");
+        let value = policy.metadata.annotations.get(&*key)?;
+        let why = "has no effect: spec.mode of the StormService is another; remove it";
+        Some(WithoutEffect::Annotation {
+            key,
+            value: shortened(value),
+            why: why.to_owned(),
+        })
     }
 
     /// The field that a `PodAutoscaler` scales, with its count.

@@ -12,6 +12,9 @@ use wva_base::text::shortened;
 
 pub(super) const DOMAIN: &str = "autoscaling.aibrix.ai/";
 
+/// The annotation of [`StormServiceMode`].
+pub(super) const MODE_KEY: &str = "storm-service-mode";
+
 /// Longest window of any kind; a HorizontalPodAutoscaler has no longer one either.
 pub(super) const LONGEST_WINDOW: Duration = Duration::from_hours(1);
 
@@ -129,7 +132,7 @@ impl Tuning {
             "scale-up-cooldown-window" => window(&mut self.scale_up_window, value),
             "scale-down-cooldown-window" => window(&mut self.scale_down_window, value),
             "scale-to-zero" => flag(&mut self.zero, value),
-            "storm-service-mode" => {
+            MODE_KEY => {
                 self.storm_service = match value {
                     "replica" => StormServiceMode::Replica,
                     // As samples of AIBrix write it, and as the service does.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::check::MOST_SOURCES;
 use super::object::{PodAutoscalerObject, PodAutoscalerSpec};
 use super::schedule::MOST_ENTRIES;
-use super::tuning::{DOMAIN, Tuning, WithoutEffect};
+use super::tuning::{DOMAIN, MODE_KEY, Tuning, WithoutEffect};
 use crate::bounds::ZeroPolicy;
 use wva_base::text::shortened;
 
@@ -55,9 +55,7 @@ impl PodAutoscalerObject {
             {
                 Some("neither minReplicas nor that of a schedule is 0")
             }
-            ("storm-service-mode", _) if !self.spec.scale_target_ref.has_roles() => {
-                Some(NO_SERVICE)
-            }
+            (MODE_KEY, _) if !self.spec.scale_target_ref.has_roles() => Some(NO_SERVICE),
             _ => None,
         }
     }

@@ -75,6 +75,32 @@ fn the_mode_of_the_service_counts_before_the_annotation() {
     }
 }
 
+#[test]
+fn an_annotation_of_another_mode_than_that_of_the_service_is_named() {
+    let spec = "scaleTargetRef: {apiVersion: orchestration.aibrix.ai/v1alpha1, kind: StormService, name: ss-1}";
+    let named = |mode, annotated: Option<&str>| {
+        let annotations = annotated.map(|mode| ("storm-service-mode", mode));
+        let policy = policy(spec, &Vec::from_iter(annotations));
+        let fault = service(Some(7), mode).overridden(&policy);
+        fault.map(|fault| fault.to_string())
+    };
+    for (mode, annotated) in [
+        (None, Some("replica")),
+        (Some(Replica), Some("replica")),
+        (Some(Replica), None),
+        (Some(Pooled), Some("pool")),
+    ] {
+        assert_eq!(named(mode, annotated), None, "{mode:?} {annotated:?}");
+    }
+    for (mode, annotated) in [(Pooled, "replica"), (Replica, "pooled")] {
+        let expected = format!(
+            "annotation autoscaling.aibrix.ai/storm-service-mode: {annotated:?} has no effect: spec.mode of the \
+             StormService is another; remove it"
+        );
+        assert_eq!(named(Some(mode), Some(annotated)), Some(expected));
+    }
+}
+
 /// A HorizontalPodAutoscaler writes the scale subresource, which is `spec.replicas` of the service.
 #[test]
 fn a_generated_object_scales_the_service_whose_count_is_read() {
