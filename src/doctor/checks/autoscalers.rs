@@ -4,26 +4,25 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use kube::api::DynamicObject;
+use serde_json::Value;
 
 use super::scalers::{ReadScaler, scalers};
+use super::storm_services::{role_templates, storm_mode, whole_service};
 use super::targets::{missing_target, of_key, target_key, templates};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
-use crate::cluster::project::storm_service::storm_service;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, list, text};
 use crate::policy::key::{ObjectKey, TargetKey, TargetKind};
 use crate::policy::object::TargetReference;
-use crate::policy::pod_autoscaler::check::{ScalingStrategy, Violations};
+use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, Violations};
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
 use crate::policy::pod_autoscaler::metric_name::{ENGINE_LABEL, MetricNameError, PageMetric};
 use crate::policy::pod_autoscaler::object::{KIND, ScaleTargetReference, read_known, unreadable};
 use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
-use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 use crate::settings::FeatureSwitch;
 use crate::settings::endpoint_hosts::EndpointHosts;
 use crate::settings::generation::Generation;
@@ -34,7 +33,7 @@ checks! {
     PodAutoscalers "specifications are accepted" specifications: Kind(PodAutoscaler);
     PodAutoscalers "every target has one object of the manifests" conflicts:
         Manifests Kind(PodAutoscaler) Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
-    PodAutoscalers "kinds of targets of the manifests are known" target_kinds: Manifests Kind(PodAutoscaler);
+    PodAutoscalers "targets of the manifests can be scaled" targets: Manifests Kind(PodAutoscaler);
     PodAutoscalers "sources of the manifests can be read" sources: Manifests Kind(PodAutoscaler);
     PodAutoscalers "a controller takes PodAutoscalers" support: Cluster Controllers Kind(PodAutoscaler);
     PodAutoscalers "targets exist and follow" conditions:
@@ -65,6 +64,16 @@ fn autoscalers(facts: &Facts) -> impl Iterator<Item = (&LiveObject, StoredAutosc
     })
 }
 
+/// Those whose specification holds together, with it.
+fn accepted(
+    facts: &Facts,
+) -> impl Iterator<Item = (&LiveObject, StoredAutoscaler, AutoscalerPolicy)> {
+    autoscalers(facts).filter_map(|(object, stored)| {
+        let policy = stored.object.as_ref().ok()?.check().ok()?;
+        Some((object, stored, policy))
+    })
+}
+
 fn specifications(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, stored) in autoscalers(facts) {
@@ -74,13 +83,20 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
         unreadable::<PodAutoscaler>(object.0.clone())
             .into_iter()
             .for_each(&mut invalid);
+        let target = stored.target();
         let faults = match stored.object {
             Err(why) => {
                 invalid(why.to_string());
                 Vec::new()
             }
             Ok(object) => match object.check() {
-                Ok(policy) => policy.faults,
+                Ok(mut policy) => {
+                    let target = target.filter(|_| policy.target.is_storm_service());
+                    let service = target.as_ref().and_then(|key| whole_service(facts, key));
+                    let overridden = service.and_then(|(_, service)| service.overridden(&policy));
+                    policy.faults.extend(overridden);
+                    policy.faults
+                }
                 Err(violations) => {
                     violations.iter().for_each(|one| invalid(one.to_string()));
                     violations.faults().to_vec()
@@ -97,7 +113,46 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// References by which no object can be found. In a cluster, conditions show them.
+/// Targets without a count, and generated objects whose name is taken. In a cluster, conditions show them.
+fn targets(facts: &Facts) -> Vec<Finding> {
+    let mut found = target_kinds(facts);
+    for (object, stored, policy) in accepted(facts) {
+        let why = match policy.strategy {
+            ScalingStrategy::Hpa => foreign_hpa(facts, &policy),
+            ScalingStrategy::Kpa | ScalingStrategy::Apa => uncounted(facts, &stored, &policy),
+        };
+        found.extend(why.map(|why| FindingCode::AutoscalerStuck.at(object.title(), why)));
+    }
+    found
+}
+
+/// A HorizontalPodAutoscaler that has the name of the generated one.
+fn foreign_hpa(facts: &Facts, policy: &AutoscalerPolicy) -> Option<String> {
+    let (namespace, own) = (&policy.metadata.namespace, &policy.metadata.name);
+    let name = format!("{own}-hpa");
+    let found = facts.find(LiveKind::HorizontalPodAutoscaler, namespace, &name)?;
+    let mut owners = found.list("/metadata/ownerReferences").iter();
+    let is_own = owners.any(|one| text(one, "/kind") == KIND && text(one, "/name") == &**own);
+    let title = found.title();
+    (!is_own).then(|| {
+        format!("{title} is not this object's; delete or rename it, or rename the PodAutoscaler")
+    })
+}
+
+/// Why a StormService of the manifests states no count.
+fn uncounted(
+    facts: &Facts,
+    stored: &StoredAutoscaler,
+    policy: &AutoscalerPolicy,
+) -> Option<String> {
+    let target = stored.target();
+    let target = target.filter(|_| policy.target.is_storm_service())?;
+    let (_, service) = whole_service(facts, &target)?;
+    let counted = service.resolve(&policy.target, policy.tuning.storm_service);
+    counted.err().map(|why| why.to_string())
+}
+
+/// References by which no object can be found.
 fn target_kinds(facts: &Facts) -> Vec<Finding> {
     let found = autoscalers(facts).filter_map(|(object, stored)| {
         let read = stored.object.ok()?;
@@ -143,13 +198,8 @@ fn unserved(reference: &ScaleTargetReference) -> Option<String> {
 fn conflicts(facts: &Facts) -> Vec<Finding> {
     let mut claims: BTreeMap<TargetKey, Vec<TargetClaim>> = BTreeMap::new();
     let mut titles: BTreeMap<TargetKey, Vec<ObjectName>> = BTreeMap::new();
-    for (object, stored) in autoscalers(facts) {
-        let policy = stored
-            .object
-            .as_ref()
-            .ok()
-            .and_then(|object| object.check().ok());
-        if let (Some(policy), Some(target)) = (policy, stored.target()) {
+    for (object, stored, policy) in accepted(facts) {
+        if let Some(target) = stored.target() {
             let mode = storm_mode(facts, &target, policy.tuning.storm_service);
             let claim = TargetClaim::of_autoscaler(&policy, mode, stored.created);
             claims.entry(target.clone()).or_default().push(claim);
@@ -192,28 +242,6 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// How a StormService of the manifests is scaled. Its own mode wins over annotations: where that is not known, two
-/// roles may be two targets.
-fn storm_mode(facts: &Facts, target: &TargetKey, annotated: StormServiceMode) -> StormServiceMode {
-    let services = facts.all(LiveKind::StormService).iter().filter(|one| {
-        one.namespace() == &*target.namespace
-            && one.name() == &*target.name
-            && !facts.ambiguous.contains(&one.title())
-    });
-    let modes = services.filter_map(|one| {
-        let service = storm_service(&one.read::<DynamicObject>().ok()?);
-        // One without roles is a patch of another one.
-        let is_whole = !service.roles.is_empty();
-        service.mode.or_else(|| is_whole.then_some(annotated))
-    });
-    let mut modes: Vec<StormServiceMode> = modes.collect();
-    modes.dedup();
-    match modes.as_slice() {
-        [mode] => *mode,
-        _ => StormServiceMode::Pooled,
-    }
-}
-
 /// A scaler that no other object made. It reads no claims, so that it scales in any case.
 fn foreign_scaler(scalers: &[ReadScaler<'_>], target: &TargetKey) -> Option<TargetOwner> {
     let foreign = scalers.iter().find(|one| {
@@ -232,14 +260,10 @@ fn foreign_scaler(scalers: &[ReadScaler<'_>], target: &TargetKey) -> Option<Targ
 /// Ports and names by which no pod of a target can answer. In a cluster, conditions show them.
 fn sources(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (object, stored) in autoscalers(facts) {
-        let policy = stored.object.as_ref().ok();
-        let policy = policy.and_then(|object| object.check().ok());
-        // A generated object reads no pages.
-        let Some(policy) = policy.filter(|policy| policy.strategy != ScalingStrategy::Hpa) else {
-            continue;
-        };
-        let target = stored.target().and_then(|key| of_key(facts, &key));
+    // A generated object reads no pages.
+    let all = accepted(facts).filter(|(.., policy)| policy.strategy != ScalingStrategy::Hpa);
+    for (object, stored, policy) in all {
+        let templates = pod_templates(facts, &stored, &policy);
         let mut are_ports = true;
         for (index, source) in policy.sources.iter().enumerate() {
             let mut add = |code: FindingCode, field: &str, why: String| {
@@ -250,7 +274,7 @@ fn sources(facts: &Facts) -> Vec<Finding> {
                 are_ports &= code != FindingCode::AutoscalerPort;
                 add(code, field, why);
             }
-            if let Some(why) = unknown_name(source, target) {
+            if let Some(why) = unknown_name(source, &templates) {
                 add(FindingCode::AutoscalerMetricsFail, "targetMetric", why);
             }
         }
@@ -258,6 +282,33 @@ fn sources(facts: &Facts) -> Vec<Finding> {
         found.extend(port.map(|port| FindingCode::AutoscalerPort.at(object.title(), port)));
     }
     found
+}
+
+/// The templates of the pods that are measured, where they were read.
+fn pod_templates<'a>(
+    facts: &'a Facts,
+    stored: &StoredAutoscaler,
+    policy: &AutoscalerPolicy,
+) -> Vec<&'a Value> {
+    let Some(key) = stored.target() else {
+        return Vec::new();
+    };
+    if policy.target.is_storm_service() {
+        let role = policy
+            .target
+            .role
+            .as_deref()
+            .filter(|role| !role.is_empty());
+        let service = whole_service(facts, &key).map(|(service, _)| service);
+        service.map_or_else(Vec::new, |service| role_templates(service, role).collect())
+    } else {
+        // Of a group the leader.
+        let target = of_key(facts, &key);
+        target
+            .and_then(|target| templates(target).next())
+            .into_iter()
+            .collect()
+    }
 }
 
 /// Whether a source states where its page is; else the field, and what is wrong with it.
@@ -291,11 +342,12 @@ fn permitted(facts: &Facts, page: &PageUrl) -> Result<(), PageReadError> {
 }
 
 /// Why `targetMetric` names nothing on the page of a source.
-fn unknown_name(source: &MetricSource, target: Option<&LiveObject>) -> Option<String> {
+fn unknown_name(source: &MetricSource, templates: &[&Value]) -> Option<String> {
     let named = match &source.kind {
         SourceKind::Pod { .. } => {
-            let template = target.and_then(|target| templates(target).next());
-            let labels = template.and_then(|template| template.pointer("/metadata/labels"));
+            let labels = templates
+                .first()
+                .and_then(|template| template.pointer("/metadata/labels"));
             let engine = labels.and_then(|labels| labels.get(ENGINE_LABEL)?.as_str());
             PageMetric::of_pod(&source.metric, engine)
         }
@@ -305,7 +357,7 @@ fn unknown_name(source: &MetricSource, target: Option<&LiveObject>) -> Option<St
     let error = named.err()?;
     // The engine of pods that no manifest shows is not known.
     let is_of_engine = matches!(error, MetricNameError::NoSeries { .. });
-    (target.is_some() || !is_of_engine).then(|| error.to_string())
+    (!templates.is_empty() || !is_of_engine).then(|| error.to_string())
 }
 
 /// What an own condition of a PodAutoscaler means, by its type, status and reason.
@@ -363,9 +415,10 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
 /// A port of a source that the containers of the target do not have, where they state any.
 fn wrong_port(facts: &Facts, stored: &StoredAutoscaler) -> Option<String> {
     let policy = stored.object.as_ref().ok()?.check().ok()?;
-    let target = of_key(facts, &stored.target()?)?;
     let paths = ["/spec/containers", "/spec/initContainers"];
-    let containers = templates(target)
+    let templates = pod_templates(facts, stored, &policy);
+    let containers = templates
+        .into_iter()
         .flat_map(|template| paths.into_iter().flat_map(|path| list(template, path)));
     let ports = containers.flat_map(|container| list(container, "/ports"));
     let ports: Vec<String> = ports

@@ -29,6 +29,7 @@ mod outage;
 mod prometheus;
 mod queries;
 mod scalers;
+mod storm_services;
 mod targets;
 mod variants;
 

@@ -106,3 +106,110 @@ fn a_target_of_no_kind_is_found() {
         assert_eq!(of(reference), [expected], "{reference}");
     }
 }
+
+/// What is found of a StormService with two roles, and of an object that scales it.
+fn of_service(service: &str, object: &str) -> Vec<String> {
+    let roles = "template: {spec: {roles: [{name: decode}, {name: prefill, replicas: 2, template: {spec: \
+                 {containers: [{name: engine, image: e, ports: [{containerPort: 8000}]}]}}}]}}";
+    let service = service.replace("ROLES", roles);
+    lines(&format!(
+        "\
+apiVersion: orchestration.aibrix.ai/v1alpha1
+kind: StormService
+metadata: {{name: s, namespace: ns}}
+spec: {{{service}}}
+---
+apiVersion: autoscaling.aibrix.ai/v1alpha1
+kind: PodAutoscaler
+metadata: {{name: pa, namespace: ns, annotations: {{autoscaling.aibrix.ai/storm-service-mode: pooled}}}}
+spec:
+  scaleTargetRef: {{apiVersion: orchestration.aibrix.ai/v1alpha1, kind: StormService, name: s}}
+  maxReplicas: 4
+  scalingStrategy: APA
+  metricsSources: [{{metricSourceType: pod, protocolType: http, path: /m, port: '8000', targetMetric: load, targetValue: '1'}}]
+  {object}
+"
+    ))
+}
+
+#[test]
+fn a_storm_service_is_judged_as_the_controller_judges_it() {
+    let role = |name: &str| format!("subTargetSelector: {{roleName: {name}}}");
+    let whole = "replicas: 1, ROLES";
+    for (service, object, expected) in [
+        (whole, String::new(), None),
+        (whole, role("prefill"), None),
+        (
+            "ROLES",
+            String::new(),
+            Some("WVA167 StormService s: spec.replicas is not set; write a count there"),
+        ),
+        (
+            whole,
+            role("zz"),
+            Some(
+                "WVA167 StormService s: spec.template.spec.roles has no role \"zz\"; add it, or correct \
+                 spec.subTargetSelector.roleName",
+            ),
+        ),
+        (
+            whole,
+            role("decode"),
+            Some(
+                "WVA167 StormService s: spec.template.spec.roles[0].replicas (decode) is not set; write a count there",
+            ),
+        ),
+        (
+            whole,
+            role("''"),
+            Some(
+                "WVA167 StormService s is pooled and spec.subTargetSelector.roleName is empty; name a role, or remove \
+                 subTargetSelector",
+            ),
+        ),
+        (
+            "replicas: 1, mode: Replica, ROLES",
+            role("prefill"),
+            Some(
+                "WVA166 annotation autoscaling.aibrix.ai/storm-service-mode: \"pooled\" has no effect: spec.mode of \
+                 the StormService is another; remove it",
+            ),
+        ),
+        // A patch of one that is elsewhere.
+        ("paused: true", role("zz"), None),
+    ] {
+        let found = of_service(service, &object);
+        let expected: Vec<&str> = expected.into_iter().collect();
+        assert_eq!(found, expected, "{service} {object}");
+    }
+}
+
+#[test]
+fn a_foreign_object_with_the_name_of_the_generated_one_is_found() {
+    let found_of = |strategy: &str, name: &str, owner: &str| {
+        let scaler = format!(
+            "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\n\
+             metadata: {{name: {name}, namespace: ns{owner}}}\n\
+             spec: {{maxReplicas: 3, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: other}}}}\n"
+        );
+        let good = deployed("", "port: '8000', targetMetric: load");
+        let found = lines(&format!("{}{scaler}", good.replace("APA", strategy)));
+        let found = found.into_iter().filter(|line| line.starts_with("WVA167"));
+        found.collect::<Vec<_>>()
+    };
+    let own = ", ownerReferences: [{apiVersion: autoscaling.aibrix.ai/v1alpha1, kind: PodAutoscaler, name: pa, uid: u}]";
+    for (strategy, name, owner) in [
+        ("HPA", "other-hpa", ""),
+        ("APA", "pa-hpa", ""),
+        ("HPA", "pa-hpa", own),
+    ] {
+        assert_eq!(
+            found_of(strategy, name, owner),
+            Vec::<String>::new(),
+            "{strategy} {name}"
+        );
+    }
+    let expected = "WVA167 HorizontalPodAutoscaler ns/pa-hpa is not this object's; delete or rename it, or rename the \
+                    PodAutoscaler";
+    assert_eq!(found_of("HPA", "pa-hpa", ""), [expected]);
+}
