@@ -375,9 +375,9 @@ codes! {
         "a metric source fails",
         "Port, path, protocol, a network policy, a metrics API that is missing, or no pod that serves. Counts are kept.",
         "kubectl describe {kind} {name} --namespace {namespace}";
-    AutoscalerPort = 165, PodAutoscalers, Error,
+    AutoscalerPort = 165, PodAutoscalers, Warning,
         "a metric source names a port that the pods do not state",
-        "The page of the pods cannot be read there.",
+        "A container may listen there all the same.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerAnnotation = 166, PodAutoscalers, Warning,
         "an annotation or a field has no effect",

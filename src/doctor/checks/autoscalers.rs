@@ -1,6 +1,6 @@
 //! PodAutoscalers: their specifications, and what their conditions say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -264,22 +264,20 @@ fn sources(facts: &Facts) -> Vec<Finding> {
     let all = accepted(facts).filter(|(.., policy)| policy.strategy != ScalingStrategy::Hpa);
     for (object, stored, policy) in all {
         let templates = pod_templates(facts, &stored, &policy);
-        let mut are_ports = true;
         for (index, source) in policy.sources.iter().enumerate() {
-            let mut add = |code: FindingCode, field: &str, why: String| {
+            let mut add = |field: &str, why: String| {
                 let cause = format!("spec.metricsSources[{index}].{field}: {why}");
-                found.push(code.at(object.title(), cause));
+                found.push(FindingCode::AutoscalerMetricsFail.at(object.title(), cause));
             };
-            if let Err((code, field, why)) = place(facts, source) {
-                are_ports &= code != FindingCode::AutoscalerPort;
-                add(code, field, why);
+            if let Err((field, why)) = place(facts, source) {
+                add(field, why);
             }
             if let Some(why) = unknown_name(source, &templates) {
-                add(FindingCode::AutoscalerMetricsFail, "targetMetric", why);
+                add("targetMetric", why);
             }
         }
-        let port = wrong_port(facts, &stored).filter(|_| are_ports);
-        found.extend(port.map(|port| FindingCode::AutoscalerPort.at(object.title(), port)));
+        let ports = unstated_ports(&policy, &templates).into_iter();
+        found.extend(ports.map(|port| FindingCode::AutoscalerPort.at(object.title(), port)));
     }
     found
 }
@@ -312,22 +310,21 @@ fn pod_templates<'a>(
 }
 
 /// Whether a source states where its page is; else the field, and what is wrong with it.
-fn place(facts: &Facts, source: &MetricSource) -> Result<(), (FindingCode, &'static str, String)> {
+fn place(facts: &Facts, source: &MetricSource) -> Result<(), (&'static str, String)> {
     let read = match &source.kind {
         SourceKind::Pod { port, page } => {
             // That of the pod is not known yet.
             let address = Ipv4Addr::LOCALHOST.into();
             let url = PageUrl::of_pod(address, port, page);
-            url.map(drop)
-                .map_err(|error| (FindingCode::AutoscalerPort, "port", error))
+            url.map(drop).map_err(|error| ("port", error))
         }
         SourceKind::Service { endpoint, page } => {
             let url = PageUrl::of_service(endpoint, page).and_then(|url| permitted(facts, &url));
-            url.map_err(|error| (FindingCode::AutoscalerMetricsFail, "endpoint", error))
+            url.map_err(|error| ("endpoint", error))
         }
         _ => return Ok(()),
     };
-    read.map_err(|(code, field, error)| (code, field, error.to_string()))
+    read.map_err(|(field, error)| (field, error.to_string()))
 }
 
 /// Whether some controller reads a page, or one that has no settings.
@@ -400,39 +397,43 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
                 continue;
             };
             let cause = format!("{kind} is False ({reason}): {}", text(one, "/message"));
-            let finding = match wrong_port(facts, &stored) {
-                Some(port) if code == FindingCode::AutoscalerMetricsFail => {
-                    FindingCode::AutoscalerPort.at(object.title(), format!("{port}; {cause}"))
-                }
-                _ => code.at(object.title(), cause),
-            };
-            found.push(finding);
+            let mut causes = Vec::new();
+            if code == FindingCode::AutoscalerMetricsFail
+                && let Some(policy) = stored.object.as_ref().ok().and_then(|one| one.check().ok())
+            {
+                causes = unstated_ports(&policy, &pod_templates(facts, &stored, &policy));
+            }
+            causes.push(cause);
+            found.push(code.at(object.title(), causes.join("; ")));
         }
     }
     found
 }
 
-/// A port of a source that the containers of the target do not have, where they state any.
-fn wrong_port(facts: &Facts, stored: &StoredAutoscaler) -> Option<String> {
-    let policy = stored.object.as_ref().ok()?.check().ok()?;
+/// Ports of sources that no container states, where some port is stated. Kubernetes opens them all the same.
+fn unstated_ports(policy: &AutoscalerPolicy, templates: &[&Value]) -> Vec<String> {
     let paths = ["/spec/containers", "/spec/initContainers"];
-    let templates = pod_templates(facts, stored, &policy);
-    let containers = templates
-        .into_iter()
-        .flat_map(|template| paths.into_iter().flat_map(|path| list(template, path)));
+    let templates = templates.iter().copied();
+    let containers =
+        templates.flat_map(|template| paths.into_iter().flat_map(|path| list(template, path)));
     let ports = containers.flat_map(|container| list(container, "/ports"));
-    let ports: Vec<String> = ports
-        .filter_map(|port| Some(port.get("containerPort")?.to_string()))
-        .collect();
-    let mut sources = policy.sources.iter();
-    let wrong = sources.find_map(|source| match &source.kind {
-        SourceKind::Pod { port, .. } => {
-            Some(port).filter(|port| !ports.contains(&port.to_string()))
-        }
+    let ports = ports.filter_map(|port| port.get("containerPort")?.as_u64());
+    let stated: BTreeSet<u64> = ports.collect();
+    let sources = policy.sources.iter().filter(|_| !stated.is_empty());
+    let read = sources.filter_map(|source| match &source.kind {
+        SourceKind::Pod { port, .. } => port.parse::<u16>().ok().filter(|port| *port > 0),
         _ => None,
-    })?;
-    let stated = ports.join(", ");
-    (!ports.is_empty()).then(|| format!("port {wrong} is read, and the pods have {stated}"))
+    });
+    let read = read.map(u64::from);
+    let read: BTreeSet<u64> = read.collect();
+    let shown: Vec<String> = stated.iter().map(u64::to_string).collect();
+    let shown = shown.join(", ");
+    let text = |port: &u64| {
+        format!(
+            "port {port} is read, and the pods state {shown}; check that a container listens there"
+        )
+    };
+    read.difference(&stated).map(text).collect()
 }
 
 fn support(facts: &Facts) -> Vec<Finding> {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::causes::{Cause, edit, objects, remove, with_environment};
 use super::fleets::pod_autoscalers;
 use super::healthy::resolve;
-use crate::doctor::facts::{Facts, LiveKind};
+use crate::doctor::facts::{FactSource, Facts, LiveKind};
 
 const KIND: LiveKind = LiveKind::PodAutoscaler;
 
@@ -45,7 +45,8 @@ pub(super) const AUTOSCALERS: &[Cause] = causes! {
     AutoscalerMetricsFail => |facts| reports(facts, 3, "MetricsAvailable", "NoServingPod");
     AutoscalerMetricsFail => |facts| reports(facts, 1, "ScalingActive", "FailedGetResourceMetric");
     AutoscalerPort => |facts| {
-        reports(facts, 3, "MetricsAvailable", "MetricsFailed");
+        pod_autoscalers(facts);
+        facts.source = FactSource::Files;
         let ports = json!([{ "containerPort": 9000 }]);
         let path = "/spec/template/spec/containers/0/ports";
         edit(facts, LiveKind::Deployment, "kpa", path, ports);

@@ -244,14 +244,16 @@ fn a_source_that_no_pod_can_answer_is_found() {
     let metric = "spec.metricsSources[0].targetMetric: ";
     let no_port = |port: &str| {
         let why = "is no number from 1 to 65535; write one";
-        format!("WVA165 spec.metricsSources[0].port: port {port:?} {why}")
+        format!("WVA164 spec.metricsSources[0].port: port {port:?} {why}")
     };
     for (source, expected) in wva_base::cases! {
         ("port: '8000', targetMetric: load", None),
         ("port: '9000', targetMetric: num_requests_running", None),
+        ("port: '08000', targetMetric: load", None),
         ("port: abc, targetMetric: load", Some(no_port("abc"))),
         ("port: '99999', targetMetric: load", Some(no_port("99999"))),
-        ("port: '8080', targetMetric: load", Some("WVA165 port 8080 is read, and the pods have 8000, 9000".to_owned())),
+        ("port: '8080', targetMetric: load",
+         Some("WVA165 port 8080 is read, and the pods state 8000, 9000; check that a container listens".to_owned())),
         ("port: '8000', targetMetric: 'a b{c}'",
          Some(format!("WVA164 {metric}\"a b{{c}}\" is no name of a series (engine vllm); write letters"))),
         ("port: '8000', targetMetric: p95_ttft_5m",
