@@ -324,6 +324,19 @@ fn a_router_that_holds_nothing_lets_the_last_replica_go() {
         let has_code = codes(&last).iter().any(|one| one == code);
         assert_eq!(has_code, !sleeps, "{held:?}: {last:?}");
     }
+    // Where an external source could wake it, a router that is not read holds nothing.
+    let mut run = Loop::new(policy(&format!("minReplicas: 0\n{QUEUE}"), ZERO), 1);
+    for (held, count) in [(signal(2.0), 1), (UNREAD, 0)] {
+        let until = run.seconds + 1_000;
+        let seen = AutoscalerView {
+            held: Some(held),
+            ..idle(1)
+        };
+        while run.current > 0 && run.seconds < until {
+            run.decide(&seen);
+        }
+        assert_eq!(run.current, count, "{held:?}");
+    }
     // What was held within the time is no idle time.
     let mut run = Loop::new(policy(PODS, ZERO), 1);
     for _ in 0..47 {
