@@ -12,7 +12,7 @@ use super::demand::{AutoscaledPod, SourceReading};
 use super::draft::Draft;
 use super::forecast::{Forecast, ForecastMode};
 use super::hpa::GeneratedHpa;
-use super::reason::AutoscalerStep;
+use super::reason::{AutoscalerReason, AutoscalerStep};
 use super::schedule::EffectiveBounds;
 use super::state::AutoscalerState;
 use crate::signal::Signal;
@@ -95,12 +95,14 @@ impl AutoscalerDecision {
             algorithm,
             ..
         } = self;
+        let mut last = self.steps.last().into_iter();
+        let is_below = last.any(|step| matches!(step.why, AutoscalerReason::BelowMinimum { .. }));
         match (self.outcome, algorithm) {
             (AutoscalerOutcome::FailedComputeScale, _) => "FailedComputeScale".to_owned(),
             (_, AutoscalerAlgorithm::BoundaryCheck) if desired < current => {
                 "current replicas exceed maximum".to_owned()
             }
-            (_, AutoscalerAlgorithm::BoundaryCheck) if desired > current => {
+            (_, AutoscalerAlgorithm::BoundaryCheck) if is_below => {
                 "current replicas below minimum".to_owned()
             }
             (_, AutoscalerAlgorithm::BoundaryCheck | AutoscalerAlgorithm::Hpa) => self.last_step(),

@@ -125,8 +125,14 @@ fn a_raised_minimum_wakes_what_load_put_to_sleep_and_no_pause() {
         let decision = after(paused(), spec, annotations);
         assert_eq!(decision.desired, Replicas(0), "{spec} {annotations:?}");
     }
-    let decision = after(asleep(), &raised, ZERO);
-    assert_eq!(decision.reason(), "current replicas below minimum");
+    for (spec, annotations, reason) in [
+        (&raised, ZERO, "current replicas below minimum"),
+        (&off, &[], "scale-to-zero is not true: one replica stays"),
+        (&delegated(0), &[], "current replicas below minimum 1"),
+    ] {
+        let decision = after(asleep(), spec, annotations);
+        assert_eq!(decision.reason(), reason);
+    }
 }
 
 /// The HPA controller scales no target from zero.
