@@ -255,27 +255,28 @@ pub(super) fn yielding(record: &AutoscalerRecord) -> Option<String> {
 
 /// Who put the target to zero. What was known stays while the target is not judged: a restart rests on it.
 fn asleep(record: &AutoscalerRecord, before: &[StatusCondition]) -> Option<Judgement> {
-    let is_zero = match &record.verdict {
-        AutoscalerVerdict::Decided(decision) => {
-            decision.current == Replicas::ZERO && (!is_delegated(record) || record.state.asleep)
-        }
-        AutoscalerVerdict::Conflict(_)
-        | AutoscalerVerdict::Invalid { .. }
-        | AutoscalerVerdict::Unseen { .. }
-        | AutoscalerVerdict::Unread { .. }
-        | AutoscalerVerdict::Uncounted { .. } => {
-            return stored_condition(before, ASLEEP);
-        }
+    let AutoscalerVerdict::Decided(decision) = &record.verdict else {
+        return stored_condition(before, ASLEEP);
     };
-    let (status, reason, why) = if record.state.asleep {
+    let is_zero =
+        decision.current == Replicas::ZERO && (!is_delegated(record) || record.state.asleep);
+    if record.state.asleep {
         let why = "without demand the target was scaled to 0; demand or a minimum above 0 wakes it";
-        (True, "ScaledToZero", why)
+        return is_zero.then(|| Judgement::new(ASLEEP, True, "ScaledToZero", why));
+    }
+    let lost = AutoscalerReason::ZeroNeedsTotal;
+    let is_lost = decision.steps.iter().any(|step| step.why == lost);
+    let what = if is_lost {
+        format!("{lost}; or scale it to 1")
+    } else if decision.bounds.bounds.min == Replicas::ZERO {
+        "demand wakes it".to_owned()
     } else {
-        let why = "the target was not scaled to 0 by this object; while its minimum is above 0, scale it to 1 to go on, \
-                   unless scale-to-zero allows 0 by a stated or scheduled minimum: then the minimum wakes it";
-        (False, "ScaledElsewhere", why)
+        "while its minimum is above 0, scale it to 1 to go on, unless scale-to-zero allows 0 by a stated or scheduled \
+         minimum: then the minimum wakes it"
+            .to_owned()
     };
-    is_zero.then(|| Judgement::new(ASLEEP, status, reason, why))
+    let why = format!("the target was not scaled to 0 by this object; {what}");
+    is_zero.then(|| Judgement::new(ASLEEP, False, "ScaledElsewhere", why))
 }
 
 fn stored_condition(before: &[StatusCondition], kind: &str) -> Option<Judgement> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::amounts::{DemandRange, TargetValue, exceeds};
 use super::check::{AutoscalerPolicy, ScalingStrategy};
-use super::decide::{AutoscalerAlgorithm, AutoscalerOutcome, AutoscalerView};
+use super::decide::{AutoscalerAlgorithm as Algorithm, AutoscalerOutcome, AutoscalerView};
 use super::demand::{MeasuredDemand, SourceGap, SourceReading, measure};
 use super::forecast::ForecastMode;
 use super::formula::{WindowMeans, apa, is_tolerated, kpa, limited, wanted};
@@ -51,7 +51,7 @@ impl Draft<'_> {
         });
     }
 
-    pub(super) fn decide(&mut self) -> (AutoscalerAlgorithm, AutoscalerOutcome) {
+    pub(super) fn decide(&mut self) -> (Algorithm, AutoscalerOutcome) {
         if self.view.current == Replicas::ZERO {
             // Time at zero is no idle time of the replica that comes next.
             self.state.idle_since = None;
@@ -69,17 +69,14 @@ impl Draft<'_> {
                 let hpa = format!("{}-hpa", self.policy.metadata.name).into();
                 self.step(Stage::Hpa, self.count, Why::Delegated { hpa });
                 self.wake_for_hpa();
-                return (AutoscalerAlgorithm::Hpa, AutoscalerOutcome::Decided);
+                return (Algorithm::Hpa, AutoscalerOutcome::Decided);
             }
-            ScalingStrategy::Kpa => AutoscalerAlgorithm::Kpa,
-            ScalingStrategy::Apa => AutoscalerAlgorithm::Apa,
+            ScalingStrategy::Kpa => Algorithm::Kpa,
+            ScalingStrategy::Apa => Algorithm::Apa,
         };
         if let Some((to, why)) = self.boundary() {
             self.step(Stage::BoundaryCheck, to, why);
-            return (
-                AutoscalerAlgorithm::BoundaryCheck,
-                AutoscalerOutcome::Decided,
-            );
+            return (Algorithm::BoundaryCheck, AutoscalerOutcome::Decided);
         }
         (algorithm, self.by_metrics())
     }
@@ -117,9 +114,12 @@ impl Draft<'_> {
         if self.policy.tuning.zero == ZeroPolicy::Disabled {
             Some(Why::ZeroNotEnabled)
         } else {
-            let can_wake = self.has_total() || self.view.held.is_some();
-            (!can_wake).then_some(Why::ZeroNeedsTotal)
+            (!self.can_wake()).then_some(Why::ZeroNeedsTotal)
         }
+    }
+
+    fn can_wake(&self) -> bool {
+        self.has_total() || self.view.held.is_some()
     }
 
     fn has_total(&self) -> bool {
@@ -448,11 +448,8 @@ impl Draft<'_> {
             } else {
                 tuning.scale_down_rate
             };
-            self.step(
-                Stage::RateLimit,
-                step,
-                Why::RateLimited { rate: rate.get() },
-            );
+            let why = Why::RateLimited { rate: rate.get() };
+            self.step(Stage::RateLimit, step, why);
         }
     }
 
@@ -469,7 +466,13 @@ impl Draft<'_> {
 
     /// The last replica goes where it is asked for, and only after a time without demand.
     fn last_replica(&mut self) {
-        if self.count > Replicas::ZERO || self.view.current == Replicas::ZERO {
+        if self.count > Replicas::ZERO {
+            return;
+        }
+        if self.view.current == Replicas::ZERO {
+            if !self.can_wake() {
+                self.step(Stage::Zero, Replicas::ZERO, Why::ZeroNeedsTotal);
+            }
             return;
         }
         let (idle, needed) = self.idle();

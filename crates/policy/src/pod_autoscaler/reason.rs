@@ -287,8 +287,7 @@ wva_base::display_of! { AutoscalerReason:
     Self::RateLimited { rate } => "one step changes by at most {rate}";
     Self::ZeroNotEnabled => "scale-to-zero is not true: one replica stays";
     Self::ZeroNeedsTotal =>
-        "nothing could wake it: add an external source, or an InferencePool and the label model.aibrix.ai/name; one \
-         replica stays";
+        "nothing could wake it: add an external source, or an InferencePool and the label model.aibrix.ai/name";
     Self::ZeroNeedsRouter => "its routers hold requests, or are not read: one replica stays";
     Self::RequestsHeld { requests } => "requests in its routers: {}", amount(*requests);
     Self::ZeroNeedsIdle { idle, needed } =>

@@ -181,6 +181,31 @@ fn asleep_text(status: &PodAutoscalerStatus) -> Option<String> {
 }
 
 #[test]
+fn what_wakes_a_target_that_another_hand_put_to_zero_is_shown() {
+    let zero = format!("minReplicas: 0\n{QUEUE}");
+    for (spec, what) in [
+        ("", "while its minimum is above 0, scale it to 1 to go on"),
+        (&zero, "demand wakes it"),
+        (
+            PODS,
+            "nothing could wake it: add an external source, or an InferencePool and the label model.aibrix.ai/name; \
+             or scale it to 1",
+        ),
+    ] {
+        let record = record(&mut Loop::new(policy(spec, &[]), 0), 0);
+        assert_eq!(record.decision().unwrap().desired, Replicas(0));
+        let found = texts(&first(&record, &ScaleOutcome::NotWritten));
+        let start = format!(
+            "Asleep False ScaledElsewhere: the target was not scaled to 0 by this object; {what}"
+        );
+        assert!(
+            found.iter().any(|text| text.starts_with(&start)),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
 fn the_status_holds_it_over_restarts_and_edits() {
     let mut run = asleep();
     let slept = record(&mut run, 0);
