@@ -138,11 +138,23 @@ pub enum MetricNameError {
     #[error("{name} has no distribution (engine {engine}); remove :{statistic} from targetMetric")]
     NoDistribution {
         /// The name.
-        name: &'static str,
+        name: Arc<str>,
         /// The engine.
-        engine: &'static str,
+        engine: Arc<str>,
         /// What was stated.
-        statistic: HistogramStatistic,
+        statistic: Arc<str>,
+    },
+    /// What stands behind its name is no statistic.
+    #[error(
+        "{statistic:?} is no statistic of {name} (engine {engine}); write p50, p90, p95, p99 or mean"
+    )]
+    NoStatistic {
+        /// The name.
+        name: Arc<str>,
+        /// The engine.
+        engine: Arc<str>,
+        /// What was stated.
+        statistic: Arc<str>,
     },
 }
 
@@ -186,7 +198,10 @@ impl PageMetric {
         let mut table = CANONICAL_METRICS.iter();
         match table.find(|one| one.name == name) {
             Some(canonical) => of_table(canonical, engine, statistic),
-            None => Self::named(name, engine.unwrap_or("vllm"), statistic),
+            None => {
+                let engine = engine.unwrap_or("vllm");
+                no_statistic(name, engine).map_or_else(|| Self::named(name, engine, statistic), Err)
+            }
         }
     }
 
@@ -205,12 +220,13 @@ impl PageMetric {
             let (name, engine) = (name.into(), engine.into());
             return Err(MetricNameError::Malformed { name, engine });
         }
-        let shows = |one: &&CanonicalMetric| one.series.iter().any(|names| names.contains(&name));
-        let known = CANONICAL_METRICS.iter().find(shows);
+        let known = CANONICAL_METRICS.iter().find(|one| one.shows(name));
+        let kind = known.and_then(|one| one.kind.of_series());
+        check_distribution(name, engine, kind, statistic)?;
         Ok(Self {
             series: name.into(),
             other_names: &[],
-            kind: known.and_then(|one| one.kind.of_series()),
+            kind,
             statistic,
         })
     }
@@ -240,16 +256,7 @@ fn of_table(
         name,
         engine: shown(),
     })?;
-    if let Some(statistic) = statistic
-        && kind != SeriesType::Histogram
-    {
-        let engine = engine.as_str();
-        return Err(MetricNameError::NoDistribution {
-            name,
-            engine,
-            statistic,
-        });
-    }
+    check_distribution(name, engine.as_str(), Some(kind), statistic)?;
     let columns = || InferenceEngine::ALL.into_iter().zip(canonical.series);
     let mut named = columns().filter_map(|(one, names)| Some((one, names.split_first()?)));
     let found = named.find(|(one, _)| *one == engine);
@@ -265,6 +272,45 @@ fn of_table(
         other_names,
         kind: Some(kind),
         statistic,
+    })
+}
+
+/// Refuses a statistic of what is known to have no distribution.
+fn check_distribution(
+    name: &str,
+    engine: &str,
+    kind: Option<SeriesType>,
+    statistic: Option<HistogramStatistic>,
+) -> Result<(), MetricNameError> {
+    let refused = statistic.filter(|_| kind.is_some_and(|kind| kind != SeriesType::Histogram));
+    refused.map_or(Ok(()), |statistic| {
+        Err(MetricNameError::NoDistribution {
+            name: name.into(),
+            engine: engine.into(),
+            statistic: statistic.to_string().into(),
+        })
+    })
+}
+
+/// Why a name of the table does not go with what stands behind it.
+fn no_statistic(metric: &str, engine: &str) -> Option<MetricNameError> {
+    let (name, statistic) = metric.rsplit_once(':')?;
+    let mut table = CANONICAL_METRICS.iter();
+    let known = table.find(|one| one.name == name || one.shows(name))?;
+    let is_histogram = known.kind.of_series() == Some(SeriesType::Histogram);
+    let (name, engine, statistic) = (name.into(), engine.into(), statistic.into());
+    Some(if is_histogram {
+        MetricNameError::NoStatistic {
+            name,
+            engine,
+            statistic,
+        }
+    } else {
+        MetricNameError::NoDistribution {
+            name,
+            engine,
+            statistic,
+        }
     })
 }
 

@@ -39,6 +39,11 @@ impl CanonicalMetric {
     pub(super) fn is_query(&self) -> bool {
         self.kind == Query
     }
+
+    /// Whether it is a series of this name on the page of some engine.
+    pub(super) fn shows(&self, name: &str) -> bool {
+        self.series.iter().any(|names| names.contains(&name))
+    }
 }
 
 /// Rows of name and kind, then the series of vllm, sglang, trtllm and xllm.

@@ -69,6 +69,9 @@ fn other_names_are_those_of_series() {
         ("num_requests_running", None)
     );
     assert!(PageMetric::of_service("a{b=\"c\"}").is_err());
+    assert!(PageMetric::of_service("vllm:num_requests_running").is_ok());
+    assert!(PageMetric::of_service("vllm:num_requests_running:p95").is_err());
+    assert!(PageMetric::of_service("vllm:time_to_first_token_seconds:p95").is_ok());
 }
 
 #[test]
@@ -102,6 +105,10 @@ fn what_names_nothing_is_refused_with_name_engine_and_remedy() {
         ("kv_cache_hit_rate", None, ["kv_cache_hit_rate", "vllm", "pods of trtllm"]),
         ("num_requests_running", Some("tgi"), ["num_requests_running", "tgi", "set the label"]),
         ("num_requests_running:p90", None, ["num_requests_running", "vllm", "remove :p90"]),
+        ("num_requests_running:p42", None, ["num_requests_running", "vllm", "remove :p42"]),
+        ("vllm:num_requests_running:p95", None, ["vllm:num_requests_running", "vllm", "remove :p95"]),
+        ("time_to_first_token_seconds:p42", None, ["time_to_first_token_seconds", "\"p42\"", "write p50, p90"]),
+        ("vllm:time_to_first_token_seconds:P95", None, ["vllm:time_to_first_token_seconds", "\"P95\"", "or mean"]),
         ("a b", Some("sglang"), ["a b", "sglang", "write letters"]),
         ("", None, ["\"\"", "vllm", "write letters"]),
     } {
