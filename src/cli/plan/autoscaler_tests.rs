@@ -52,3 +52,43 @@ fn a_generated_object_is_shown_whole() {
     assert_eq!(row["hpa"]["spec"]["minReplicas"], 3);
     assert!(!row["state"].is_null());
 }
+
+#[test]
+fn a_source_that_no_controller_can_read_is_noted() {
+    let notes = |from: &str, to: &str| -> Vec<String> {
+        let snapshot = block("`chat.yaml`:");
+        assert!(snapshot.contains(from), "{from}");
+        let mut whole: Value =
+            serde_json::from_str(&shown(&snapshot.replace(from, to), Format::Json)).unwrap();
+        let notes: Vec<String> = serde_json::from_value(whole["notes"].take()).unwrap();
+        let notes = notes.into_iter();
+        notes
+            .filter(|note| !note.contains("scale-down-tolerance"))
+            .collect()
+    };
+    let start = "chat.yaml: prod/chat: spec.metricsSources[0]";
+    assert_eq!(notes("8000", "8001"), Vec::<String>::new());
+    for (from, to, expected) in [
+        (
+            "8000",
+            "0",
+            ".port: port \"0\" is no number from 1 to 65535; write one",
+        ),
+        (
+            "num_requests_waiting",
+            "drain_rate_1m",
+            ".targetMetric: drain_rate_1m is the result of a Prometheus query",
+        ),
+    ] {
+        let found = notes(from, to);
+        let [note] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert!(note.starts_with(&format!("{start}{expected}")), "{note}");
+    }
+    let hpa = block("`chat.yaml`:")
+        .replace("APA", "HPA")
+        .replace("8000", "0");
+    let whole: Value = serde_json::from_str(&shown(&hpa, Format::Json)).unwrap();
+    assert!(!whole["notes"].to_string().contains("metricsSources"));
+}

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::arguments::Detail;
+use crate::doctor::checks::unreadable_fields;
 use crate::policy::document::AutoscalerSituation;
 use crate::policy::plan::Action;
+use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
 use crate::policy::pod_autoscaler::reason::AutoscalerStep;
 use crate::policy::pod_autoscaler::schedule::EffectiveBounds;
@@ -69,11 +71,23 @@ impl<'a> AutoscalerPlan<'a> {
         format!("{}/{}", metadata.namespace, metadata.name)
     }
 
-    /// Annotations that do nothing.
+    /// Annotations and fields that do nothing, and sources that no controller can read.
     pub(super) fn notes(&self) -> Vec<String> {
-        let key = self.key();
-        let faults = self.situation.policy.faults.iter();
-        faults.map(|fault| format!("{key}: {fault}")).collect()
+        let (key, policy) = (self.key(), &self.situation.policy);
+        let faults = policy.faults.iter();
+        let mut notes: Vec<String> = faults.map(|fault| format!("{key}: {fault}")).collect();
+        // A generated object reads no pages.
+        let sources = policy.sources.iter().enumerate();
+        let sources = sources.filter(|_| policy.strategy != ScalingStrategy::Hpa);
+        for (index, source) in sources {
+            let fields = unreadable_fields(source).into_iter();
+            notes.extend(
+                fields.map(|(field, why)| {
+                    format!("{key}: spec.metricsSources[{index}].{field}: {why}")
+                }),
+            );
+        }
+        notes
     }
 
     fn strategy(&self) -> &'static str {

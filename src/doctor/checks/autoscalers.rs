@@ -269,7 +269,7 @@ fn sources(facts: &Facts) -> Vec<Finding> {
                 let cause = format!("spec.metricsSources[{index}].{field}: {why}");
                 found.push(FindingCode::AutoscalerMetricsFail.at(object.title(), cause));
             };
-            if let Err((field, why)) = place(facts, source) {
+            if let Err((field, why)) = place(source, |page| permitted(facts, page)) {
                 add(field, why);
             }
             if let Some(why) = unknown_name(source, &templates) {
@@ -309,8 +309,18 @@ fn pod_templates<'a>(
     }
 }
 
+/// The field of a source by which no controller finds a page, or the series on it, and what is wrong with it.
+pub(crate) fn unreadable_fields(source: &MetricSource) -> Vec<(&'static str, String)> {
+    let name = unknown_name(source, &[]).map(|why| ("targetMetric", why));
+    let place = place(source, |_| Ok(())).err();
+    place.into_iter().chain(name).collect()
+}
+
 /// Whether a source states where its page is; else the field, and what is wrong with it.
-fn place(facts: &Facts, source: &MetricSource) -> Result<(), (&'static str, String)> {
+fn place(
+    source: &MetricSource,
+    permitted: impl Fn(&PageUrl) -> Result<(), PageReadError>,
+) -> Result<(), (&'static str, String)> {
     let read = match &source.kind {
         SourceKind::Pod { port, page } => {
             // That of the pod is not known yet.
@@ -319,7 +329,7 @@ fn place(facts: &Facts, source: &MetricSource) -> Result<(), (&'static str, Stri
             url.map(drop).map_err(|error| ("port", error))
         }
         SourceKind::Service { endpoint, page } => {
-            let url = PageUrl::of_service(endpoint, page).and_then(|url| permitted(facts, &url));
+            let url = PageUrl::of_service(endpoint, page).and_then(|url| permitted(&url));
             url.map_err(|error| ("endpoint", error))
         }
         _ => return Ok(()),
