@@ -1,9 +1,12 @@
 use serde_json::Value;
 
-use super::answer;
 use super::arguments::{Detail, Format, PlanArguments};
 use super::tests::{block, how};
+use super::{answer, explained_autoscaler};
 use crate::docs::check_block;
+use crate::policy::document::SnapshotDocument;
+use crate::policy::key::ObjectKey;
+use crate::policy::signal::FreshnessBands;
 
 fn shown(snapshot: &str, format: Format) -> String {
     let arguments = PlanArguments {
@@ -91,4 +94,24 @@ fn a_source_that_no_controller_can_read_is_noted() {
         .replace("8000", "0");
     let whole: Value = serde_json::from_str(&shown(&hpa, Format::Json)).unwrap();
     assert!(!whole["notes"].to_string().contains("metricsSources"));
+}
+
+#[test]
+fn the_explanation_of_one_object_ends_with_its_notes() {
+    let last = |snapshot: &str| {
+        let document = SnapshotDocument::parse(snapshot).unwrap();
+        let situation = document.situation(&FreshnessBands::default()).unwrap();
+        let text = explained_autoscaler(&situation, &ObjectKey::new("prod", "chat")).unwrap();
+        text.lines().last().unwrap().trim_start().to_owned()
+    };
+    let snapshot = block("`chat.yaml`:");
+    let good = snapshot.replace(
+        "scale-down-tolerance: \"2\"",
+        "scale-down-tolerance: \"0.2\"",
+    );
+    let boundary = "note         the bounds change next at 2026-03-02T18:00:00Z";
+    assert_eq!(last(&good), boundary);
+    let note = "note: prod/chat: annotation autoscaling.aibrix.ai/scale-down-tolerance: \"2\" must be at least 0 and \
+                below 1; write for example 0.1; 0.1 is kept";
+    assert_eq!(last(snapshot), note);
 }

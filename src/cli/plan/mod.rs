@@ -175,7 +175,9 @@ pub(super) fn explained_autoscaler(situation: &Situation, object: &ObjectKey) ->
     let mut plans = (situation.autoscalers.iter())
         .map(|autoscaler| AutoscalerPlan::of(autoscaler, situation.now));
     let found = plans.find(|plan| plan.key() == object.to_string())?;
+    let notes = found.notes();
     let mut text = String::new();
     autoscalers::table(&mut text, &[found], Detail::Everything);
+    text.extend(notes.iter().map(|note| format!("note: {note}\n")));
     Some(text)
 }
