@@ -374,15 +374,23 @@ impl Reader {
         };
         let path = &format!("{path}.state");
         self.check_moments(path, written);
-        serde_path_to_error::deserialize(written).unwrap_or_else(|error| {
-            let field = error.path().to_string();
-            let why = format!(
-                "{field}: {}; copy it from where it was written",
-                error.inner()
-            );
-            self.fault(path, why);
-            AutoscalerState::default()
-        })
+        let state: AutoscalerState =
+            serde_path_to_error::deserialize(written).unwrap_or_else(|error| {
+                let field = error.path().to_string();
+                let why = format!(
+                    "{field}: {}; copy it from where it was written",
+                    error.inner()
+                );
+                self.fault(path, why);
+                AutoscalerState::default()
+            });
+        for (name, window) in &state.windows {
+            if let Some((slot, why)) = window.fault(self.now) {
+                let path = format!("{path}.windows.{name}.slots.{slot}");
+                self.fault(path, format!("{why}; copy it from where it was written"));
+            }
+        }
+        state
     }
 
     fn source_readings(

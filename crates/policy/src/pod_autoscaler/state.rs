@@ -21,6 +21,9 @@ const LONGEST_GAP: Duration = Duration::from_mins(1);
 /// A shorter window has no gap of this length: ticks are ten seconds apart.
 const SHORTEST_GAP: Duration = Duration::from_secs(20);
 
+/// No sum of the largest amounts of all pods is more, and that of a window is a number.
+const MOST_DEMAND: f64 = 1e200;
+
 /// Demands of one source, one a second: the last of each.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DemandWindow {
@@ -38,6 +41,20 @@ pub struct DemandWindow {
 }
 
 impl DemandWindow {
+    /// The second of a demand that none wrote, and what is wrong with it.
+    pub(crate) fn fault(&self, now: Moment) -> Option<(u64, &'static str)> {
+        self.slots.iter().find_map(|(slot, demand)| {
+            let why = if *slot > now.monotonic.as_secs() {
+                "is after now"
+            } else if demand.high > MOST_DEMAND || !(0.0..=demand.high).contains(&demand.low) {
+                "is no demand: low is 0 or more, and high no less"
+            } else {
+                return None;
+            };
+            Some((*slot, why))
+        })
+    }
+
     /// Adds a demand and drops what is older than `length`; the slot exactly at the edge stays.
     pub fn push(
         &mut self,

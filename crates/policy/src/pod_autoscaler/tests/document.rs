@@ -217,6 +217,40 @@ fn a_memory_goes_on_at_a_later_time() {
 }
 
 #[test]
+fn demands_that_none_wrote_are_named() {
+    let found = |slot: &str, low: &str, high: &str| {
+        let state = format!(
+            "state: {{windows: {{w: {{slots: {{'{slot}': {{low: {low}, high: {high}}}}}}}}}}}"
+        );
+        faults(&[entry(
+            "a",
+            "t",
+            &format!("sources: [{{}}, {{}}]\n  {state}"),
+        )])
+    };
+    assert_eq!(found("3600", "0", "0"), Vec::<String>::new());
+    assert_eq!(found("3600", "3", "1.5e110"), Vec::<String>::new());
+    let path = "podAutoscalers[0].state.windows.w.slots";
+    let end = "copy it from where it was written";
+    let wrong = format!("is no demand: low is 0 or more, and high no less; {end}");
+    for (slot, low, high, why) in [
+        ("3601", "0", "0", format!("is after now; {end}")),
+        (
+            "18446744073709551615",
+            "0",
+            "0",
+            format!("is after now; {end}"),
+        ),
+        ("3600", "-1", "0", wrong.clone()),
+        ("3600", "2", "1", wrong.clone()),
+        ("3600", "1", "1.5e308", wrong),
+    ] {
+        let expected = format!("{path}.{slot}: {why}");
+        assert_eq!(found(slot, low, high), [expected]);
+    }
+}
+
+#[test]
 fn absent_fields_and_annotations_of_a_refused_object_are_named() {
     let bad = entry("a", "t", "sources: [{}, {}]")
         .replace("maxReplicas: 4", "minReplicas: -1")
