@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::controllers::has_pod_autoscalers;
 use super::layers::Resolution;
 use super::problem::{Diagnostics, Layer, SettingError};
-use super::schema::{self, Mutability};
+use super::schema::{self, Mutability, Spec};
 use super::sources::{MainConfigMap, Sources};
 use super::values::SettingValues;
 use wva_base::text::{aligned, shortened};
@@ -50,10 +51,26 @@ impl SettingRow {
                 value: resolved.value.to_string(),
                 source: resolved.origin.to_string(),
                 live: spec.change == Mutability::Live,
-                state: spec.state.to_string(),
+                state: overruled(spec, values).map_or_else(
+                    || spec.state.to_string(),
+                    |flag| format!("inactive: {flag}"),
+                ),
             }
         });
         rows.collect()
+    }
+}
+
+/// The flag of AIBrix that switches off what a setting switches on.
+fn overruled(spec: &Spec, values: &SettingValues) -> Option<&'static str> {
+    let is = |one: &Spec| one.name == spec.name;
+    let is_listed = has_pod_autoscalers(&values.name(&schema::CONTROLLERS));
+    if is(&schema::POD_AUTOSCALERS_ENABLED) && !is_listed {
+        Some("--controllers")
+    } else if is(&schema::WEBHOOK_BIND_ADDRESS) && values.bool(&schema::DISABLE_WEBHOOK) {
+        Some("--disable-webhook")
+    } else {
+        None
     }
 }
 
@@ -138,6 +155,7 @@ fn remarks(diagnostics: &Diagnostics) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::layers::resolve;
+    use super::super::sources::GivenFlag;
     use super::*;
 
     fn sources() -> Sources {
@@ -186,6 +204,27 @@ mod tests {
                 "{shown}"
             );
         }
+    }
+
+    #[test]
+    fn what_a_flag_of_aibrix_switches_off_is_shown_as_inactive() {
+        let state = |key: &'static str, name: &'static str, text: &str, shown: &str| {
+            let mut sources = sources();
+            let text = text.to_owned();
+            sources.flags.0.insert(key, GivenFlag { name, text });
+            let report = SettingsReport::new(&resolve(&sources, None), &sources);
+            let mut rows = report.settings.into_iter();
+            rows.find(|row| row.key == shown).unwrap().state
+        };
+        let enabled = "POD_AUTOSCALERS_ENABLED";
+        let controllers = |text: &str| state("CONTROLLERS", "controllers", text, enabled);
+        assert_eq!(controllers("*"), "active");
+        let expected = "inactive: --controllers";
+        assert_eq!(controllers("-pod-autoscaler-controller"), expected);
+        let address = "WEBHOOK_BIND_ADDRESS";
+        let webhook = |text: &str| state("DISABLE_WEBHOOK", "disable-webhook", text, address);
+        assert_eq!(webhook("false"), "active");
+        assert_eq!(webhook("true"), "inactive: --disable-webhook");
     }
 
     #[test]
