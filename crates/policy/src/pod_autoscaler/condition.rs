@@ -312,7 +312,7 @@ impl SampleState {
 
     fn of_gap(gap: SourceGap) -> Self {
         match gap {
-            SourceGap::NoServingPod => Self::NoPod,
+            SourceGap::NoServingPod(_) => Self::NoPod,
             SourceGap::NoSample(pods) => Self::of_pods(pods),
             SourceGap::NoPodsPerReplica | SourceGap::NoTotal(Failure::Absent) => Self::Absent,
             SourceGap::NoTotal(Failure::TooOld) => Self::Stale,

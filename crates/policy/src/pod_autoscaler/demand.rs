@@ -124,8 +124,8 @@ impl fmt::Display for PodCounts {
 /// Why a source has no demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SourceGap {
-    /// No pod serves.
-    NoServingPod,
+    /// No pod serves, for what its pods do.
+    NoServingPod(PodCounts),
     /// Pods serve, and none of them has a usable sample.
     NoSample(PodCounts),
     /// The target does not state how many pods a replica has.
@@ -135,7 +135,8 @@ pub enum SourceGap {
 }
 
 wva_base::display_of! { SourceGap:
-    Self::NoServingPod => "no pod serves";
+    Self::NoServingPod(pods) if *pods == PodCounts::default() => "no pod serves";
+    Self::NoServingPod(pods) => "no pod serves ({pods})";
     Self::NoSample(pods) => "no serving pod has a usable sample ({pods})";
     Self::NoPodsPerReplica =>
         "the pods of one replica are not known; write replicas of each role of the StormService, or podsPerReplica of \
@@ -297,7 +298,7 @@ impl PodSum {
     ) -> Result<MeasuredDemand, SourceGap> {
         let counts = self.counts;
         if counts.serving() == counts.resharding {
-            return Err(SourceGap::NoServingPod);
+            return Err(SourceGap::NoServingPod(counts));
         }
         if counts.fresh() + self.usable_old == 0 {
             return Err(SourceGap::NoSample(counts));

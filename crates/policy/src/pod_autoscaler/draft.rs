@@ -254,9 +254,8 @@ impl Draft<'_> {
     /// The largest need; the first of equal ones. `None` if no source has a demand.
     fn combine(&mut self, results: &[SourceResult]) -> Option<Replicas> {
         // At zero no pod can be measured, which is no failure unless another source fails.
-        let is_asleep = |result: &SourceResult| match &result.demand {
-            Ok(_) => true,
-            Err(why) => *why == SourceGap::NoServingPod,
+        let is_asleep = |result: &SourceResult| {
+            matches!(result.demand, Ok(_) | Err(SourceGap::NoServingPod(_)))
         };
         let is_at_zero = self.view.current == Replicas::ZERO && results.iter().all(is_asleep);
         let mut largest: Option<(Replicas, Arc<str>)> = None;

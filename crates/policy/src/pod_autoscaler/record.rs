@@ -82,7 +82,7 @@ impl AutoscalerRecord {
             return false;
         };
         let lacks_pods_alone = |step: &AutoscalerStep| match &step.why {
-            AutoscalerReason::Unmeasured { why, .. } => *why == SourceGap::NoServingPod,
+            AutoscalerReason::Unmeasured { why, .. } => matches!(why, SourceGap::NoServingPod(_)),
             _ => true,
         };
         decision.outcome == AutoscalerOutcome::FailedComputeScale

@@ -187,24 +187,29 @@ fn pods_that_start_are_no_failure() {
 #[test]
 fn pods_that_start_for_ten_minutes_have_failed() {
     let nothing = ScaleOutcome::NotWritten;
-    let unserved = "pod http://:8000/metrics load: no pod serves";
     let gate = "behind a scheduling gate: see what is to remove it, like the queue of Kueue";
     let ready = AutoscaledPod::Ready {
         ready_for: Duration::from_secs(30),
     };
     let (pending, gated) = (AutoscaledPod::Pending, AutoscaledPod::Gated);
     let draining = AutoscaledPod::Draining;
-    for (pods, unread_since, held) in [
-        (&[pending][..], None, None),
-        (&[gated], None, Some("1 pod")),
-        (&[gated, gated, draining], None, Some("2 pods")),
-        (&[gated, pending], None, None),
-        (&[gated, ready], None, None),
-        (&[draining], None, None),
-        (&[AutoscaledPod::Resharding], None, None),
-        (&[ready], None, None),
-        (&[ready], Some(at(690)), None),
+    for (pods, counts, unread_since, held) in [
+        (&[pending][..], "1 starting", None, None),
+        (&[gated], "1 gated", None, Some("1 pod")),
+        (
+            &[gated, gated, draining],
+            "2 gated, 1 draining",
+            None,
+            Some("2 pods"),
+        ),
+        (&[gated, pending], "1 starting, 1 gated", None, None),
+        (&[gated, ready], "1 starting, 1 gated", None, None),
+        (&[draining], "1 draining", None, None),
+        (&[AutoscaledPod::Resharding], "1 resharding", None, None),
+        (&[ready], "1 starting", None, None),
+        (&[ready], "1 starting", Some(at(690)), None),
     ] {
+        let unserved = format!("pod http://:8000/metrics load: no pod serves ({counts})");
         let pods = pods.iter().enumerate();
         let pods: Vec<_> = pods.map(|(number, pod)| (name(number), *pod)).collect();
         let view = AutoscalerView {
@@ -221,7 +226,7 @@ fn pods_that_start_for_ten_minutes_have_failed() {
         });
         let measured = Arc::new(measured.collect());
         let (reason, text) = match held {
-            None => ("NoServingPod", unserved.to_owned()),
+            None => ("NoServingPod", unserved),
             Some(held) => ("PodsGated", format!("{unserved}; {held} {gate}")),
         };
         let why = format!("no source has a demand: {text}");

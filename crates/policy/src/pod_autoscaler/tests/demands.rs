@@ -149,7 +149,8 @@ fn each_pod_of_a_replica_carries_a_target() {
     }
     let unknown = |pods| measured_of(1, PodsPerReplica(0), pods).map(|_| ());
     assert_eq!(unknown("10 10"), Err(SourceGap::NoPodsPerReplica));
-    assert_eq!(unknown(""), Err(SourceGap::NoServingPod));
+    let nothing = SourceGap::NoServingPod(PodCounts::default());
+    assert_eq!(unknown(""), Err(nothing));
 }
 
 #[test]
@@ -169,10 +170,16 @@ fn a_fleet_is_idle_where_every_serving_pod_reports_zero() {
 
 #[test]
 fn nothing_is_known_without_a_sample() {
-    assert_eq!(demand(0, ""), Err(SourceGap::NoServingPod));
-    assert_eq!(demand(1, "pending:-"), Err(SourceGap::NoServingPod));
-    assert_eq!(demand(1, "gated:-"), Err(SourceGap::NoServingPod));
-    assert_eq!(demand(1, "resharding:-"), Err(SourceGap::NoServingPod));
+    for (pods, text) in [
+        ("", "no pod serves"),
+        ("pending:-", "no pod serves (1 starting)"),
+        ("gated:- gated:-", "no pod serves (2 gated)"),
+        ("resharding:-", "no pod serves (1 resharding)"),
+    ] {
+        let gap = demand(1, pods).unwrap_err();
+        assert!(matches!(gap, SourceGap::NoServingPod(_)), "{pods}");
+        assert_eq!(gap.to_string(), text);
+    }
     let (missing, stale) = (
         PodCounts {
             missing: 1,
