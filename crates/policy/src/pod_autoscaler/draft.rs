@@ -9,7 +9,7 @@ use super::check::{AutoscalerPolicy, ScalingStrategy};
 use super::decide::{AutoscalerAlgorithm as Algorithm, AutoscalerOutcome, AutoscalerView};
 use super::demand::{MeasuredDemand, SourceGap, SourceReading, measure};
 use super::forecast::ForecastMode;
-use super::formula::{WindowMeans, apa, is_tolerated, kpa, limited, wanted};
+use super::formula::{WindowMeans, apa, is_kept_by_now, is_tolerated, kpa, limited, wanted};
 use super::reason::{
     AutoscalerReason as Why, AutoscalerStage as Stage, AutoscalerStep, SourceFigures,
 };
@@ -383,12 +383,13 @@ impl Draft<'_> {
                 (wanted, means.stable)
             }
             ScalingStrategy::Apa | ScalingStrategy::Hpa => {
-                (apa(means, current, target, tuning), means.panic)
+                (apa(means, current, target, tuning), means.of_both())
             }
         };
+        let kept_by_now = is_kept_by_now(means, judged, current, band, target, tuning);
         let tolerated = wanted == current && is_tolerated(judged.low, band, target, tuning);
         let wanted = self.spare(source, wanted, means);
-        let figures = SourceFigures {
+        let figures = Box::new(SourceFigures {
             source: source.to_string().into(),
             target: target.get(),
             now: demand.range,
@@ -397,8 +398,8 @@ impl Draft<'_> {
             pods: demand.pods,
             is_old: demand.is_old,
             tolerated,
-        };
-        let figures = Box::new(figures);
+            kept_by_now: kept_by_now && wanted == current,
+        });
         (Some(wanted), Why::Measured { figures })
     }
 

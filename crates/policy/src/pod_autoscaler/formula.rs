@@ -25,6 +25,14 @@ impl WindowMeans {
         self.panic.low > 0.0 && exceeds(self.panic.low, limit.max(carried))
     }
 
+    /// For growth the short window, for a release the larger of both, so that a rising demand ends it.
+    pub(super) fn of_both(self) -> DemandRange {
+        DemandRange {
+            low: self.panic.low,
+            high: self.stable.high.max(self.panic.high),
+        }
+    }
+
     /// A mean that a count may rest on: a release leaves room for what is seen now.
     fn with_room(&self, mean: DemandRange) -> DemandRange {
         DemandRange {
@@ -55,6 +63,19 @@ pub fn wanted(
     }
 }
 
+/// Whether a mean alone would lower the count, and room for what is seen now keeps it.
+pub(super) fn is_kept_by_now(
+    means: WindowMeans,
+    mean: DemandRange,
+    current: Replicas,
+    band: Replicas,
+    target: TargetValue,
+    tuning: &Tuning,
+) -> bool {
+    let is_kept = |demand| wanted(demand, current, band, target, tuning) == current;
+    !is_kept(mean) && is_kept(means.with_room(mean))
+}
+
 fn tolerances(band: Replicas, target: TargetValue, tuning: &Tuning) -> (f64, f64) {
     let carried = target.of(band);
     let upper = carried * (1.0 + tuning.scale_up_tolerance.get());
@@ -72,18 +93,15 @@ pub(super) fn is_tolerated(
     !exceeds(demand, upper) && !exceeds(lower, demand)
 }
 
-/// APA: growth by the short window, a release by the larger of both, so that a rising demand ends it.
+/// APA: by both windows.
 pub fn apa(
     means: WindowMeans,
     current: Replicas,
     target: TargetValue,
     tuning: &Tuning,
 ) -> Replicas {
-    let demand = DemandRange {
-        low: means.panic.low,
-        high: means.stable.high.max(means.panic.high),
-    };
-    wanted(means.with_room(demand), current, current, target, tuning)
+    let demand = means.with_room(means.of_both());
+    wanted(demand, current, current, target, tuning)
 }
 
 /// KPA: the long window, and in panic the larger need of both. `band` is that of [`wanted`].

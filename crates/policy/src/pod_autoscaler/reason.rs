@@ -79,6 +79,9 @@ pub struct SourceFigures {
     pub is_old: bool,
     /// Whether demand lies within the tolerances.
     pub tolerated: bool,
+    /// Whether the means would lower the count, and what is seen now keeps it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept_by_now: bool,
 }
 
 /// Why a part did what it did: in JSON a code with its figures.
@@ -246,14 +249,18 @@ fn range(range: DemandRange) -> String {
 }
 
 wva_base::display_of! { SourceFigures:
-    Self { source, target, now, stable, panic, pods, tolerated, .. } =>
+    Self { source, target, now, stable, panic, pods, tolerated, kept_by_now, .. } =>
         "{source}: {} now, {} in the short window, {} in the long one, at {} a replica{}{}",
         range(*now),
         range(*panic),
         range(*stable),
         number(*target),
         pods.map(|pods| format!(" ({pods})")).unwrap_or_default(),
-        if *tolerated { ": within tolerance" } else { "" };
+        match (tolerated, kept_by_now) {
+            (true, _) => ": within tolerance",
+            (_, true) => ": kept by what is seen now",
+            _ => "",
+        };
 }
 
 wva_base::display_of! { AutoscalerReason:

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::over_time::about_to_release;
 use super::{READY, at, name, policy, signal, view};
 use crate::pod_autoscaler::amounts::{PodsPerReplica, TargetValue};
 use crate::pod_autoscaler::demand::{
@@ -245,4 +246,17 @@ fn a_huge_amount_is_written_in_few_digits() {
     let expected = "pod http://:8000/metrics load: 1e99 now, 1e99 in the short window, 1e99 in the long one, \
                     at 10 a replica (1 loaded)";
     assert!(texts.iter().any(|text| text == expected), "{texts:?}");
+}
+
+#[test]
+fn a_count_that_only_what_is_seen_now_keeps_is_explained() {
+    for strategy in ["APA", "KPA"] {
+        for (demand, desired, is_kept) in [(4.0, 2, false), (72.0, 4, true), (40.0, 4, true)] {
+            let decision = about_to_release(strategy).share(demand);
+            assert_eq!(decision.desired, Replicas(desired), "{strategy} {demand}");
+            let texts = decision.steps.iter().map(|step| step.why.to_string());
+            let found = texts.filter(|text| text.ends_with(": kept by what is seen now"));
+            assert_eq!(found.count(), usize::from(is_kept), "{strategy} {demand}");
+        }
+    }
 }
