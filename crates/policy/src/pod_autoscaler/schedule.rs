@@ -12,8 +12,9 @@ use super::check::{SpecProblem, Violations};
 use super::object::ScheduleSpec;
 use crate::units::Replicas;
 
-/// Days that are searched for the next change: a week, and the day on which it begins again.
-const HORIZON_DAYS: i64 = 8;
+/// Days that are searched for the next change: two weeks, since a shift of the clock may skip an entry of one of them,
+/// and the day on which they begin again.
+const HORIZON_DAYS: i64 = 15;
 
 /// Entries of one object: each is compared with each.
 pub(super) const MOST_ENTRIES: usize = 100;
@@ -115,7 +116,7 @@ impl Schedules {
     }
 
     /// The first time after `now` at which another entry, or none, is in force; `None` if nothing changes
-    /// within a week.
+    /// within two weeks.
     pub fn next_boundary(&self, now: Timestamp) -> Option<Timestamp> {
         let name = |at| self.active(at).map(|entry| &entry.name);
         let before = name(now);

@@ -122,3 +122,15 @@ fn touching_entries_change_once_and_only_changes_are_boundaries() {
         ]
     );
 }
+
+#[test]
+fn an_entry_that_a_shift_of_the_clock_skips_is_due_a_week_later() {
+    let early =
+        "name: early, daysOfWeek: [Fri], startTime: '00:00', endTime: '00:30', minReplicas: 3";
+    let cairo = spec("Africa/Cairo", early);
+    let next = |now: &str| boundaries(&cairo, now, 1);
+    assert_eq!(next("2026-04-16T21:59:00Z"), ["2026-04-16T22:00:00Z"]);
+    // On the 24th the clock goes from 00:00 to 01:00.
+    assert_eq!(next("2026-04-23T21:59:00Z"), ["2026-04-30T21:00:00Z"]);
+    assert_eq!(next("2026-04-23T22:00:00Z"), ["2026-04-30T21:00:00Z"]);
+}
