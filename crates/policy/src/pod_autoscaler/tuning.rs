@@ -21,6 +21,33 @@ pub(super) const LONGEST_WINDOW: Duration = Duration::from_hours(1);
 /// The units of AIBrix's controller, which reads durations as Go does.
 const GO_UNITS: [&str; 8] = ["h", "m", "s", "ms", "us", "µs", "μs", "ns"];
 
+/// Keys of older releases, in whatever domain, and what took their place.
+const SUCCESSORS: [(&str, &str); 8] = [
+    (
+        "scale-down-delay",
+        "autoscaling.aibrix.ai/scale-down-cooldown-window",
+    ),
+    (
+        "scale-up-cooldown",
+        "autoscaling.aibrix.ai/scale-up-cooldown-window",
+    ),
+    (
+        "up-fluctuation-tolerance",
+        "autoscaling.aibrix.ai/scale-up-tolerance",
+    ),
+    (
+        "down-fluctuation-tolerance",
+        "autoscaling.aibrix.ai/scale-down-tolerance",
+    ),
+    (
+        "tolerance",
+        "autoscaling.aibrix.ai/scale-up-tolerance and scale-down-tolerance",
+    ),
+    ("stable-window", "spec.observeWindowSeconds"),
+    ("window", "spec.observeWindowSeconds"),
+    ("panic-window", "spec.panicWindowSeconds"),
+];
+
 /// How the pods of a StormService are scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StormServiceMode {
@@ -141,9 +168,20 @@ impl Tuning {
                 };
                 Ok(())
             }
-            _ => Err("has no effect; remove it, or write one of the documented keys".to_owned()),
+            _ => Err(format!(
+                "has no effect; remove it, or write {}",
+                successor(key)
+            )),
         }
     }
+}
+
+/// What took the place of a key of an older release.
+fn successor(key: &str) -> &'static str {
+    let name = key.rsplit('/').next().unwrap_or_default();
+    let mut known = SUCCESSORS.iter();
+    let known = known.find(|(old, _)| *old == name);
+    known.map_or("one of the documented keys", |(_, new)| *new)
 }
 
 fn set<T: fmt::Display>(place: &mut T, read: Result<T, String>) -> Result<(), String> {

@@ -305,7 +305,7 @@ fn a_window_that_is_refused_is_compared_with_none() {
 }
 
 /// A key, a value, and what is said of it.
-const UNREAD: [(&str, &str, &str); 14] = wva_base::cases! {
+const UNREAD: [(&str, &str, &str); 16] = wva_base::cases! {
     ("max-scale-up-rate", "0.5", "must be at least 1; write for example 2; 2 is kept"),
     ("max-scale-up-rate", "NaN", "must be a valid number; write for example 2; 2 is kept"),
     ("max-scale-down-rate", "", "must be a valid number"),
@@ -321,7 +321,9 @@ const UNREAD: [(&str, &str, &str); 14] = wva_base::cases! {
      "is no window: it is longer than an hour; write 0s to 1h, like 90s; 5m0s is kept"),
     ("scale-to-zero", "yes", "is neither true nor false; write one of them; false is kept"),
     ("storm-service-mode", "Replica", "is neither replica nor pooled; pooled is kept"),
-    ("up-fluctuation-tolerance", "0.2", "has no effect; remove it"),
+    ("up-fluctuation-tolerance", "0.2", "has no effect; remove it, or write autoscaling.aibrix.ai/scale-up-tolerance"),
+    ("stable-window", "60s", "has no effect; remove it, or write spec.observeWindowSeconds"),
+    ("unknown", "1", "has no effect; remove it, or write one of the documented keys"),
 };
 
 #[test]
