@@ -25,6 +25,8 @@ use wva_base::yaml::check_keys;
 const MOST_FILES: usize = 10_000;
 /// Most bytes of a file.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
+/// The key of YAML by which a mapping takes in others.
+const MERGE_KEY: &str = "<<";
 
 /// The manifests below a folder, or of one file.
 ///
@@ -194,7 +196,8 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
     let again = serde_yaml::Deserializer::from_str(text);
     for (document, again) in serde_yaml::Deserializer::from_str(text).zip(again) {
         match Value::deserialize(document) {
-            Ok(value) => {
+            Ok(mut value) => {
+                merge(&mut value);
                 let repeated = value.get("kind").and_then(|_| check_keys(again).err());
                 if let Some(why) = repeated {
                     facts.unreadable.push((file.to_string(), why.to_string()));
@@ -217,6 +220,31 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
                 return;
             }
         }
+    }
+}
+
+/// Takes in the mappings of YAML's merge keys, as kubectl does. A field of the mapping itself wins, then the first one.
+fn merge(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(merge),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(merge);
+            let sources = match fields.get(MERGE_KEY) {
+                Some(Value::Array(sources)) => sources.clone(),
+                Some(source) => vec![source.clone()],
+                None => return,
+            };
+            if !sources.iter().all(Value::is_object) {
+                return;
+            }
+            fields.remove(MERGE_KEY);
+            for source in sources {
+                for (name, value) in source.as_object().into_iter().flatten() {
+                    fields.entry(name).or_insert_with(|| value.clone());
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -25,6 +25,7 @@ mod declared;
 mod devices;
 mod fleets;
 mod folders;
+mod foreign;
 mod harmless;
 mod healthy;
 mod look;
