@@ -14,7 +14,7 @@ use super::schema;
 use crate::api::variant_autoscaling;
 use crate::doctor::checks::likely_purpose;
 use crate::doctor::facts::{ControllerFacts, FactSource, Facts, LiveKind, Reading};
-use crate::doctor::object::{LiveObject, ObjectName};
+use crate::doctor::object::{LiveObject, ObjectName, list};
 use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
 use crate::settings::config_maps::Purpose;
 use crate::settings::pool_group::PoolGroup;
@@ -42,9 +42,14 @@ pub fn read(path: &Path, variant: Option<String>) -> Result<Facts, String> {
     for kind in LiveKind::ALL {
         facts.objects.insert(kind, Reading::Known(Vec::new()));
     }
-    for file in files(path)? {
+    let files = files(path)?;
+    let patches = patches(path, &files);
+    for file in files {
+        let is_patch = file
+            .canonicalize()
+            .is_ok_and(|file| patches.contains(&file));
         match text(&file) {
-            Ok(text) => documents(&file, &text, &mut facts),
+            Ok(text) => documents(&file, &text, is_patch, &mut facts),
             Err(why) => facts.unreadable.push((file.display().to_string(), why)),
         }
     }
@@ -188,7 +193,28 @@ fn text(file: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-fn documents(file: &Path, text: &str, facts: &mut Facts) {
+/// Files that a kustomization applies to other objects. That of a file that is named alone is searched near it.
+fn patches(path: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let names = ["kustomization.yaml", "kustomization.yml"];
+    let mut kustomizations: Vec<PathBuf> = files.to_vec();
+    kustomizations.retain(|file| names.iter().any(|name| file.ends_with(name)));
+    if path.is_file() {
+        kustomizations.extend(names.map(|name| path.with_file_name(name)));
+    }
+    let mut found = BTreeSet::new();
+    for file in kustomizations {
+        let value = text(&file).map(|text| serde_yaml::from_str::<Value>(&text));
+        let Ok(Ok(value)) = value else { continue };
+        let patches = list(&value, "/patches").iter();
+        let paths = patches.filter_map(|patch| patch.get("path"));
+        let paths = paths.chain(list(&value, "/patchesStrategicMerge"));
+        let paths = paths.filter_map(Value::as_str);
+        found.extend(paths.filter_map(|path| file.with_file_name(path).canonicalize().ok()));
+    }
+    found
+}
+
+fn documents(file: &Path, text: &str, is_patch: bool, facts: &mut Facts) {
     // Some editors begin a file with a mark of its byte order, which the parser takes for a key.
     let text = text.trim_start_matches('\u{feff}');
     let file: Arc<str> = file.display().to_string().into();
@@ -205,7 +231,7 @@ fn documents(file: &Path, text: &str, facts: &mut Facts) {
                     let object = LiveObject::new(holder).in_file(Some(Arc::clone(&file)));
                     facts.ambiguous.push(object.title());
                 }
-                object(&file, value, &mut seen, facts);
+                object(&file, value, is_patch, &mut seen, facts);
             }
             Err(error) => {
                 let why = if text.contains("{{") {
@@ -259,12 +285,13 @@ fn holder<'a>(document: &'a Value, fault: &str) -> &'a Value {
 fn object(
     file: &Arc<str>,
     value: Value,
+    is_patch: bool,
     seen: &mut BTreeSet<(LiveKind, ObjectName)>,
     facts: &mut Facts,
 ) {
     if let Some(items) = value.get("items").and_then(Value::as_array) {
         for item in items.clone() {
-            object(file, item, seen, facts);
+            object(file, item, is_patch, seen, facts);
         }
         return;
     }
@@ -293,6 +320,8 @@ fn object(
     let title = object.title();
     if !facts.ambiguous.contains(&title) {
         let faults = refused(kind, &object).into_iter();
+        // What a patch leaves out is in the object that it patches.
+        let faults = faults.filter(|fault| !is_patch || !fault.ends_with(schema::REQUIRED));
         facts
             .malformed
             .extend(faults.map(|fault| (title.clone(), fault)));
@@ -301,9 +330,22 @@ fn object(
         let why = "the file holds it twice, and the last one is applied; remove one";
         facts.malformed.push((title, why.to_owned()));
     }
+    if is_patch && !is_whole(kind, &object) {
+        return;
+    }
     if let Some(Reading::Known(objects)) = facts.objects.get_mut(&kind) {
         objects.push(object);
     }
+}
+
+/// Whether a patch has the fields without which its kind cannot be read.
+fn is_whole(kind: LiveKind, object: &LiveObject) -> bool {
+    let needed: &[&str] = match kind {
+        LiveKind::VariantAutoscaling => &["/spec/scaleTargetRef", "/spec/modelID"],
+        LiveKind::PodAutoscaler | LiveKind::ScaledObject => &["/spec/scaleTargetRef"],
+        _ => &[],
+    };
+    needed.iter().all(|field| object.has(field))
 }
 
 /// Why an object that is not read is probably meant to be one of ours.

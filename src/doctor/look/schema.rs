@@ -11,6 +11,8 @@ const BOUNDS: &str =
     "!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas";
 /// The pattern of `variantCost`.
 const DECIMAL: &str = r"^\d+(\.\d+)?$";
+/// The end of a fault about a field that is not there.
+pub(super) const REQUIRED: &str = " is required";
 /// Fields that the API server judges by itself.
 const GENERAL: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
@@ -83,7 +85,7 @@ fn judge_fields(
     };
     for name in schema.required.iter().flatten() {
         if fields.get(name).is_none_or(Value::is_null) {
-            faults.push(format!("{} is required", below(name)));
+            faults.push(format!("{}{REQUIRED}", below(name)));
         }
     }
     for (name, value) in fields {

@@ -1,6 +1,9 @@
 //! Files as other tools write and read them: merge keys, patches, templates, and what is no manifest.
 
-use super::manifests::{VARIANT, lines};
+use super::manifests::{VARIANT, lines, written};
+use crate::doctor::examine;
+use crate::doctor::look::files;
+use crate::scratch::Folder;
 
 #[test]
 fn a_merge_key_takes_in_the_fields_of_other_mappings() {
@@ -43,4 +46,53 @@ fn a_metric_that_a_merge_key_brings_is_read() {
         "{other:?}"
     );
     assert_eq!(found("{<<: *external}"), Vec::<String>::new());
+}
+
+#[test]
+fn a_patch_of_a_kustomization_is_judged_by_what_it_states() {
+    let variant =
+        "apiVersion: llmd.ai/v1alpha1\nkind: VariantAutoscaling\nmetadata: {name: a}\nspec: ";
+    let scaler = "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: a}\n\
+                  spec: {maxReplicaCount: 30}\n";
+    let found = |patch: &str, kustomization: &str| {
+        let texts = [("cost.yaml", patch), ("kustomization.yaml", kustomization)];
+        let diagnosis = examine(&written(&texts));
+        let causes = diagnosis.findings().map(|one| one.cause.clone());
+        causes.collect::<Vec<_>>()
+    };
+    let cost = format!("{variant}{{variantCost: '30'}}\n{scaler}");
+    let [by_path, by_name] = [
+        "patches: [{path: cost.yaml}, {patch: '- op: remove'}]",
+        "patchesStrategicMerge: [./cost.yaml]",
+    ];
+    let alone = found(&cost, "resources: [cost.yaml]");
+    assert_eq!(
+        alone,
+        [
+            "spec.modelID is required",
+            "spec.scaleTargetRef is required",
+            "spec: missing field `scaleTargetRef`",
+        ]
+    );
+    for kustomization in [by_path, by_name] {
+        assert_eq!(found(&cost, kustomization), Vec::<String>::new());
+        let broken = cost.replace("'30'", "thirty");
+        let fault = "spec.variantCost is \"thirty\", and has to be a decimal number like \"10.0\"";
+        assert_eq!(found(&broken, kustomization), [fault]);
+    }
+}
+
+/// The kustomization of a file that is named alone stands near it.
+#[test]
+fn a_patch_that_is_named_alone_is_one_as_well() {
+    let folder = Folder::new();
+    let patch = VARIANT.replace("  modelID: m\n", "");
+    let file = folder.write("cost.yaml", patch);
+    let found = || {
+        let facts = files::read(&file, None).unwrap();
+        examine(&facts).findings().count()
+    };
+    assert_eq!(found(), 1);
+    folder.write("kustomization.yml", "patches: [{path: cost.yaml}]");
+    assert_eq!(found(), 0);
 }
