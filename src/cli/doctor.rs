@@ -97,9 +97,14 @@ fn manifests(folder: &str, flags: &DoctorFlags) -> Result<Diagnosis, String> {
     let mut facts = files::read(Path::new(folder), flags.variant.clone())
         .map_err(|error| format!("--files: {error}; name a folder or file that can be read"))?;
     if facts.objects_read == 0 && facts.unreadable.is_empty() {
-        return Err(format!(
-            "--files: 0 objects read; {folder} holds no manifest, name a folder with files that end in .yaml, .yml or .json"
-        ));
+        let none = || {
+            format!(
+                "{folder} holds no manifest, name a folder with files that end in .yaml, .yml or .json"
+            )
+        };
+        let first = facts.not_read.first();
+        let why = first.map_or_else(none, |(file, why)| format!("{file}: {why}"));
+        return Err(format!("--files: 0 objects read; {why}"));
     }
     if let Some(namespace) = &flags.namespace {
         files::in_namespace(&mut facts, namespace);
@@ -170,7 +175,25 @@ pub(super) async fn once(client: &Client, scope: &DoctorScope) -> Result<Diagnos
 
 #[cfg(test)]
 mod tests {
-    use super::{Diagnosis, Duration, Instant, until_fine};
+    use clap::Parser as _;
+
+    use super::{Diagnosis, DoctorFlags, Duration, Instant, manifests, until_fine};
+    use crate::scratch::Folder;
+
+    #[test]
+    fn a_folder_without_objects_names_what_was_not_read() {
+        let folder = Folder::new();
+        let refused = || {
+            let path = folder.display().to_string();
+            manifests(&path, &DoctorFlags::parse_from(["doctor"])).unwrap_err()
+        };
+        let empty = refused();
+        assert!(empty.contains("0 objects read; ") && empty.contains("holds no manifest"));
+        let file = folder.write("a.yaml", "{{- if .Values.a }}\n");
+        let why = "it is a template; render it first: helm template";
+        let expected = format!("--files: 0 objects read; {}: {why}", file.display());
+        assert_eq!(refused(), expected);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_last_look_is_at_the_end_of_the_wait() {

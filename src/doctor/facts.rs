@@ -264,6 +264,8 @@ pub struct Facts {
     pub(super) declared: Vec<LiveObject>,
     /// Files and documents that hold no object, and why.
     pub unreadable: Vec<(String, String)>,
+    /// Files that are templates or no manifests, and why they are not read.
+    pub not_read: Vec<(String, String)>,
     /// Objects of files that an API server would refuse, and why.
     pub malformed: Vec<(ObjectName, String)>,
     /// Objects of files with a key that stands twice. Their fields are not judged: which value is meant is not known.

@@ -84,6 +84,8 @@ pub struct Diagnosis {
     pub outages: Vec<OutageForecast>,
     /// Remarks on settings.
     pub notes: Vec<SettingsNote>,
+    /// Files that are templates or no manifests, and why they are not read.
+    pub not_read: Vec<(String, String)>,
     /// Objects that were read of files.
     pub objects_read: Option<usize>,
 }
@@ -171,6 +173,13 @@ impl Diagnosis {
             let lines: String = self.notes.iter().map(SettingsNote::line).collect();
             push(&mut text, &section("notes on settings", &lines));
         }
+        if !self.not_read.is_empty() {
+            let lines = self.not_read.iter();
+            let lines: Vec<String> = lines
+                .map(|(file, why)| format!("{file}: {why}\n"))
+                .collect();
+            push(&mut text, &section("not read", &lines.concat()));
+        }
         push(&mut text, &self.summary());
         text
     }
@@ -217,6 +226,9 @@ impl Diagnosis {
         });
         if let (Some(read), Some(fields)) = (self.objects_read, document.as_object_mut()) {
             fields.insert("objectsRead".to_owned(), json!(read));
+            let files = self.not_read.iter();
+            let files = files.map(|(file, why)| json!({ "file": file, "why": why }));
+            fields.insert("notRead".to_owned(), files.collect());
         }
         document
     }

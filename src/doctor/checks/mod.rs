@@ -173,6 +173,7 @@ pub fn examine(facts: &Facts) -> Diagnosis {
     diagnosis.add(FindingGroup::Variants, named, named_variants(facts));
     diagnosis.outages = outage::outages(facts);
     diagnosis.notes = controller::notes(facts);
+    diagnosis.not_read.clone_from(&facts.not_read);
     diagnosis
 }
 

@@ -27,6 +27,8 @@ const MOST_FILES: usize = 10_000;
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
 /// The key of YAML by which a mapping takes in others.
 const MERGE_KEY: &str = "<<";
+/// Why a template is not read.
+const TEMPLATE: &str = "it is a template; render it first: helm template";
 
 /// The manifests below a folder, or of one file.
 ///
@@ -234,18 +236,25 @@ fn documents(file: &Path, text: &str, is_patch: bool, facts: &mut Facts) {
                 object(&file, value, is_patch, &mut seen, facts);
             }
             Err(error) => {
-                let why = if text.contains("{{") {
-                    format!(
-                        "it is a template, and no YAML: {error}; render it first: helm template"
-                    )
+                let file = file.to_string();
+                if text.contains("{{") {
+                    not_read(file, TEMPLATE.to_owned(), facts);
+                } else if text.contains("apiVersion") {
+                    facts.unreadable.push((file, error.to_string()));
                 } else {
-                    error.to_string()
-                };
-                facts.unreadable.push((file.to_string(), why));
+                    not_read(file, format!("it is no manifest: {error}"), facts);
+                }
                 // The rest of the text cannot be separated from this document.
                 return;
             }
         }
+    }
+}
+
+fn not_read(file: String, why: String, facts: &mut Facts) {
+    let line = (file, why);
+    if !facts.not_read.contains(&line) {
+        facts.not_read.push(line);
     }
 }
 
@@ -317,6 +326,10 @@ fn object(
         facts.malformed.extend(why.map(|why| (object.title(), why)));
         return;
     };
+    if is_template(kind, &object) {
+        facts.objects_read -= 1;
+        return not_read(file.to_string(), TEMPLATE.to_owned(), facts);
+    }
     let title = object.title();
     if !facts.ambiguous.contains(&title) {
         let faults = refused(kind, &object).into_iter();
@@ -336,6 +349,22 @@ fn object(
     if let Some(Reading::Known(objects)) = facts.objects.get_mut(&kind) {
         objects.push(object);
     }
+}
+
+/// Whether what is judged of an object is yet to be rendered. Pods and ConfigMaps may have braces of their own.
+fn is_template(kind: LiveKind, object: &LiveObject) -> bool {
+    let is_scaling = matches!(
+        kind,
+        LiveKind::VariantAutoscaling
+            | LiveKind::PodAutoscaler
+            | LiveKind::HorizontalPodAutoscaler
+            | LiveKind::ScaledObject
+    );
+    let holds = |place: &str| {
+        let value = object.0.pointer(place);
+        value.is_some_and(|value| value.to_string().contains("{{"))
+    };
+    holds("/metadata/name") || holds("/metadata/namespace") || (is_scaling && holds("/spec"))
 }
 
 /// Whether a patch has the fields without which its kind cannot be read.

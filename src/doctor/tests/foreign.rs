@@ -96,3 +96,40 @@ fn a_patch_that_is_named_alone_is_one_as_well() {
     folder.write("kustomization.yml", "patches: [{path: cost.yaml}]");
     assert_eq!(found(), 0);
 }
+
+#[test]
+fn templates_and_foreign_files_are_named_and_have_no_finding() {
+    let named = |name: &str| VARIANT.replace("name: a, ", &format!("name: {name}, "));
+    let service = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '{{ .b }}'}\n";
+    let template = "it is a template; render it first: helm template";
+    let ours = format!("{VARIANT}---\n{}", named("'{{ .Release.Name }}'"));
+    let broken = named("A_b");
+    for (text, findings, read, why) in wva_base::cases! {
+        (VARIANT, 0, 1, None),
+        (broken.as_str(), 1, 1, None),
+        ("apiVersion: [", 1, 0, None),
+        (service, 0, 1, None),
+        (ours.as_str(), 0, 1, Some(template)),
+        ("kind: A\n{{- if .Values.a }}\nb: 1\n{{- end }}\n", 0, 0, Some(template)),
+        ("Resources: !Sub x\n", 0, 0, Some("it is no manifest: ")),
+        ("{ // comment\n  \"a\": 1, }\n", 0, 0, Some("it is no manifest: ")),
+    } {
+        let facts = written(&[("it.yaml", text)]);
+        let mut diagnosis = examine(&facts);
+        diagnosis.objects_read = Some(facts.objects_read);
+        let found = diagnosis.findings().count();
+        assert_eq!((found, facts.objects_read), (findings, read), "{text}");
+        let [report, json] = [
+            diagnosis.to_text(),
+            diagnosis.to_json()["notRead"].to_string(),
+        ];
+        let is_named = |text: &str| why.is_some_and(|why| text.contains(why));
+        assert_eq!(is_named(&report), why.is_some(), "{report}");
+        assert_eq!(is_named(&json), json != "[]", "{json}");
+        assert_eq!(
+            report.contains("not read\n--------\n"),
+            why.is_some(),
+            "{report}"
+        );
+    }
+}

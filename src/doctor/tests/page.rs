@@ -40,7 +40,8 @@ at. Of manifests (`--files`) only what stands in them is judged, not what is mis
 definition, PodAutoscalers by the rules of their webhook, thresholds also without the controller, a modelID by the
 arguments of its target. Files may hold alternatives, so costs of variants and scalers of one target are compared within
 one file; that two variants or PodAutoscalers claim one target is found across files. A file that a `kustomization.yaml`
-names as a patch may leave out required fields. A finding names the file, and the remedy is an edit of it. Where a key of a VariantAutoscaling or PodAutoscaler stands twice, its schema is judged once
+names as a patch may leave out required fields. Templates, and files that are no manifests, are listed as *not read* (in
+JSON `notRead`), which is no finding. A finding names the file, and the remedy is an edit of it. Where a key of a VariantAutoscaling or PodAutoscaler stands twice, its schema is judged once
 the key stands once. Settings, and what compares objects, have the last value of the key.
 
 The controller finds by itself, once a cycle, what its watches and its last collection show. `wva_findings` has these
