@@ -60,12 +60,26 @@ pub struct Trigger {
     pub metric_type: Option<String>,
 }
 
-/// What is handed on to the HorizontalPodAutoscaler that KEDA makes.
+/// What shapes the scaling, and is handed on to the HorizontalPodAutoscaler that KEDA makes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Advanced {
     /// Its configuration.
     pub horizontal_pod_autoscaler_config: Option<HpaConfig>,
+    /// A formula over the triggers.
+    pub scaling_modifiers: Option<ScalingModifiers>,
+}
+
+/// One number made of those of all triggers, which replaces their thresholds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScalingModifiers {
+    /// The formula, with names of triggers.
+    pub formula: Option<String>,
+    /// The threshold of the number.
+    pub target: Option<String>,
+    /// `AverageValue`, which it is where it says nothing, or `Value`.
+    pub metric_type: Option<String>,
 }
 
 /// Configuration of the HorizontalPodAutoscaler.

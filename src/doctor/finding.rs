@@ -289,7 +289,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     WrongTarget = 123, Scalers, Error,
         "the scaler makes something else of the count",
-        "With type Value a scaler multiplies the count by the replicas that there are, with another averageValue it divides it.",
+        "With type Value a scaler multiplies the count by the replicas that there are, with another averageValue it divides it. A number in the query or a formula of scalingModifiers changes it. An activationThreshold of 1 or more hides the first replica from KEDA.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerPaused = 124, Scalers, Warning,
         "the scaler is paused",
@@ -328,8 +328,8 @@ codes! {
         "While two replicas of the controller are scraped, or its pod changes, the sum is a multiple of the count.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryInventsZero = 133, Scalers, Error,
-        "the query answers 0 where there is no series",
-        "`or vector(0)` turns a lost controller into a decision to scale down.",
+        "the query answers a number where there is no series",
+        "`or vector(0)` turns a lost controller into a decision to scale down, another number into that many replicas.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFindsNothing = 134, Scalers, Error,
         "the query has no answer",

@@ -16,6 +16,7 @@ mod declared;
 pub(crate) mod device;
 pub mod gpu;
 mod intern;
+mod keda;
 mod namespace;
 mod pod;
 pub(crate) mod pod_autoscaler;

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::declared::{Declaration, LeftoverCount, MODEL, declared};
 pub(crate) use super::declared::{STATED, nearly_stated, own_keys, unknown_keys};
+use super::keda::{aimed, formula_aim, keda_aim, rests, trigger};
 use super::variant::VariantRecord;
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, wall_time,
@@ -31,8 +32,8 @@ use wva_base::moment::WallTime;
 
 /// Labels that name the variant and its namespace, as Prometheus stores them and as our own door
 /// serves them.
-const VARIANT: &str = "variant_name";
-const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
+pub(super) const VARIANT: &str = "variant_name";
+pub(super) const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
 /// Metadata of a trigger of the external scaler that names the variant.
 pub(crate) const EXTERNAL_VARIANT: &str = "variantName";
 /// Metadata of a trigger of the external scaler by which its `ScaledObject` is a variant: the model.
@@ -168,6 +169,9 @@ impl Projected for ScaledObject {
                 .collect(),
         };
         let (declared, leftover) = declared(&self.metadata, declaration, texts);
+        let rests = rests(&spec);
+        let modifiers = (spec.advanced.as_ref()).and_then(|one| one.scaling_modifiers.as_ref());
+        let formula = modifiers.and_then(formula_aim);
         let behavior = spec
             .advanced
             .and_then(|advanced| advanced.horizontal_pod_autoscaler_config)
@@ -177,7 +181,12 @@ impl Projected for ScaledObject {
         let triggers = spec.triggers.iter().enumerate();
         let is_excluded = annotation(&self.metadata, MANAGED_ANNOTATION) == Some("false");
         let inputs = triggers.map(|(at, one)| {
-            external(at, one, metrics, is_excluded).unwrap_or_else(|| trigger(one))
+            let input = external(at, one, metrics, is_excluded);
+            let input = input.unwrap_or_else(|| trigger(one, rests));
+            match &formula {
+                Some(aim) => aimed(input, aim),
+                None => input,
+            }
         });
         let (min_field, min) = match spec.idle_replica_count {
             None => ("minReplicaCount", spec.min_replica_count),
@@ -252,7 +261,7 @@ fn tolerance(behavior: Option<&HorizontalPodAutoscalerBehavior>) -> Tolerance {
     }
 }
 
-fn is_one(text: &str) -> bool {
+pub(super) fn is_one(text: &str) -> bool {
     resource_quantity(text).is_ok_and(|number| (number - 1.0).abs() < f64::EPSILON)
 }
 
@@ -332,35 +341,8 @@ fn external(at: usize, trigger: &Trigger, metrics: &[String], is_excluded: bool)
     (is_external(trigger) && is_ours).then(|| Input::ExternalScaler {
         variant: variant.map(|name| Arc::from(&**name)),
         // The scaler answers that one replica stands for 1.
-        aim: keda_aim(trigger, "1"),
+        aim: keda_aim(trigger.metric_type.as_deref(), "1"),
         is_asked,
-    })
-}
-
-fn keda_aim(trigger: &Trigger, threshold: &str) -> Aim {
-    let kind = trigger.metric_type.as_deref().unwrap_or("AverageValue");
-    if kind == "AverageValue" && is_one(threshold) {
-        Aim::Replicas
-    } else {
-        Aim::Other(Arc::from(format!("{kind} {threshold}")))
-    }
-}
-
-fn trigger(trigger: &Trigger) -> Input {
-    let field = |name: &str| trigger.metadata.get(name).map(String::as_str);
-    let query = match (trigger.kind.as_str(), field("query")) {
-        ("prometheus", Some(query)) if query.contains(DESIRED) => query,
-        _ => return Input::Other,
-    };
-    let aim = keda_aim(trigger, field("threshold").unwrap_or("nothing"));
-    Input::Published(Published {
-        variant: matched(query, VARIANT),
-        namespace: NAMESPACES.iter().find_map(|label| matched(query, label)),
-        aim,
-        absence: match field("ignoreNullValues") {
-            Some("false") => Absence::Error,
-            _ => Absence::Zero,
-        },
     })
 }
 

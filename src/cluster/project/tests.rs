@@ -40,6 +40,7 @@ mod claims;
 mod declared;
 mod devices;
 mod gpus;
+mod keda;
 mod pools;
 mod scalers;
 mod services;

@@ -154,8 +154,52 @@ fn adds_up(packed: &str) -> bool {
     })
 }
 
-/// Whether a query has 0 for what is not there. With other labels than the count that is a second series.
-fn invents_zero(packed: &str) -> bool {
+/// What arithmetic makes of a count.
+enum Arithmetic {
+    /// It adds another series.
+    Sum,
+    /// It multiplies by a number, or adds one.
+    Number,
+}
+
+/// The number that a text is; none for a name.
+fn number(word: Option<&str>) -> Option<f64> {
+    word?.parse().ok()
+}
+
+/// The arithmetic of a query that changes its count. A product with another series may be a join.
+fn arithmetic(packed: &str) -> Option<Arithmetic> {
+    let mut depth = 0_usize;
+    // Without selectors and ranges, whose texts may have the same signs.
+    let bare: String = packed
+        .chars()
+        .filter(|letter| {
+            match letter {
+                '{' | '[' => depth += 1,
+                '}' | ']' => depth = depth.saturating_sub(1),
+                _ => return depth == 0,
+            }
+            false
+        })
+        .collect();
+    let is_end = |letter: char| !letter.is_alphanumeric() && !"_.:".contains(letter);
+    bare.match_indices(['+', '*']).find_map(|(at, sign)| {
+        let before = number(bare.get(..at)?.rsplit(is_end).next());
+        let after = number(bare.get(at + 1..)?.split(is_end).next());
+        let neutral = if sign == "+" { 0.0 } else { 1.0 };
+        let is_neutral = |number: &f64| (number - neutral).abs() < f64::EPSILON;
+        let numbers: Vec<f64> = before.into_iter().chain(after).collect();
+        match sign {
+            _ if numbers.iter().any(is_neutral) => None,
+            _ if !numbers.is_empty() => Some(Arithmetic::Number),
+            "+" => Some(Arithmetic::Sum),
+            _ => None,
+        }
+    })
+}
+
+/// Whether a query has a number for what is not there. With other labels than the count that is a second series.
+fn invents_count(packed: &str) -> bool {
     let mut fallbacks = packed.match_indices("or");
     fallbacks.any(|(at, or)| {
         let rest = packed.get(at + or.len()..).unwrap_or_default();
@@ -166,7 +210,7 @@ fn invents_zero(packed: &str) -> bool {
         let number = rest.strip_prefix("vector(");
         let number = number.and_then(|rest| rest.split_once(')')?.0.parse::<f64>().ok());
         let is_absent = rest.starts_with("absent") && (rest.contains("*0") || rest.contains("-1"));
-        number == Some(0.0) || is_absent || rest.starts_with("0*absent")
+        number.is_some() || is_absent || rest.starts_with("0*absent")
     })
 }
 
@@ -175,11 +219,16 @@ pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, query) in count_queries(facts) {
         let packed = packed(&query);
-        if adds_up(&packed) {
+        let arithmetic = arithmetic(&packed).filter(|_| !invents_count(&packed));
+        if adds_up(&packed) || matches!(arithmetic, Some(Arithmetic::Sum)) {
             let cause = format!("it asks {query}; take max by (variant_name, exported_namespace)");
             found.push(FindingCode::QueryAddsUp.at(object.title(), cause));
         }
-        if invents_zero(&packed) {
+        if matches!(arithmetic, Some(Arithmetic::Number)) {
+            let cause = format!("it asks {query}; leave the number out, which changes the count");
+            found.push(FindingCode::WrongTarget.at(object.title(), cause));
+        }
+        if invents_count(&packed) {
             let cause = format!(
                 "it asks {query}; without the fallback a lost series is an error, at which it keeps its scale"
             );
@@ -333,7 +382,7 @@ pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
                 }
                 1 => {}
                 // That is a finding of its own.
-                _ if invents_zero(&packed(&query)) => {}
+                _ if invents_count(&packed(&query)) => {}
                 several => {
                     let cause = format!("it asks {query}, which has {several} series");
                     found.push(FindingCode::QueryFindsSeveral.at(object.title(), cause));

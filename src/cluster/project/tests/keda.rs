@@ -1,0 +1,47 @@
+//! What is made of a count between a trigger and its target.
+
+use super::*;
+use crate::api::scaled_object::ScaledObject;
+use crate::policy::actuation::{Aim, Input};
+
+#[test]
+fn a_formula_and_an_activation_threshold_change_the_aim() {
+    let aim = |activation: &str, minimum: Option<i32>, modifiers: Value| {
+        let object = json!({
+            "metadata": { "namespace": "ns", "name": "so" },
+            "spec": {
+                "scaleTargetRef": { "name": "d" }, "minReplicaCount": minimum,
+                "advanced": { "scalingModifiers": modifiers },
+                "triggers": [{ "type": "prometheus", "name": "c", "metadata": {
+                    "query": "wva_desired_replicas", "threshold": "1", "activationThreshold": activation,
+                }}],
+            },
+        });
+        let inputs = project::<ScaledObject>(&object).scaler.inputs;
+        let [Input::Published(published)] = inputs.as_slice() else {
+            panic!("{inputs:?}");
+        };
+        match &published.aim {
+            Aim::Replicas => String::new(),
+            Aim::Other(words) => words.to_string(),
+        }
+    };
+    let formula = |formula: &str, target: &str| json!({ "formula": formula, "target": target });
+    let above = "AverageValue 1 above an activationThreshold of 1 (remove that)";
+    for (activation, minimum, modifiers, expected) in wva_base::cases! {
+        ("0", None, json!(null), ""),
+        ("1", None, json!(null), above),
+        ("1", Some(0), json!(null), above),
+        ("1", Some(1), json!(null), ""),
+        ("0", None, json!({}), ""),
+        ("0", None, formula("c", "1"), ""),
+        ("0", None, formula("max([c, d_1])", "1"), ""),
+        ("0", None, formula("c", "4"), "AverageValue 4 of the formula \"c\""),
+        ("0", None, formula("c * 2", "1"), "AverageValue 1 of the formula \"c * 2\""),
+        ("0", None, formula("sum([c, d])", "1"), "AverageValue 1 of the formula \"sum([c, d])\""),
+        ("0", None, formula("max([c, 3])", "1"), "AverageValue 1 of the formula \"max([c, 3])\""),
+    } {
+        let case = format!("{activation} {minimum:?} {modifiers}");
+        assert_eq!(aim(activation, minimum, modifiers), expected, "{case}");
+    }
+}
