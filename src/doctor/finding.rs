@@ -285,7 +285,7 @@ codes! {
         "kubectl get hpa --namespace {namespace}";
     CountNotRead = 122, Scalers, Error,
         "the scaler reads another metric or variant",
-        "Its metric, or its selector of variant_name and exported_namespace, is not that of the variant.",
+        "Its metric, or its selector of variant_name and exported_namespace, is not that of the variant, or it scales another target than the variant names.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     WrongTarget = 123, Scalers, Error,
         "the scaler makes something else of the count",

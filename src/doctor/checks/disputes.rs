@@ -1,4 +1,4 @@
-//! Variants that claim one target or one name: none of them is scaled.
+//! Variants that claim one target or one name, and scalers of a count that scale another target.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use crate::cluster::project::scaler::ScalerObject;
 use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::LiveObject;
+use crate::policy::actuation::Input;
 use crate::policy::key::TargetKey;
 use crate::policy::variant;
 
@@ -75,6 +76,36 @@ pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// The scaler that reads the count of a variant and scales another target than its own.
+pub(super) fn reads_and_scales_another(
+    variant: &LiveObject,
+    target: &TargetKey,
+    all: &[ReadScaler<'_>],
+) -> Option<Finding> {
+    let (namespace, name) = (variant.namespace(), variant.name());
+    let is_its = |input: &Input| match input {
+        Input::Published(count) => {
+            let stated = count.namespace.as_deref();
+            let is_near = namespace.is_empty() || stated.is_none_or(|stated| stated == namespace);
+            is_near && count.variant.as_deref() == Some(name)
+        }
+        Input::ExternalScaler { variant, .. } => variant.as_deref() == Some(name),
+        Input::Other => false,
+    };
+    let one = all.iter().find(|one| {
+        let is_near = one.object.namespace() == namespace && one.object.file() == variant.file();
+        let is_own = one.kept.scaler.made_for.is_none() && one.kept.target.as_ref() != Some(target);
+        is_near && is_own && one.kept.scaler.inputs.iter().any(is_its)
+    })?;
+    let none = || "no known kind".to_owned();
+    let scaled = (one.kept.target.as_ref()).map_or_else(none, ToString::to_string);
+    let cause = format!(
+        "it reads the count of {} and scales {scaled}; name {target} in its scaleTargetRef",
+        variant.title()
+    );
+    Some(FindingCode::CountNotRead.at(one.object.title(), cause))
 }
 
 fn is_variant(object: &LiveObject) -> bool {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::annotations::{misspelt, unclear_switch};
 use super::behavior::{fallbacks, windows};
 use super::cluster::external_metrics;
-use super::disputes::{claims, declaring, disputed};
+use super::disputes::{claims, declaring, disputed, reads_and_scales_another};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_target, target_key};
@@ -277,6 +277,12 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             .iter()
             .filter(|one| one.kept.target.as_ref() == Some(&target))
             .collect();
+        let is_direct = is_scaled_directly(variant);
+        let reader = reads_and_scales_another(variant, &target, &all);
+        if let Some(reader) = reader.filter(|_| own.is_empty() && !is_direct) {
+            found.push(reader);
+            continue;
+        }
         // Files may hold alternatives, and the scaler may be elsewhere.
         if facts.source == FactSource::Files {
             let is_variant = |one: &&ReadScaler<'_>| one.object.title() == variant.title();
@@ -300,7 +306,6 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             // Where zero is forbidden, another check says that the target is there.
             let is_new = may_go_to_zero(facts, variant);
             judged.retain(|one| is_new || one.code != FindingCode::AtZeroByHand);
-            let is_direct = is_scaled_directly(variant);
             judged.retain(|one| !is_direct || one.code != FindingCode::NoScaler);
             let rests = is_new || variant.number("/spec/minReplicas") == Some(0);
             found.extend(judged.into_iter().map(|one| {

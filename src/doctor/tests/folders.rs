@@ -458,3 +458,21 @@ fn an_external_trigger_of_a_variants_target_is_ours() {
         );
     }
 }
+
+/// The scaler is the cause. A second one would not help.
+#[test]
+fn a_scaler_of_a_count_that_scales_another_target_is_named() {
+    let found = |target: &str| {
+        let scaler = format!(
+            "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
+             spec:\n  scaleTargetRef: {{name: {target}}}\n  minReplicaCount: 1\n  maxReplicaCount: 4\n  triggers:\n  \
+             - type: prometheus\n    metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', \
+             query: 'max(wva_desired_replicas{{variant_name=\"a\",exported_namespace=\"ns\"}})'}}\n"
+        );
+        lines(&format!("{VARIANT}{scaler}"))
+    };
+    assert_eq!(found("a"), Vec::<String>::new());
+    let cause = "it reads the count of VariantAutoscaling ns/a and scales Deployment ns/other; \
+                 name Deployment ns/a in its scaleTargetRef";
+    assert_eq!(found("other"), [format!("WVA122 {cause}")]);
+}
