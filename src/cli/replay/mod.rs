@@ -109,7 +109,17 @@ fn versions<R: Read>(reader: &mut RecordingReader<R>) -> Result<ReplayReport, Re
     };
     let own = RecordingHeader::of(version::shown());
     let mut last = None;
-    while let Some(header) = reader.next_header()? {
+    loop {
+        let header = match reader.next_header() {
+            Ok(Some(header)) => header,
+            Ok(None) => break,
+            // What comes before is whole.
+            Err(error @ RecordingError::Truncated) if last.is_some() => {
+                writeln!(report.text, "note: {error}").unwrap_or_default();
+                break;
+            }
+            Err(error) => return Err(error),
+        };
         if last.as_ref() != Some(header) {
             let compared = if *header == own {
                 "as this program".to_owned()

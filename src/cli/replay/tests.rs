@@ -230,6 +230,28 @@ fn a_file_that_is_no_recording_is_named_with_the_remedy() {
 }
 
 #[test]
+fn the_versions_of_a_recording_that_ends_within_an_entry_are_named() {
+    let folder = Folder::new();
+    let mut lines = Vec::new();
+    let recorded = recording("--x");
+    let mut decoder = MultiGzDecoder::new(&*recorded);
+    decoder.read_to_end(&mut lines).unwrap_err();
+    let versions = |end: usize| {
+        let mut writer = GzEncoder::new(Vec::new(), Compression::default());
+        writer.write_all(&lines[..end]).unwrap();
+        let file = written(&folder, "recording.gz", &writer.finish().unwrap());
+        replayed(&[&file, "--version-of"]).map(|report| report.text)
+    };
+    let whole = versions(lines.len()).unwrap();
+    assert!(!whole.contains("note"), "{whole}");
+    let why = "the recording ends within an entry; the entries before are whole";
+    let cut = versions(lines.len() - 1);
+    assert_eq!(cut, Ok(format!("{whole}note: {why}\n")));
+    let error = versions(5).unwrap_err();
+    assert!(error.contains(why), "{error}");
+}
+
+#[test]
 fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
     let folder = Folder::new();
     let mut lines = Vec::new();
