@@ -83,6 +83,16 @@ pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     }
 }
 
+/// The sections of policy ConfigMaps that a file does not have, so that their defaults are in force.
+pub fn absent_sections(text: &str) -> Vec<&'static str> {
+    let text = text.trim_start_matches('\u{feff}');
+    let keys: Mapping = serde_yaml::from_str(text).unwrap_or_default();
+    let sections = SECTIONS.into_iter();
+    sections
+        .filter(|section| !keys.contains_key(*section))
+        .collect()
+}
+
 /// A start without the settings that forbid one, so that these hide nothing else that is refused.
 fn start_without(mut sources: Sources, fatal: &[SettingError]) -> Option<FirstGeneration> {
     let (key, address) = NO_PROMETHEUS;

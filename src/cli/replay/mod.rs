@@ -19,7 +19,7 @@ use super::usage::to_time;
 use super::{misused, plan, print};
 use crate::page::time;
 use crate::policy::params::DynamicSettings;
-use crate::settings::bundle::read_bundle;
+use crate::settings::bundle::{absent_sections, read_bundle};
 use crate::version;
 use wva_base::moment::WallTime;
 use wva_base::text::{counted, printable};
@@ -71,6 +71,7 @@ pub(super) fn run(flags: &ReplayFlags) -> ExitCode {
 
 fn answer(flags: &ReplayFlags) -> Result<ReplayReport, String> {
     let settings = flags.settings.as_deref().map(settings).transpose()?;
+    let (settings, note) = settings.unzip();
     let mut reader = open(&flags.file)?;
     let placed = |error: &dyn ToString| format!("{}: {}", flags.file, error.to_string());
     if flags.version_of {
@@ -84,16 +85,29 @@ fn answer(flags: &ReplayFlags) -> Result<ReplayReport, String> {
             settings.as_ref(),
         ),
     };
-    report.map_err(|error| placed(&error))
+    let mut report = report.map_err(|error| placed(&error))?;
+    if let Some(note) = note {
+        writeln!(report.text, "note: {note}").unwrap_or_default();
+    }
+    Ok(report)
 }
 
-/// Reads settings as `wva plan` does.
-fn settings(path: &str) -> Result<DynamicSettings, String> {
+/// Reads settings as `wva plan` does. The note names what they leave at its default, whatever was recorded.
+fn settings(path: &str) -> Result<(DynamicSettings, String), String> {
     let text = plan::load(path).map_err(|errors| errors.join("\n"))?;
-    read_bundle(&text).map_err(|errors| {
+    let settings = read_bundle(&text).map_err(|errors| {
         let lines = errors.iter().map(|error| format!("{path}: {error}"));
         lines.collect::<Vec<_>>().join("\n")
-    })
+    })?;
+    let absent = absent_sections(&text);
+    let absent = match absent.as_slice() {
+        [] => String::new(),
+        absent => format!(", like the sections {}", absent.join(", ")),
+    };
+    let note = format!(
+        "{path} replaces all recorded settings; what it does not state is at its default{absent}"
+    );
+    Ok((settings, note))
 }
 
 pub(super) fn open(path: &str) -> Result<RecordingReader<Box<dyn Read>>, String> {

@@ -208,6 +208,27 @@ fn other_settings_show_the_cycles_that_differ() {
 }
 
 #[test]
+fn settings_name_what_they_leave_at_its_default() {
+    let folder = Folder::new();
+    let file = written(&folder, "recording.gz", &recording("--x"));
+    let recorded = replayed(&[&file]).unwrap().text;
+    assert!(!recorded.contains("note: "), "{recorded}");
+    for (content, absent) in wva_base::cases! {
+        ("", ", like the sections saturation, scaleToZero, queueingModel, serviceClasses"),
+        ("GLOBAL_OPT_INTERVAL: 5s", ", like the sections saturation, scaleToZero, queueingModel, serviceClasses"),
+        ("saturation: {default: {kvSpareTrigger: 0.4}}", ", like the sections scaleToZero, queueingModel, serviceClasses"),
+        ("{saturation: {}, scaleToZero: {}, queueingModel: {}, serviceClasses: {}}", ""),
+    } {
+        let settings = written(&folder, "settings.yaml", content.as_bytes());
+        let text = replayed(&[&file, "--settings", &settings]).unwrap().text;
+        let note = format!(
+            "\nnote: {settings} replaces all recorded settings; what it does not state is at its default{absent}\n"
+        );
+        assert!(text.ends_with(&note), "{text}");
+    }
+}
+
+#[test]
 fn a_file_that_is_no_recording_is_named_with_the_remedy() {
     let folder = Folder::new();
     let file = written(&folder, "text", b"no recording");
