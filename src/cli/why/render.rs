@@ -9,7 +9,7 @@ use crate::cli::plan::{model_notes, steps};
 use crate::cli::status::{FleetObjects, FleetStatus};
 use crate::page::time;
 use crate::policy::key::{ObjectKey, VariantKey};
-use crate::policy::params::DynamicSettings;
+use crate::policy::params::{DynamicSettings, SCALE_TO_ZERO_SETTING};
 use crate::policy::plan::{Decision, Plan};
 use crate::policy::units::Replicas;
 use crate::state::autoscalers::shown_decision;
@@ -80,9 +80,16 @@ pub(super) fn variant(explained: &ExplainedPlan<'_>, key: &VariantKey) -> Option
 /// The policy in force, with the source of each value.
 fn policy(text: &mut String, settings: &DynamicSettings, decision: &Decision) {
     text.push_str("policy\n");
-    for value in settings.saturation.effective(&decision.model) {
+    for value in settings.effective(&decision.model) {
+        let otherwise = || {
+            if value.field == SCALE_TO_ZERO_SETTING {
+                "settings"
+            } else {
+                "built in"
+            }
+        };
         let source =
-            (value.source).map_or_else(|| "built in".to_owned(), |layer| layer.to_string());
+            (value.source).map_or_else(|| otherwise().to_owned(), |layer| layer.to_string());
         let (field, value) = (value.field, &value.value);
         writeln!(text, "    {field:<20} {value:<10} {source}").unwrap_or_default();
     }

@@ -93,6 +93,30 @@ fn every_value_of_the_policy_is_shown_with_its_source() {
 }
 
 #[test]
+fn scale_to_zero_is_shown_by_the_setting_that_decides() {
+    let shown = |settings: &str| {
+        let text = from_snapshot(&key("l4"), "fleet.yaml", SNAPSHOT, settings).unwrap();
+        let lines = text
+            .lines()
+            .skip_while(|line| !line.starts_with("    priority "));
+        lines.skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let off = "    WVA_SCALE_TO_ZERO    false      settings";
+    let retained = "    retention_period     10m0s      built in";
+    let map = "scaleToZero: {default: {enable_scale_to_zero: true, retention_period: 5m}}";
+    let both = format!("{map}\nsaturation: {{default: {{scaleToZero: {{enabled: false}}}}}}");
+    let soon = "    retention_period     5m0s       global entry \"default\"";
+    for (settings, expected) in wva_base::cases! {
+        ("", [off, retained]),
+        ("WVA_SCALE_TO_ZERO: true", ["    WVA_SCALE_TO_ZERO    true       settings", retained]),
+        (map, ["    enable_scale_to_zero true       global entry \"default\"", soon]),
+        (both.as_str(), ["    scaleToZero.enabled  false      global entry \"default\"", soon]),
+    } {
+        assert_eq!(shown(settings), expected, "{settings}");
+    }
+}
+
+#[test]
 fn votes_show_the_band_of_their_analyzer() {
     let snapshot = SNAPSHOT.replace(
         "queueLength: 1",

@@ -1,8 +1,14 @@
 //! The policy in force for one model, value by value, with the entry that states each.
 
+use super::dynamic::DynamicSettings;
 use super::entries::EntryLayer;
 use super::saturation::{SaturationEntry, SaturationLayers, SaturationMethod};
+use super::scale_to_zero::ScaleToZeroEntry;
 use crate::key::ModelKey;
+use wva_base::duration::format_duration;
+
+/// The setting below every entry of scale to zero.
+pub const SCALE_TO_ZERO_SETTING: &str = "WVA_SCALE_TO_ZERO";
 
 /// One value of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +21,47 @@ pub struct PolicyValue<'a> {
     pub source: Option<EntryLayer<'a>>,
 }
 
-impl SaturationLayers {
-    /// The policy of one model, without what entries of `analyzers` state for themselves. A pair of values that contradict each other is not in force, so that what an entry states
-    /// counts as its source only where both are alike.
+impl DynamicSettings {
+    /// The policy of one model, without what entries of `analyzers` state for themselves. Whether it may go to zero is
+    /// shown by the field that decides.
     pub fn effective(&self, model: &ModelKey) -> Vec<PolicyValue<'_>> {
+        let mut values = self.saturation.effective(model);
+        let stated = |is_stated: fn(&ScaleToZeroEntry) -> bool| {
+            let mut sources = self.scale_to_zero.entries.sources(model, None);
+            sources.find_map(|(layer, entry)| is_stated(entry).then_some(layer))
+        };
+        let source = stated(|entry| entry.enabled.is_some());
+        let field = match source {
+            Some(_) => "enable_scale_to_zero",
+            None => SCALE_TO_ZERO_SETTING,
+        };
+        let of_saturation = self.saturation.to_zero(model);
+        values.push(of_saturation.unwrap_or_else(|| PolicyValue {
+            field,
+            value: self.scale_to_zero.enabled(model).to_string(),
+            source,
+        }));
+        values.push(PolicyValue {
+            field: "retention_period",
+            value: format_duration(self.scale_to_zero.retention(model)),
+            source: stated(|entry| entry.retention.is_some()),
+        });
+        values
+    }
+}
+
+impl SaturationLayers {
+    /// What its entries state about scale to zero.
+    fn to_zero(&self, model: &ModelKey) -> Option<PolicyValue<'_>> {
+        let value = self.scale_to_zero(model)?.to_string();
+        Some(self.value(model, "scaleToZero.enabled", value, |entry| {
+            Some(entry.scale_to_zero?.to_string())
+        }))
+    }
+
+    /// The policy of one model. A pair of values that contradict each other is not in force, so that what an entry
+    /// states counts as its source only where both are alike.
+    pub(crate) fn effective(&self, model: &ModelKey) -> Vec<PolicyValue<'_>> {
         let policy = self.policy(model);
         let thresholds = policy.thresholds;
         let band = match policy.analysis {
@@ -77,14 +120,6 @@ impl SaturationLayers {
                 |entry| Some(entry.actuation?.as_str().to_owned()),
             ),
             number("priority", policy.priority, |entry| entry.priority),
-            self.value(
-                model,
-                "scaleToZero.enabled",
-                policy
-                    .scale_to_zero
-                    .map_or_else(|| "-".to_owned(), |enabled| enabled.to_string()),
-                |entry| Some(entry.scale_to_zero?.to_string()),
-            ),
         ]
     }
 

@@ -19,7 +19,7 @@ pub use analyzers::{AnalyzerSettings, SATURATION, SLO};
 pub(crate) use band::SLO_RELEASE;
 pub use band::{StatedBand, UtilizationBand};
 pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, RequiredSignals, TransitionLimits};
-pub use effective::PolicyValue;
+pub use effective::{PolicyValue, SCALE_TO_ZERO_SETTING};
 pub use entries::{
     DEFAULT_KEY, EntryLayer, EntrySet, Identity, LayerScope, NamedModel, ScopedEntries,
 };
