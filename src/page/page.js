@@ -84,7 +84,7 @@ function liveTiles(frame) {
 
 /** Latency in milliseconds: the mean in a recording, else the 95th percentile. */
 const latency = {
-  words: recording ? "Mean latency" : "95th percentile of latency",
+  words: recording ? "Mean latency in engines, without the wait at routers" : "95th percentile of latency",
   first: (model) => (recording ? model.first_token_mean_ms : model.first_token_p95_ms),
   between: (model) => (recording ? model.per_token_mean_ms : model.per_token_p95_ms),
 };
@@ -177,7 +177,7 @@ class Model {
   show(model) {
     const facts = [
       `KV cache ${percent(model.kv_usage)}`,
-      ` · first token ${short(latency.first(model))} of ${short(model.slo_ms[0])} ms`,
+      ` · first token${recording ? " in engines" : ""} ${short(latency.first(model))} of ${short(model.slo_ms[0])} ms`,
       ` · between tokens ${short(latency.between(model))} of ${short(model.slo_ms[1])} ms`,
     ];
     if (!recording) facts.unshift(made("span", `SLO kept ${percent(model.attainment)}`, judged(model.attainment)), " · ");

@@ -166,6 +166,8 @@ async function main() {
     await browser.eventually("something on every plot", `document.querySelectorAll("canvas").length > 2 && ${DRAWN}`);
     const recorded = url.startsWith("file:");
     if (!recorded) await expect("the page says that it is live", `document.getElementById("state").className === "live"`);
+    const limits = `document.getElementById("models").textContent.includes("in engines, without the wait at routers")`;
+    await expect("latency is named by its place", recorded ? limits : `!${limits}`);
     await expect("every variant has a row", `document.querySelectorAll("tbody tr").length > 0`);
     await expect("nothing is wider than the window", `document.documentElement.scrollWidth <= innerWidth`);
     if (made) {
