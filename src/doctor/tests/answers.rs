@@ -128,6 +128,7 @@ pub(super) const SCALERS: &[Cause] = causes! {
     };
     CountNotRead: HorizontalPodAutoscaler "a"
         "/spec/metrics/0/external/metric/selector/matchLabels/variant_name" = "other";
+    CountNotRead: HorizontalPodAutoscaler "a" "/spec/metrics/0/external/metric/name" = "wva_desired_ratio";
     CountNotRead: HorizontalPodAutoscaler "a" "/spec/scaleTargetRef/name" = "free";
     WrongTarget: HorizontalPodAutoscaler "a" "/spec/metrics/0/external/target" = { "type": "Value", "value": "1" };
     WrongTarget: ScaledObject "b" "/spec/triggers/0/metricType" = "Value";
