@@ -50,6 +50,9 @@ const ANNOTATIONS: [&str; 4] = [
 /// Schemes of a header that holds credentials after them.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "negotiate"];
 
+/// Flags of a user, whose password stands behind a colon.
+const LOGINS: [&str; 2] = ["-u", "--user"];
+
 /// Beginnings of words that are secrets by their form.
 const FORMS: [&str; 9] = [
     "hf_",
@@ -99,12 +102,20 @@ pub(super) fn redact(value: &mut Value) {
         Value::String(text) => *text = redacted(text),
         Value::Array(elements) => {
             let mut reach = Reach::Nothing;
+            let mut last = String::new();
             for element in elements {
                 let Value::String(text) = element else {
                     redact(element);
                     reach = Reach::Nothing;
                     continue;
                 };
+                let user = LOGINS.contains(&last.as_str());
+                last.clone_from(text);
+                if let Some(shown) = login(text).filter(|_| user) {
+                    *text = shown;
+                    reach = Reach::Nothing;
+                    continue;
+                }
                 if reach == Reach::Flag && text.starts_with('-') {
                     reach = Reach::Nothing;
                 }
@@ -247,6 +258,15 @@ impl<'a> Words<'a> {
         if self.reach == Reach::Flag && !self.is_joined && word.starts_with('-') {
             self.reach = Reach::Nothing;
         }
+        let is_user = self.reach == Reach::Nothing && LOGINS.contains(&self.last);
+        if let Some(shown) = login(word).filter(|_| is_user) {
+            self.shown.push_str(&shown);
+            (self.reach, self.is_begun) = (Reach::Word, true);
+            // Quotes that began before are those of the whole command.
+            self.quote = self.quote.filter(|_| !self.is_joined);
+            self.last = word;
+            return;
+        }
         match self.reach {
             Reach::Nothing => {
                 self.shown.push_str(&self::word(word));
@@ -338,7 +358,8 @@ fn word(word: &str) -> String {
         return address;
     }
     if let Some((name, value)) = assigned {
-        return format!("{name}={}", self::word(value));
+        let shown = login(value).filter(|_| LOGINS.contains(&name));
+        return format!("{name}={}", shown.unwrap_or_else(|| self::word(value)));
     }
     if let Some((name, value)) = header(word)
         && !value.is_empty()
@@ -351,6 +372,14 @@ fn word(word: &str) -> String {
         return REDACTED.to_owned();
     }
     word.to_owned()
+}
+
+/// A user without the password. Numbers are those of a user and a group.
+fn login(text: &str) -> Option<String> {
+    let (user, password) = text.split_once(':')?;
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_login = !password.starts_with("//") && !(is_number(user) && is_number(password));
+    is_login.then(|| format!("{user}:{REDACTED}"))
 }
 
 /// An address without user and password. Some passwords have a slash, and a port has digits alone.

@@ -64,6 +64,13 @@ fn every_value_of_a_secret_flag_is_redacted() {
         (&["{\"api_key\": \"SECRET\", \"a\": {\"password\": \"SECRET\"}, \"b\": \"kept\"}"], "kept"),
         (&["--json={\"token\":\"SECRET SECRET\",\"max_tokens\":5}"], "\"max_tokens\":5"),
         (&["{'token': 'SECRET SECRET', 'a': 'kept'"], "kept"),
+        (&["curl -u user:SECRET http://c"], "-u user:REDACTED http://c"),
+        (&["curl --user \"user:SECRET1 SECRET2\" http://c"], "http://c"),
+        (&["sh -c \"curl -u user:SECRET,SECRET http://c\""], "http://c"),
+        (&["curl", "-u", "user:SECRET", "http://c"], "-u user:REDACTED http://c"),
+        (&["--user=user:SECRET", "kept"], "--user=user:REDACTED kept"),
+        (&["docker run -u 1000:1000 m"], "-u 1000:1000 m"),
+        (&["python -u serve.py --host a:80"], "-u serve.py --host a:80"),
     } {
         let mut planted = json!({ "args": arguments });
         redact(&mut planted);
