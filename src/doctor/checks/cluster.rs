@@ -28,7 +28,8 @@ checks! {
     Cluster "PodAutoscaler is served where it is enabled" autoscaler_kind: Cluster Controllers Kind(PodAutoscaler);
     Cluster "KEDA or an adapter for external metrics is installed" scaler_kind:
         Cluster Kind(ScaledObject) Kind(APIService);
-    Cluster "external metrics are available" external_metrics: Cluster Kind(HorizontalPodAutoscaler) Kind(APIService);
+    Cluster "external metrics are available" external_metrics:
+        Cluster Kind(HorizontalPodAutoscaler) Kind(APIService) ScalerKind;
     Cluster "webhooks have a server" webhooks:
         Cluster Kind(ValidatingWebhookConfiguration) Kind(MutatingWebhookConfiguration) Kind(EndpointSlice);
 }
@@ -132,7 +133,7 @@ fn autoscaler_kind(facts: &Facts) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-fn scaler_kind(facts: &Facts) -> Vec<Finding> {
+pub(super) fn scaler_kind(facts: &Facts) -> Vec<Finding> {
     let has_adapter = facts.find(LiveKind::APIService, "", EXTERNAL_METRICS);
     if has_adapter.is_some() || !is_absent(facts, LiveKind::ScaledObject) {
         return Vec::new();

@@ -58,6 +58,8 @@ enum Need {
     Version,
     /// The objects of a kind.
     Kind(LiveKind),
+    /// Something that follows counts: KEDA, or an adapter.
+    ScalerKind,
     /// Deployments of the controller.
     Controllers,
     /// Rights of its accounts.
@@ -129,6 +131,8 @@ impl Need {
                 Some(reading) => sight(reading, kind.resource()),
                 None => Sight::Excluded,
             },
+            Self::ScalerKind if !cluster::scaler_kind(facts).is_empty() => Sight::Excluded,
+            Self::ScalerKind => Sight::Clear,
             Self::Controllers => sight(&facts.controllers, "the controller"),
             Self::Rights => sight(&facts.rights, "rights"),
             Self::ScalerRights => sight(&facts.scaler_rights, "rights of scalers"),

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::causes::{Cause, absent, bundle, edit, main_config, objects, remove};
 use super::fleets::all_by_keda;
+use crate::doctor::examine;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::object::LiveObject;
 
@@ -65,3 +66,15 @@ pub(super) const CLUSTER: &[Cause] = causes! {
     };
     OldKubernetes => |facts| facts.version = Reading::Known((1, 24));
 };
+
+#[test]
+fn nothing_is_available_where_nothing_is_installed() {
+    let mut facts = super::facts();
+    let tick = "√ external metrics are available\n";
+    assert!(examine(&facts).to_text().contains(tick));
+    absent(&mut facts, LiveKind::ScaledObject);
+    assert!(examine(&facts).to_text().contains(tick));
+    remove(&mut facts, LiveKind::APIService, EXTERNAL_METRICS);
+    let text = examine(&facts).to_text();
+    assert!(text.contains("× WVA006 ") && !text.contains(tick), "{text}");
+}
