@@ -1,6 +1,6 @@
 //! The report, as text and as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -151,10 +151,11 @@ impl Diagnosis {
     /// The report for people.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
+        let mut said = BTreeSet::new();
         for group in FindingGroup::ALL {
             let lines = self.lines.iter().filter(|(of, _, _)| *of == group);
             let lines: String = lines
-                .map(|(_, title, outcome)| line(title, outcome))
+                .map(|(_, title, outcome)| line(title, outcome, &mut said))
                 .collect();
             if lines.is_empty() {
                 continue;
@@ -239,12 +240,18 @@ fn section(heading: &str, lines: &str) -> String {
     format!("{heading}\n{rule}\n{lines}\n")
 }
 
-fn line(title: &str, outcome: &CheckOutcome) -> String {
+/// The lines of a check. What kept several from looking is said once.
+fn line<'a>(title: &str, outcome: &'a CheckOutcome, said: &mut BTreeSet<&'a str>) -> String {
     match outcome {
         CheckOutcome::Fine => format!("√ {title}\n"),
         CheckOutcome::Skipped => String::new(),
         CheckOutcome::Unseen(why) => {
-            let why = why.join("; ");
+            let why = why.iter().map(|why| match why.split_once(": ") {
+                _ if said.insert(why) => why.clone(),
+                Some((what, _)) => format!("{what}: as above"),
+                None => "as above".to_owned(),
+            });
+            let why = why.collect::<Vec<String>>().join("; ");
             format!("? {title}\n    could not look: {why}\n")
         }
         CheckOutcome::Found(found) => found.iter().map(lines).collect(),

@@ -77,7 +77,7 @@ async fn ask_by(route: &PrometheusRoute, facts: &mut Facts, begun: Instant) {
             if route.is_controllers {
                 facts.prometheus = Reading::Known(Err(why));
             } else {
-                let remedy = "forward a port of it and pass --prometheus http://localhost:9090";
+                let remedy = "give --prometheus an address that answers from here, like that of a forwarded port";
                 could_not_look(facts, &format!("{why}; {remedy}"));
             }
             return;

@@ -178,6 +178,36 @@ fn a_summary_counts_one_thing_as_one() {
 }
 
 #[test]
+fn what_keeps_several_checks_from_looking_is_said_once() {
+    let mut diagnosis = Diagnosis::default();
+    for (title, why) in [
+        ("one", "Prometheus: no answer"),
+        ("two", "Prometheus: no answer"),
+        ("three", "pods: 403"),
+    ] {
+        let unseen = CheckOutcome::Unseen(vec![why.to_owned()]);
+        diagnosis.add(FindingGroup::Variants, title, unseen);
+    }
+    let text = diagnosis.to_text();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("could not look: "))
+        .collect();
+    let expected = ["Prometheus: no answer", "Prometheus: as above", "pods: 403"];
+    assert_eq!(
+        lines,
+        expected.map(|why| format!("    could not look: {why}"))
+    );
+    assert_eq!(
+        diagnosis
+            .unseen()
+            .filter(|(_, why)| why[0].contains("no answer"))
+            .count(),
+        2
+    );
+}
+
+#[test]
 fn what_cannot_be_read_is_never_fine() {
     let mut facts = facts();
     let why = "the API server answered 403: pods is forbidden";
