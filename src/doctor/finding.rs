@@ -317,7 +317,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     SlowScaleUp = 130, Scalers, Warning,
         "the scaler waits before it adds replicas",
-        "The lowest count of the stabilization window is applied, so every growth comes that much later.",
+        "The lowest count of the stabilization window is applied, so every growth comes that much later. So does a policy that adds less than a pod a minute. At zero, KEDA looks once a pollingInterval.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     FallbackZero = 131, Scalers, Error,
         "the fallback is zero replicas",

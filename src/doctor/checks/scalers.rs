@@ -7,7 +7,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::json;
 
 use super::annotations::{misspelt, unclear_switch};
-use super::behavior::{fallbacks, windows};
+use super::behavior::{fallbacks, idle_above_minimum, windows};
 use super::cluster::external_metrics;
 use super::disputes::{claims, declaring, disputed, reads_and_scales_another};
 use super::prometheus::lacks_count;
@@ -147,6 +147,7 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
                 // What is malformed names keys of its triggers.
                 if faults.is_empty() {
                     faults.extend(refused_trigger(object, &kept, &claimed));
+                    faults.extend(idle_above_minimum(object));
                 }
                 faults
             }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::controllers::{controller, has_image, is_controller};
 use super::schema;
-use crate::api::variant_autoscaling;
+use crate::api::{INSTANCE_LABEL, variant_autoscaling};
 use crate::doctor::checks::likely_purpose;
 use crate::doctor::facts::{ControllerFacts, FactSource, Facts, LiveKind, Reading};
 use crate::doctor::object::{LiveObject, ObjectName, list};
@@ -19,6 +19,7 @@ use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
 use crate::settings::config_maps::Purpose;
 use crate::settings::pool_group::PoolGroup;
 use wva_base::names::{check_namespace, check_object_name};
+use wva_base::nearest::nearest;
 use wva_base::yaml::check_keys;
 
 /// Most files of a folder.
@@ -385,6 +386,9 @@ fn unknown(kind: &str, version: &str) -> Option<String> {
         (VARIANT, _) => "llmd.ai/v1alpha1",
         // Other groups have a kind of this name.
         (KIND, "" | "autoscaling.aibrix.ai") => API_VERSION,
+        ("HorizontalPodAutoscaler", _) if version.starts_with("autoscaling/v2beta") => {
+            "autoscaling/v2"
+        }
         (_, "llmd.ai") => {
             return Some(format!(
                 "kind {kind:?} is not known in {version}; write {VARIANT}"
@@ -406,6 +410,10 @@ fn refused(kind: LiveKind, object: &LiveObject) -> Vec<String> {
         _ => Vec::new(),
     };
     let (name, namespace) = (object.name(), object.namespace());
+    if name.is_empty() && object.text("/metadata/generateName").is_empty() {
+        faults.push(format!("metadata.name{}", schema::REQUIRED));
+    }
+    faults.extend(misspelt_instance(object));
     let checks = [
         ("name", name, check_object_name(name)),
         ("namespace", namespace, check_namespace(namespace)),
@@ -417,6 +425,19 @@ fn refused(kind: LiveKind, object: &LiveObject) -> Vec<String> {
         }),
     );
     faults
+}
+
+/// A label that was probably meant to name the controller in charge.
+fn misspelt_instance(object: &LiveObject) -> Option<String> {
+    let (group, name) = INSTANCE_LABEL.split_once('/')?;
+    let labels = object.0.pointer("/metadata/labels")?.as_object()?;
+    let near = labels.keys().find(|label| {
+        let stated = label.split_once('/').filter(|(of, _)| *of == group);
+        stated.is_some_and(|(_, stated)| stated != name && nearest(stated, [name]).is_some())
+    })?;
+    Some(format!(
+        "label {near:?} has no effect; write {INSTANCE_LABEL}"
+    ))
 }
 
 /// The same manifest in another namespace, for manifests that state none.

@@ -158,6 +158,8 @@ pub(super) const SCALERS: &[Cause] = causes! {
     ScalerTolerance: HorizontalPodAutoscaler "a" "/spec/behavior/scaleUp/tolerance" = "0.2";
     NullCountsAsZero: ScaledObject "b" "/spec/triggers/0/metadata/ignoreNullValues" = "true";
     SlowScaleUp: HorizontalPodAutoscaler "a" "/spec/behavior/scaleUp/stabilizationWindowSeconds" = 240;
+    SlowScaleUp: HorizontalPodAutoscaler "a" "/spec/behavior/scaleUp/policies" =
+        [{ "type": "Pods", "value": 1, "periodSeconds": 240 }];
     SlowScaleUp => |facts| {
         external_scaler(facts);
         let config = "/spec/advanced/horizontalPodAutoscalerConfig";

@@ -133,3 +133,60 @@ fn templates_and_foreign_files_are_named_and_have_no_finding() {
         );
     }
 }
+
+#[test]
+fn what_no_cluster_takes_as_it_is_meant_is_found() {
+    let hpa = |version: &str| {
+        format!(
+            "apiVersion: {version}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: a}}\n\
+             spec: {{maxReplicas: 2, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: a}}}}\n"
+        )
+    };
+    let scaler = |fields: &str| {
+        format!(
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: a}}\n\
+             spec: {{scaleTargetRef: {{name: a}}, maxReplicaCount: 4, {fields}}}\n"
+        )
+    };
+    let named = |metadata: &str| VARIANT.replace("{name: a, namespace: ns}", metadata);
+    let labelled = |label: &str| {
+        named(&format!(
+            "{{name: a, labels: {{wva.llmd.ai/{label}: blue}}}}"
+        ))
+    };
+    for (fine, broken, expected) in wva_base::cases! {
+        (named("{generateName: a-}"), named("{namespace: ns}"), "metadata.name is required"),
+        (labelled("controller-instance"), labelled("controller-instanc"),
+         "label \"wva.llmd.ai/controller-instanc\" has no effect; write wva.llmd.ai/controller-instance"),
+        (labelled("shard"), labelled("controler-instance"),
+         "label \"wva.llmd.ai/controler-instance\" has no effect; write wva.llmd.ai/controller-instance"),
+        (hpa("autoscaling/v1"), hpa("autoscaling/v2beta2"),
+         "apiVersion \"autoscaling/v2beta2\" is not known; write autoscaling/v2"),
+        (scaler("minReplicaCount: 1, idleReplicaCount: 0"), scaler("minReplicaCount: 1, idleReplicaCount: 1"),
+         "spec.idleReplicaCount is 1, and spec.minReplicaCount is 1; the idle count must be below the minimum"),
+    } {
+        assert_eq!(lines(&fine), Vec::<String>::new(), "{expected}");
+        assert_eq!(lines(&broken), [format!("WVA080 {expected}")]);
+    }
+}
+
+#[test]
+fn a_target_at_zero_that_is_seldom_looked_at_is_found() {
+    let found = |fields: &str| {
+        let query = "max(wva_desired_replicas{variant_name=\"a\",exported_namespace=\"ns\"})";
+        lines(&format!(
+            "{VARIANT}---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
+             spec:\n  scaleTargetRef: {{name: a}}\n  maxReplicaCount: 4\n  {fields}\n  triggers:\n  - type: prometheus\n    \
+             metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', query: '{query}'}}\n"
+        ))
+    };
+    let cause =
+        "spec.pollingInterval is 300, for which the first replica waits; KEDA's default is 30";
+    for (fields, expected) in wva_base::cases! {
+        ("pollingInterval: 60", vec![]),
+        ("pollingInterval: 300", vec![format!("WVA130 {cause}")]),
+        ("pollingInterval: 300\n  minReplicaCount: 1", vec![]),
+    } {
+        assert_eq!(found(fields), expected, "{fields}");
+    }
+}
