@@ -31,29 +31,27 @@ wva doctor --wait 2m
 its meaning. In the remedies, `{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` comes from the
 finding. `{target}`, `{target_kind}` and `{target_version}` are what the variant names in `scaleTargetRef`.
 
-It reads objects, runs the queries of ScaledObjects and those that an adapter makes of the selectors of
-HorizontalPodAutoscalers, and asks by SubjectAccessReview for the rights of the accounts of the controller, of the
-HorizontalPodAutoscaler controller and of KEDA. It changes nothing. Outside of the cluster it reaches Prometheus through
-the API server's proxy of Services (`get services/proxy`), or at `--prometheus`. In a pod of the controller it asks as
-the controller does; only there a refusal of Prometheus is a finding. Elsewhere it is something that could not be looked
-at. Of manifests (`--files`) only what stands in them is judged, not what is missing: VariantAutoscalings by their
-definition, PodAutoscalers by the rules of their webhook, thresholds also without the controller, a modelID by the
-arguments of its target. Files may hold alternatives, so costs of variants and scalers of one target are compared within
-one file; that two variants or PodAutoscalers claim one target is found across files. A file that a `kustomization.yaml`
-names as a patch may leave out required fields. Templates, and files that are no manifests, are listed as *not read* (in
-JSON `notRead`), which is no finding. A finding names the file, and the remedy is an edit of it. Where a key of a VariantAutoscaling or PodAutoscaler stands twice, its schema is judged once
-the key stands once. Settings, and what compares objects, have the last value of the key.
+It reads objects, runs the queries of scalers, and asks for the rights of the accounts of the controller and of scalers. It
+changes nothing. Outside of the cluster it reaches Prometheus through the API server's proxy of Services
+(`get services/proxy`), or at `--prometheus`. In a pod of the controller it asks as the controller does; only there a refusal
+of Prometheus is a finding, elsewhere it is something that could not be looked at.
+
+Of manifests (`--files`) only what stands in them is judged, not what is missing: VariantAutoscalings by their definition,
+PodAutoscalers by the rules of their webhook, thresholds also without the controller, a modelID by the arguments of its target.
+Files may hold alternatives, so costs of variants and scalers of one target are compared within one file; that two variants or
+PodAutoscalers claim one target is found across files. A file that a `kustomization.yaml` names as a patch may leave out
+required fields. Templates, and files that are no manifests, are listed as *not read* (in JSON `notRead`), which is no finding.
+The remedy is an edit of the file that a finding names. Of a key that stands twice the last value counts, and its schema is
+judged once it stands once.
 
 The controller finds by itself, once a cycle, what its watches and its last collection show. `wva_findings` has these
 codes with namespace and name, and the alert `WVAFinding` reads it. [Where each is said](#where-each-is-said) has a table.
 
-*Without a controller* has the replicas of each target that KEDA scales by a count, once no controller answers: those of
-the fallback within the bounds of the HPA, or those that exist. In JSON it is `outages`. A ScaledObject with further triggers
-has no entry, and none where a finding says what follows.
+*Without a controller* (in JSON `outages`) has the replicas of each target that KEDA scales by one count alone, once no controller
+answers: those of the fallback within the bounds of the HPA, or those that exist.
 
-*Notes on settings* has what is accepted and does not act, like a threshold that nothing reads. A note is no finding and
-leaves the exit code as it is. In JSON it is in `notes`. Entries and quotas without a variant have none: other variants
-may be elsewhere.
+*Notes on settings* (in JSON `notes`) has what is accepted and does not act, like a threshold that nothing reads. A note is no
+finding.
 ";
 
 fn page() -> String {
