@@ -196,13 +196,11 @@ impl PageMetric {
     pub fn of_pod(metric: &str, engine: Option<&str>) -> Result<Self, MetricNameError> {
         let (name, statistic) = HistogramStatistic::split(metric);
         let mut table = CANONICAL_METRICS.iter();
-        match table.find(|one| one.name == name) {
-            Some(canonical) => of_table(canonical, engine, statistic),
-            None => {
-                let engine = engine.unwrap_or("vllm");
-                no_statistic(name, engine).map_or_else(|| Self::named(name, engine, statistic), Err)
-            }
+        if let Some(canonical) = table.find(|one| one.name == name) {
+            return of_table(canonical, engine, statistic);
         }
+        let engine = engine.unwrap_or("vllm");
+        no_statistic(name, engine).map_or_else(|| Self::named(name, engine, statistic), Err)
     }
 
     /// What `targetMetric` means on the page of a service: the series of this name.

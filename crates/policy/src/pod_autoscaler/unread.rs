@@ -63,8 +63,8 @@ impl PodAutoscalerObject {
     /// Whether some minimum is zero, or was not read.
     fn may_state_zero(&self) -> bool {
         let schedules = self.spec.schedules.iter().flatten();
-        let scheduled = schedules.map(|schedule| schedule.min_replicas);
-        let mut minima = scheduled.chain([self.spec.min_replicas]);
+        let of_times = schedules.map(|schedule| schedule.min_replicas);
+        let mut minima = of_times.chain([self.spec.min_replicas]);
         let mut fields = ["spec.minReplicas", "spec.schedules"].into_iter();
         minima.any(|min| min == Some(0)) || fields.any(|field| self.skipped.explains(field))
     }
@@ -119,7 +119,7 @@ impl PodAutoscalerObject {
     /// Minima of zero that the generated object cannot have.
     fn unread_bounds(&self) -> impl Iterator<Item = (String, &'static str)> {
         let schedules = self.spec.schedules.iter().flatten().take(MOST_ENTRIES);
-        let scheduled = schedules.enumerate().map(|(index, schedule)| {
+        let of_times = schedules.enumerate().map(|(index, schedule)| {
             (
                 format!("spec.schedules[{index}].minReplicas"),
                 schedule.min_replicas,
@@ -127,7 +127,7 @@ impl PodAutoscalerObject {
         });
         let base = ("spec.minReplicas".to_owned(), self.spec.min_replicas);
         let is_hpa = self.is_hpa();
-        let minima = [base].into_iter().chain(scheduled);
+        let minima = [base].into_iter().chain(of_times);
         let zero = minima.filter(move |(_, min)| is_hpa && *min == Some(0));
         zero.map(|(path, _)| (path, AT_LEAST_ONE))
     }
