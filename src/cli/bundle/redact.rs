@@ -378,8 +378,8 @@ fn word(word: &str) -> String {
 fn login(text: &str) -> Option<String> {
     let (user, password) = text.split_once(':')?;
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let is_login = !password.starts_with("//") && !(is_number(user) && is_number(password));
-    is_login.then(|| format!("{user}:{REDACTED}"))
+    let is_other = password.starts_with("//") || is_number(user) && is_number(password);
+    (!is_other).then(|| format!("{user}:{REDACTED}"))
 }
 
 /// An address without user and password. Some passwords have a slash, and a port has digits alone.

@@ -125,14 +125,13 @@ impl Need {
         match self {
             Self::Cluster if facts.source == FactSource::Files => Sight::Excluded,
             Self::Manifests if facts.source == FactSource::Cluster => Sight::Excluded,
-            Self::Cluster | Self::Manifests => Sight::Clear,
             Self::Version => sight(&facts.version, "the version"),
             Self::Kind(kind) => match facts.objects.get(&kind) {
                 Some(reading) => sight(reading, kind.resource()),
                 None => Sight::Excluded,
             },
             Self::ScalerKind if !cluster::scaler_kind(facts).is_empty() => Sight::Excluded,
-            Self::ScalerKind => Sight::Clear,
+            Self::Cluster | Self::Manifests | Self::ScalerKind => Sight::Clear,
             Self::Controllers => sight(&facts.controllers, "the controller"),
             Self::Rights => sight(&facts.rights, "rights"),
             Self::ScalerRights => sight(&facts.scaler_rights, "rights of scalers"),
