@@ -44,7 +44,7 @@ pub(crate) fn play(
     schedule: &FaultSchedule,
     keep: Keep,
 ) -> Result<RunOutcome, String> {
-    let runtime = paused().map_err(|error| error.to_string())?;
+    let runtime = paused().map_err(|error| format!("the controller cannot start: {error}"))?;
     let (mut outcome, owners) = runtime.block_on(async {
         let run = Box::pin(Run::begin(plot, seed, schedule, keep)).await?;
         let judge = run.judge.clone();
@@ -103,7 +103,8 @@ impl<'a> Run<'a> {
             declared: plot.declared,
             main: plot.main.clone(),
         };
-        injector.settle(plot.more_pools).await?;
+        let settled = injector.settle(plot.more_pools).await;
+        settled.map_err(|denied| format!("the objects of the scenario: {denied}"))?;
         let stage = ProcessSetting {
             clock: world.clock.clone(),
             server: world.server.clone(),

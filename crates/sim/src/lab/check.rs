@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::schema::{
-    Actuation, AsleepSpec, HpaActuation, LabModel, LabScenario, LatencySlo, LoadPart, TokenSpec,
-    VariantSpec,
+    ActuationSpec, AsleepSpec, LabModel, LabScenario, LatencySlo, LoadPart, TokenSpec, VariantSpec,
 };
 use crate::engine::Profile;
 use wva::policy::capacity::ServingRole;
@@ -56,7 +55,7 @@ impl Checker<'_> {
                 return self.wrong(field, "0s", "give a longer time");
             }
         }
-        self.actuation(one.actuation)?;
+        self.actuation(&one.actuation)?;
         if one.models.is_empty() {
             return self.wrong("models", "empty", "give at least one model");
         }
@@ -80,17 +79,29 @@ impl Checker<'_> {
         self.gpus()
     }
 
-    fn actuation(&self, actuation: Option<Actuation>) -> Checked {
-        let (field, time) = match actuation {
-            Some(Actuation::Hpa(HpaActuation { pods: Some(0), .. })) => {
-                let remedy = "give at least 1, or leave it out for the default of Kubernetes";
-                return self.wrong("actuation.hpa.pods", 0, remedy);
-            }
-            Some(Actuation::Hpa(hpa)) => ("actuation.hpa.sync", hpa.sync),
-            Some(Actuation::Keda(keda)) => ("actuation.keda.poll", keda.poll),
-            Some(Actuation::Direct {}) | None => return Ok(()),
-        };
-        if time.0.is_zero() {
+    fn actuation(&self, actuation: &ActuationSpec) -> Checked {
+        let ways = [
+            actuation.hpa.is_some(),
+            actuation.direct.is_some(),
+            actuation.keda.is_some(),
+        ];
+        let count = ways.iter().filter(|given| **given).count();
+        if count > 1 {
+            let value = format!("{count} ways at once");
+            return self.wrong("actuation", value, "give one of hpa, direct and keda");
+        }
+        if actuation.hpa.and_then(|hpa| hpa.pods) == Some(0) {
+            let remedy = "give at least 1, or leave it out for the default of Kubernetes";
+            return self.wrong("actuation.hpa.pods", 0, remedy);
+        }
+        let times = actuation.hpa.map(|hpa| ("actuation.hpa.sync", hpa.sync));
+        let polls = actuation
+            .keda
+            .map(|keda| ("actuation.keda.poll", keda.poll));
+        let times = times.or(polls);
+        if let Some((field, time)) = times
+            && time.0.is_zero()
+        {
             return self.wrong(field, "0s", "give a longer time");
         }
         Ok(())

@@ -14,7 +14,7 @@ use super::number;
 use super::policies::{ControllerSetup, PolicyChoice, PolicyKind, controller};
 use super::record::{LabRecord, SizingTerms, VERSION};
 use super::scenario::{LoadedScenario, NAMESPACE, Prepared, prepare};
-use super::schema::{Actuation, HpaActuation, KedaActuation, LabScenario, TimeSpan};
+use super::schema::{HpaActuation, KedaActuation, LabScenario, TimeSpan};
 use super::seats::{Seats, scale};
 use super::series::SeriesRecorder;
 use super::waits::WaitRecorder;
@@ -68,8 +68,7 @@ impl Play<'_> {
         let spec = &*self.scenario.spec;
         let prepared = prepare(spec, self.traces, self.seed);
         let mut prepared = prepared.map_err(PlayError::Scenario)?;
-        let by_hpa = Actuation::Hpa(HpaActuation::default());
-        let mut actuation = spec.actuation.unwrap_or(by_hpa);
+        let mut actuation = Actuation::of(spec);
         let setup = self.set_up(spec, &mut prepared, &mut actuation);
         let is_peer = self.policy.family.kind != PolicyKind::Controller;
         let staff = is_peer.then(PodListeners::default);
@@ -127,11 +126,11 @@ impl Play<'_> {
                         variant.bounds = (count, count.max(1));
                     }
                 }
-                *actuation = Actuation::Direct {};
+                *actuation = Actuation::Scale;
                 ControllerSetup::default()
             }
             PolicyKind::Peer => {
-                *actuation = Actuation::Direct {};
+                *actuation = Actuation::Scale;
                 ControllerSetup::default()
             }
         }
@@ -144,11 +143,32 @@ impl Play<'_> {
     }
 }
 
+#[derive(Debug, Clone, Copy)]
+enum Actuation {
+    /// By the HPAs of the world.
+    Hpa(HpaActuation),
+    /// By the HPAs of the world, which KEDA owns, and by KEDA between zero and one.
+    Keda(KedaActuation),
+    /// By the policy itself.
+    Scale,
+}
+
 impl Actuation {
+    fn of(spec: &LabScenario) -> Self {
+        let given = &spec.actuation;
+        if given.direct.is_some() {
+            return Self::Scale;
+        }
+        if let Some(keda) = given.keda {
+            return Self::Keda(keda);
+        }
+        Self::Hpa(given.hpa.unwrap_or_default())
+    }
+
     fn sync(&self) -> Duration {
         match self {
             Self::Hpa(hpa) => hpa.sync.0,
-            Self::Keda(_) | Self::Direct {} => HpaActuation::default().sync.0,
+            Self::Keda(_) | Self::Scale => HpaActuation::default().sync.0,
         }
     }
 
@@ -178,7 +198,7 @@ impl Actuation {
                     }});
                     server.merge(&path, &change).await?;
                 }
-                Self::Direct {} => {
+                Self::Scale => {
                     server.delete(&path, &json!({})).await?;
                 }
             }

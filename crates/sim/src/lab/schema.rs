@@ -52,23 +52,30 @@ pub(super) struct LabScenario {
     pub(super) scrape: TimeSpan,
     #[serde(default)]
     pub(super) missing: Vec<HiddenSignal>,
-    #[serde(default, with = "serde_yaml::with::singleton_map")]
-    pub(super) actuation: Option<Actuation>,
+    #[serde(default)]
+    pub(super) actuation: ActuationSpec,
     pub(super) nodes: Vec<NodeGroup>,
     pub(super) models: Vec<LabModel>,
 }
 
-/// The way from a decision to the scale of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// One of three ways from a decision to the scale of a workload.
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) enum Actuation {
-    /// By the HPAs of the world.
-    Hpa(HpaActuation),
-    /// By the policy itself.
-    Direct {},
-    /// By the HPAs of the world, which KEDA owns, and by KEDA between zero and one.
-    Keda(KedaActuation),
+pub(super) struct ActuationSpec {
+    pub(super) hpa: Option<HpaActuation>,
+    pub(super) direct: Option<Empty>,
+    pub(super) keda: Option<KedaActuation>,
 }
+
+impl ActuationSpec {
+    pub(super) fn is_unstated(&self) -> bool {
+        self.hpa.is_none() && self.direct.is_none() && self.keda.is_none()
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Empty {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]

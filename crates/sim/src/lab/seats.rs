@@ -139,7 +139,8 @@ pub(super) async fn unattended(
     for variant in scenario.variants() {
         let plural = "horizontalpodautoscalers";
         let path = path("autoscaling/v2", scenario.namespace, plural, variant.name);
-        server.delete(&path, &json!({})).await?;
+        let deleted = server.delete(&path, &json!({})).await;
+        deleted.map_err(|denied| format!("the objects of the scenario: {denied}"))?;
     }
     Ok((world, server))
 }

@@ -7,7 +7,7 @@ use super::InvariantViolation;
 use wva::roles::Role;
 use wva_supervise::{ActorKind, ChildrenPolicy, RoleReport, RoleState, TreeRole as _};
 
-/// Occasions that may wait for one life: one message for each bell, slot and timer that it has.
+/// Occasions that may wait for one life: one message for each mailbox, slot and timer that it has.
 pub(crate) const MAILBOX: u64 = 40;
 /// Occasions that a role may handle within a second, besides those for what changes and exists.
 pub(crate) const PER_SECOND: u64 = 2_000;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{BAND, PolicyChoice};
-use crate::lab::schema::{Actuation, HpaActuation, LabScenario, TimeSpan};
+use crate::lab::schema::{HpaActuation, LabScenario, TimeSpan};
 use crate::world::ConfigMap;
 
 const SATURATION: &str = "wva-saturation-scaling-config";
@@ -52,7 +52,7 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
             setup.config.push(service_class(scenario));
             setup.interval = Some(Duration::from_secs(15));
             // As its page says, where the scenario states no way of its own.
-            setup.hpa = scenario.actuation.is_none().then(|| HpaActuation {
+            setup.hpa = scenario.actuation.is_unstated().then(|| HpaActuation {
                 up: TimeSpan::default(),
                 down: TimeSpan::default(),
                 pods: Some(100),
@@ -71,7 +71,7 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
             ..HpaActuation::default()
         });
     }
-    if scenario.actuation == Some(Actuation::Direct {}) && setup.hpa.is_none() {
+    if scenario.actuation.direct.is_some() && setup.hpa.is_none() {
         setup.config = scaled_directly(setup.config);
     }
     setup

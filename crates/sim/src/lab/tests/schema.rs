@@ -129,7 +129,7 @@ const WRONG: [(&str, &str, &str); 25] = [
     (
         "nodes:",
         "actuation: {direct: {}, hpa: {}}\nnodes:",
-        "expected map with a single key",
+        "actuation is 2 ways at once; give one of hpa, direct and keda",
     ),
     (
         "nodes:",
