@@ -1,5 +1,5 @@
-//! One file per role, and what roles share: mailboxes, the wiring of watchers, actors by object, the status patch, the retry queue,
-//! writes in rounds, the reporter of missing rights.
+//! One file per role, and what roles share: mailboxes, the wiring of watchers, actors by object, the status patch, the
+//! retry queue, writes in rounds, the reporter of missing rights.
 
 pub(crate) mod autoscaler_writer;
 pub mod collector;

@@ -11,7 +11,7 @@ pub const DEFAULT_TARGET_KIND: &str = "Deployment";
 /// Cost of one replica of a variant that states none.
 pub const DEFAULT_VARIANT_COST: &str = "10.0";
 
-/// The schema, with the columns of `kubectl get`. Its descriptions are those of the fields below.
+/// The schema, with the columns of `kubectl get`. Users read its descriptions, not those of the fields below.
 const DEFINITION: &str = include_str!("../../config/crd/bases/llmd.ai_variantautoscalings.yaml");
 
 /// Desired autoscaling of one variant.

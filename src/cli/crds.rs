@@ -51,6 +51,10 @@ mod tests {
         for definition in definitions() {
             let text = serde_yaml::to_string(&definition).unwrap();
             let spec = definition.spec;
+            assert!(
+                !spec.group.is_empty(),
+                "a file of config/crd/bases is no definition"
+            );
             for folder in FOLDERS {
                 let copy = format!("{folder}/{}_{}.yaml", spec.group, spec.names.plural);
                 let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(&copy);

@@ -80,7 +80,9 @@ impl<R: TreeRole> ActorRegistry<R> {
     pub fn abort(&self, role: &R) -> bool {
         let alive = self.table().get(role).is_some_and(|entry| entry.alive);
         let hooks = self.0.hooks.of(role);
-        let task = hooks.task().clone().filter(|_| alive);
+        // Between two lives the handle is that of the last one.
+        let task = hooks.task().clone();
+        let task = task.filter(|task| alive && !task.is_finished());
         if task.is_some() {
             hooks.harm();
         }
