@@ -141,6 +141,18 @@ fn is_in_sources(folder: &str, name: &str) -> bool {
     })
 }
 
+/// Whether a benchmark is there, of a package that is named or of the root.
+fn is_bench(words: &[&str]) -> bool {
+    let after = |flag| {
+        let mut pairs = words.windows(2);
+        pairs.find_map(|pair| (pair[0] == flag).then_some(pair[1]))
+    };
+    let folder = after("-p").map_or_else(String::new, |package| {
+        format!("crates/{}/", package.trim_start_matches("wva-"))
+    });
+    after("--bench").is_some_and(|name| path(&format!("{folder}benches/{name}.rs")).exists())
+}
+
 /// What a command names is there: files, tests, benchmarks, commands and flags of the program.
 #[test]
 fn commands_in_sentences_name_what_is_there() {
@@ -150,22 +162,10 @@ fn commands_in_sentences_name_what_is_there() {
             let words: Vec<&str> = command.split(' ').collect();
             let named = match &words[..] {
                 ["wva", rest @ ..] => is_known_to_wva(rest),
-                ["cargo", "bench", "--bench", name, ..] => {
-                    path(&format!("benches/{name}.rs")).exists()
-                }
+                ["cargo", "bench", rest @ ..] => is_bench(rest),
                 ["cargo", "test", "--lib", name, ..] => {
                     is_in_sources("src", name.rsplit("::").next().unwrap())
                 }
-                [
-                    "cargo",
-                    "bench",
-                    "--profile",
-                    _,
-                    "-p",
-                    "wva-sim",
-                    "--bench",
-                    name,
-                ] => path(&format!("crates/sim/benches/{name}.rs")).exists(),
                 ["cargo", "test", "-p", package, "--lib", name, ..] => {
                     let folder = format!("crates/{}/src", package.trim_start_matches("wva-"));
                     is_in_sources(&folder, name.rsplit("::").next().unwrap())

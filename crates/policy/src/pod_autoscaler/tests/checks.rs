@@ -378,6 +378,7 @@ fn fields_that_a_type_does_not_read_are_named_as_without_effect() {
 
 #[test]
 fn each_annotation_is_judged_alone() {
+    let service = "scaleTargetRef: {apiVersion: orchestration.aibrix.ai/v1alpha1, kind: StormService, name: s}";
     for (key, value, said) in UNREAD {
         let full = format!("autoscaling.aibrix.ai/{key}");
         let other = if key == "max-scale-down-rate" {
@@ -385,7 +386,7 @@ fn each_annotation_is_judged_alone() {
         } else {
             ("autoscaling.aibrix.ai/max-scale-down-rate", "3")
         };
-        let policy = object("pa", "", &[(full.as_str(), value), other])
+        let policy = object("pa", service, &[(full.as_str(), value), other])
             .check()
             .unwrap();
         assert_eq!(policy.faults.len(), 1, "{key}");
