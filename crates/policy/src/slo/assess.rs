@@ -214,7 +214,7 @@ impl Part<'_> {
     ) -> Option<SloRoleFigures> {
         let start = self.variants().map(|(given, _)| given.start).max()?;
         let rate = demand.rate();
-        let waiting = self.waiting(demand.served);
+        let waiting = self.waiting(demand);
         let waits = waiting > TOLERATED_WAIT * rate && waiting >= 1.0;
         let Arrivals {
             counted,
@@ -346,29 +346,23 @@ impl Part<'_> {
 
     /// What a first guess sizes orders as many replicas again at most, until they are ready.
     fn within_guess(&self, mut figures: SloRoleFigures) -> SloRoleFigures {
-        let mut sizes = self.peers().map(|(_, one)| one.bound);
-        if sizes.any(|bound| bound == CapacityBound::Reading) {
+        let has = |bound| self.peers().any(|(_, one)| one.bound == bound);
+        if has(CapacityBound::Reading) && !has(CapacityBound::FirstToken) {
             let most = MOST_BY_GUESS * self.input.params.band.scale_up * self.supply().0;
             figures.stated = figures.stated.min(most);
         }
         figures
     }
 
-    /// Whether replicas hold more sequences on average than they do within the objectives, or exceed the one between
-    /// tokens. One that an idle replica hardly meets is exceeded at any load.
+    /// Whether replicas exceed the objective between tokens on average. One that an idle replica hardly meets is
+    /// exceeded at any load.
     fn is_over_objective(&self) -> bool {
         let objective = self.report.goal.inter_token_latency;
-        let peers = self.peers().filter(|(_, one)| one.concurrency > 0.0);
-        let excess = peers.flat_map(|(given, one)| {
-            let is_reachable = one.idle * NEAREST_OBJECTIVE <= objective;
-            given.replicas.values().filter_map(move |replica| {
-                let held = replica.running.map(|running| running / one.concurrency);
-                let latency = replica.inter_token_latency.filter(|_| is_reachable);
-                let late = latency.map(|latency| latency / objective);
-                Some(held.into_iter().chain(late).reduce(f64::max)? - 1.0)
-            })
-        });
-        total(excess) > 0.0
+        let reachable = (self.peers())
+            .filter(|(_, one)| one.concurrency > 0.0 && one.idle * NEAREST_OBJECTIVE <= objective);
+        let replicas = reachable.flat_map(|(given, _)| given.replicas.values());
+        let latencies = replicas.filter_map(|replica| replica.inter_token_latency);
+        total(latencies.map(|latency| latency - objective)) > 0.0
     }
 
     /// Work that waits after a start, where so many requests wait now.
@@ -419,20 +413,34 @@ impl Part<'_> {
     }
 
     /// Requests that wait for the role: those in its engines, and those in the router. Where no prefill engine has a
-    /// queue and all of them read less than they can, the router holds requests for decode.
-    fn waiting(&self, served: f64) -> f64 {
+    /// queue, all of them read less than they can, and decode is busy, the router holds requests for decode.
+    fn waiting(&self, demand: &DemandTrack) -> f64 {
         let params = &self.input.params;
         let own: Vec<_> = (self.input.variants.values())
             .filter(|given| given.role == self.role)
             .collect();
         let mut replicas = own.iter().flat_map(|given| given.replicas.values());
-        let read = served * self.per_request;
+        let read = demand.served * self.per_request;
         let are_for_decode = self.role == ServingRole::Prefill
             && read > 0.0
-            && read < params.band.scale_up * self.supply().0
-            && !replicas.any(|replica| replica.is_queued(params));
+            && read < self.supply().0
+            && !replicas.any(|replica| replica.is_queued(params))
+            && self.is_decode_busy(demand);
         let held = self.load.queue.filter(|_| !are_for_decode);
         held.unwrap_or(0.0) + total(own.iter().map(|given| given.backlog()))
+    }
+
+    /// Whether too much is answered for one replica fewer of those that generate.
+    fn is_decode_busy(&self, demand: &DemandTrack) -> bool {
+        let generating =
+            (self.input.variants.iter()).filter(|(_, given)| given.role != ServingRole::Prefill);
+        let most = demand.shape.map(|shape| {
+            total(generating.filter_map(|(key, given)| {
+                let one = self.report.variants.get(key)?.per_second;
+                Some(given.ready.to_f64() * one / work::of_request(given.role, shape))
+            }))
+        });
+        most.is_some_and(|most| demand.served >= self.input.params.band.scale_down * most)
     }
 
     fn on_their_way(&self) -> Replicas {

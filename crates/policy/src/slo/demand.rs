@@ -212,7 +212,8 @@ impl DemandTrack {
         }
         next.surge = next.surge_since(known.in_flight, passed);
         let is_unseen = observation.queue.is_none();
-        if next.empties_replicas(known.waiting, passed) || is_unseen && next.empties_unseen() {
+        if next.empties_replicas(known.waiting, passed) || is_unseen && next.empties_unseen(passed)
+        {
             next.drained = Some(now);
         }
         let is_draining = next.is_draining(now);
@@ -296,10 +297,14 @@ impl DemandTrack {
         })
     }
 
-    /// Whether replicas take more requests than arrive, by what is left of a queue that is not seen any more: these
-    /// may have waited there.
-    fn empties_unseen(&self) -> bool {
-        self.in_flight.is_some() && self.surge > 0.0 && self.queue >= 1.0 && self.queue_age < UNSEEN
+    /// Whether replicas take more requests than arrive, and no more of them than waited in a queue that is not seen
+    /// any more.
+    fn empties_unseen(&self, passed: Duration) -> bool {
+        let taken = (self.surge - self.arrivals.smoothed) * passed.as_secs_f64();
+        self.in_flight.is_some()
+            && self.surge > 0.0
+            && taken <= self.queue
+            && self.queue_age < UNSEEN
     }
 
     /// What is served and what more is in flight than before. A count of requests varies by its square root.

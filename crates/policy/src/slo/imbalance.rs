@@ -20,7 +20,7 @@ use wva_base::moment::Moment;
 const SETTLING: Duration = Duration::from_secs(90);
 /// Time constant of the smoothed ratio.
 const WINDOW: Duration = Duration::from_mins(2);
-/// Share of what the busiest variant does below which nothing is learned.
+/// Share of what the replicas do together below which nothing is learned.
 const LEAST_LOAD: f64 = 0.3;
 /// The most by which demand is raised: replicas are added for the sake of slow ones, which may not be worth them.
 const MOST: f64 = 1.5;
@@ -76,7 +76,7 @@ impl Imbalance {
     }
 }
 
-/// None where a replica does not say what it does, what one can do is a guess, or the busiest variant does little.
+/// None where a replica does not say what it does, what one can do is a guess, or together they do little.
 fn measured(input: &ThroughputModelInput, report: &SloReport, role: ServingRole) -> Option<f64> {
     let own = (input.variants.iter())
         .filter(|(key, given)| given.role == role && !report.stragglers.contains_key(*key));
@@ -87,13 +87,12 @@ fn measured(input: &ThroughputModelInput, report: &SloReport, role: ServingRole)
         let done: Option<Vec<f64>> = (given.replicas.values())
             .map(|replica| work::done(role, replica))
             .collect();
-        (size.bound != CapacityBound::Cost).then_some(())?;
+        (!matches!(size.bound, CapacityBound::Cost | CapacityBound::Reading)).then_some(())?;
         loads.push((total(done?.into_iter()), capacity));
     }
     let all = total(loads.iter().map(|(done, _)| *done))
         / total(loads.iter().map(|(_, capacity)| *capacity));
     let busiest = loads.iter().map(|(done, capacity)| done / capacity);
-    let busiest = busiest.fold(0.0, f64::max);
-    let ratio = busiest / all;
-    (busiest >= LEAST_LOAD && ratio.is_finite()).then(|| ratio.clamp(1.0, MOST))
+    let ratio = busiest.fold(0.0, f64::max) / all;
+    (all >= LEAST_LOAD && ratio.is_finite()).then(|| ratio.clamp(1.0, MOST))
 }

@@ -260,7 +260,9 @@ impl LearnedEngine {
                 ..Self::default()
             }
         };
-        if next.ready > Replicas::ZERO && given.ready > next.ready {
+        // Half of the time teaches, however often replicas land.
+        let has_taught = (next.grown).is_none_or(|at| now.since(at) >= 2 * SHIFTED_FOR);
+        if has_taught && next.ready > Replicas::ZERO && given.ready > next.ready {
             next.grown = Some(now);
         }
         next.ready = given.ready;

@@ -261,28 +261,3 @@ fn a_burst_is_held_for_what_the_busiest_variant_can_take() {
     assert!(settled.imbalance > 1.1, "{settled:?}");
     close(settled.held_burst, settled.burst * settled.imbalance);
 }
-
-/// Most replicas idle, and those of the slow variant do not.
-#[test]
-fn a_busy_variant_counts_however_little_all_do() {
-    let key = ModelKey::new("ns", "m");
-    let imbalance = |slow: f64| {
-        let input = unlike([30.0, slow]);
-        let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
-        let learned = (0..240).fold(LearnedSlo::default(), |learned, look| {
-            learned.learn(&models, at(look * 15))
-        });
-        let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(3_600));
-        let size = report.variants[&VariantKey::new("ns", "slow")].per_second;
-        (
-            1.25 * slow / size,
-            report.roles[&ServingRole::Both].imbalance,
-        )
-    };
-    let (idle, ratio) = imbalance(30.0);
-    assert!(idle < 0.3, "{idle}");
-    close(ratio, 1.0);
-    let (busy, ratio) = imbalance(450.0);
-    assert!((0.3..1.0).contains(&busy), "{busy}");
-    close(ratio, 1.5);
-}
