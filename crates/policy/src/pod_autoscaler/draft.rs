@@ -142,7 +142,6 @@ impl Draft<'_> {
         let combined = self.combine(&results);
         let Some(wanted) = self.woken().or(combined) else {
             self.step(Stage::Combine, current, Why::NothingMeasured);
-            self.pace(current);
             return AutoscalerOutcome::FailedComputeScale;
         };
         if wanted < current

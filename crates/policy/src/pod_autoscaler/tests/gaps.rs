@@ -2,7 +2,7 @@
 
 use super::over_time::about_to_release;
 use super::{Loop, codes, policy, view};
-use crate::pod_autoscaler::decide::AutoscalerView;
+use crate::pod_autoscaler::decide::{AutoscalerDecision, AutoscalerView};
 use crate::units::Replicas;
 
 #[test]
@@ -33,20 +33,48 @@ fn a_release_after_a_gap_of_more_than_a_minute_needs_a_long_window_again() {
     }
 }
 
+/// A tick at which no source has a demand.
+fn fail(run: &mut Loop) -> AutoscalerDecision {
+    let pods = usize::try_from(run.current).unwrap();
+    run.decide(&AutoscalerView {
+        readings: Vec::new(),
+        ..view(run.current, &[vec![1.0; pods]])
+    })
+}
+
 #[test]
-fn a_tick_without_a_demand_recommends_the_current_count() {
+fn a_tick_without_a_demand_delays_a_release_by_itself_alone() {
     let mut run = about_to_release("APA");
     assert_eq!(run.share(4.0).desired, Replicas(2));
     let mut run = about_to_release("APA");
-    let failed = run.decide(&AutoscalerView {
-        readings: Vec::new(),
-        ..view(4, &[vec![1.0; 4]])
-    });
-    assert_eq!(failed.reason(), "FailedComputeScale");
+    let failed = fail(&mut run);
+    assert_eq!(
+        (failed.desired, failed.reason()),
+        (Replicas(4), "FailedComputeScale".to_owned())
+    );
     assert_eq!(
         codes(&failed),
         ["BaseBounds", "Unmeasured", "NothingMeasured"]
     );
-    assert_eq!(run.run(290, 4.0), [4; 29]);
     assert_eq!(run.share(4.0).desired, Replicas(2));
+}
+
+#[test]
+fn reads_that_fail_now_and_then_stop_no_growth() {
+    for (every, name) in [(usize::MAX, "none"), (6, "every 6th")] {
+        let windows = [("scale-up-cooldown-window", "60s")];
+        let mut run = Loop::new(policy("scalingStrategy: APA", &windows), 4);
+        let counts: Vec<u32> = (1..=12_usize)
+            .map(|tick| {
+                if tick.is_multiple_of(every) {
+                    let failed = fail(&mut run);
+                    assert_eq!(failed.reason(), "FailedComputeScale");
+                } else {
+                    run.share(100.0);
+                }
+                run.current
+            })
+            .collect();
+        assert_eq!(counts, [4, 4, 4, 4, 4, 4, 8, 10, 10, 10, 10, 10], "{name}");
+    }
 }
