@@ -97,6 +97,16 @@ fn argo_cd_shows_what_conditions_say() {
             "Healthy",
             "text",
         ),
+        // A part without effect may be meant.
+        (
+            autoscaler,
+            &[
+                ("AbleToScale", "True", 2),
+                ("AnnotationsAccepted", "False", 2),
+            ],
+            "Healthy",
+            "text",
+        ),
         (
             autoscaler,
             &[("AbleToScale", "True", 2), ("MetricsAvailable", "False", 2)],
