@@ -139,7 +139,7 @@ impl LiveObject {
     }
 }
 
-fn member<'a>(value: &'a Value, pointer: &str, name: &str) -> Option<&'a str> {
+pub(crate) fn member<'a>(value: &'a Value, pointer: &str, name: &str) -> Option<&'a str> {
     value.pointer(pointer)?.get(name)?.as_str()
 }
 

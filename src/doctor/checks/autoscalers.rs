@@ -14,7 +14,7 @@ use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::{LiveObject, ObjectName, list, text};
+use crate::doctor::object::{LiveObject, ObjectName, list, member, text};
 use crate::policy::key::{ObjectKey, TargetKey, TargetKind};
 use crate::policy::object::TargetReference;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, Violations};
@@ -292,13 +292,10 @@ fn pod_templates<'a>(
         return Vec::new();
     };
     if policy.target.is_storm_service() {
-        let role = policy
-            .target
-            .role
-            .as_deref()
-            .filter(|role| !role.is_empty());
-        let service = whole_service(facts, &key).map(|(service, _)| service);
-        service.map_or_else(Vec::new, |service| role_templates(service, role).collect())
+        let service = whole_service(facts, &key);
+        service.map_or_else(Vec::new, |(object, service)| {
+            role_templates(object, &service, &policy.target)
+        })
     } else {
         // Of a group the leader.
         let target = of_key(facts, &key);
@@ -348,17 +345,20 @@ fn permitted(facts: &Facts, page: &PageUrl) -> Result<(), PageReadError> {
         .unwrap_or_else(|| page.permitted(&EndpointHosts::default()).map(drop))
 }
 
-/// Why `targetMetric` names nothing on the page of a source.
+/// Why `targetMetric` names nothing on any page of a source.
 fn unknown_name(source: &MetricSource, templates: &[&Value]) -> Option<String> {
+    let metric = &source.metric;
     let named = match &source.kind {
         SourceKind::Pod { .. } => {
-            let labels = templates
-                .first()
-                .and_then(|template| template.pointer("/metadata/labels"));
-            let engine = labels.and_then(|labels| labels.get(ENGINE_LABEL)?.as_str());
-            PageMetric::of_pod(&source.metric, engine)
+            let read = templates.iter().map(|template| {
+                let engine = member(template, "/metadata/labels", ENGINE_LABEL);
+                PageMetric::of_pod(metric, engine)
+            });
+            // One of several roles may have the series.
+            let read = read.reduce(|first, next| next.or(first));
+            read.unwrap_or_else(|| PageMetric::of_pod(metric, None))
         }
-        SourceKind::Service { .. } => PageMetric::of_service(&source.metric),
+        SourceKind::Service { .. } => PageMetric::of_service(metric),
         _ => return None,
     };
     let error = named.err()?;

@@ -7,6 +7,7 @@ use crate::cluster::project::storm_service::storm_service;
 use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::object::{LiveObject, text};
 use crate::policy::key::TargetKey;
+use crate::policy::pod_autoscaler::check::ScaledObject;
 use crate::policy::pod_autoscaler::storm_service::StormServiceObject;
 use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 
@@ -55,12 +56,17 @@ pub(super) fn whole_service<'a>(
     only.filter(|_| all.next().is_none())
 }
 
-/// The templates of the pods that are measured: of one role, or of all.
+/// The templates of the pods that are measured.
 pub(super) fn role_templates<'a>(
-    service: &'a LiveObject,
-    role: Option<&str>,
-) -> impl Iterator<Item = &'a Value> {
-    let roles = service.list("/spec/template/spec/roles").iter();
-    let measured = roles.filter(move |one| role.is_none_or(|role| text(one, "/name") == role));
-    measured.filter_map(|one| one.get("template"))
+    object: &'a LiveObject,
+    service: &StormServiceObject,
+    target: &ScaledObject,
+) -> Vec<&'a Value> {
+    let is_measured = |name: &str| {
+        let mut measured = service.measured_roles(target);
+        measured.any(|role| &*role.name == name)
+    };
+    let roles = object.list("/spec/template/spec/roles").iter();
+    let measured = roles.filter(|one| is_measured(text(one, "/name")));
+    measured.filter_map(|one| one.get("template")).collect()
 }

@@ -109,10 +109,15 @@ fn a_target_of_no_kind_is_found() {
 
 /// What is found of a StormService with two roles, and of an object that scales it.
 fn of_service(service: &str, object: &str) -> Vec<String> {
+    lines(&scaled_service(service, object))
+}
+
+/// A StormService, and an object that scales it.
+fn scaled_service(service: &str, object: &str) -> String {
     let roles = "template: {spec: {roles: [{name: decode}, {name: prefill, replicas: 2, template: {spec: \
                  {containers: [{name: engine, image: e, ports: [{containerPort: 8000}]}]}}}]}}";
     let service = service.replace("ROLES", roles);
-    lines(&format!(
+    format!(
         "\
 apiVersion: orchestration.aibrix.ai/v1alpha1
 kind: StormService
@@ -129,7 +134,7 @@ spec:
   metricsSources: [{{metricSourceType: pod, protocolType: http, path: /m, port: '8000', targetMetric: load, targetValue: '1'}}]
   {object}
 "
-    ))
+    )
 }
 
 #[test]
@@ -182,6 +187,50 @@ fn a_storm_service_is_judged_as_the_controller_judges_it() {
         let expected: Vec<&str> = expected.into_iter().collect();
         assert_eq!(found, expected, "{service} {object}");
     }
+}
+
+#[test]
+fn pods_of_a_storm_service_that_are_not_measured_are_not_judged() {
+    let found = |sizes: [u32; 2]| {
+        let role = |name: &str, size: u32, port: u16| {
+            format!(
+                "{{name: {name}, replicas: 1, podGroupSize: {size}, \
+                 template: {{spec: {{containers: [{{name: engine, image: e, ports: [{{containerPort: {port}}}]}}]}}}}}}"
+            )
+        };
+        let [first, second] = sizes;
+        let roles = [role("decode", first, 9000), role("proxy", second, 8000)].join(", ");
+        let spec = format!("replicas: 1, template: {{spec: {{roles: [{roles}]}}}}");
+        of_service(&spec, "")
+    };
+    for sizes in [[1, 1], [2, 2], [1, 2]] {
+        assert_eq!(found(sizes), Vec::<String>::new(), "{sizes:?}");
+    }
+    let expected =
+        "WVA165 port 8000 is read, and the pods state 9000; check that a container listens there";
+    assert_eq!(found([2, 1]), [expected]);
+}
+
+#[test]
+fn a_series_that_one_role_of_a_storm_service_has_is_no_finding() {
+    let found = |engines: [&str; 2]| {
+        let roles = engines.map(|engine| {
+            format!(
+                "{{name: of-{engine}, replicas: 1, \
+                 template: {{metadata: {{labels: {{model.aibrix.ai/engine: {engine}}}}}}}}}"
+            )
+        });
+        let roles = roles.join(", ");
+        let spec = format!("replicas: 1, template: {{spec: {{roles: [{roles}]}}}}");
+        let text = scaled_service(&spec, "");
+        lines(&text.replace("targetMetric: load", "targetMetric: num_requests_running"))
+    };
+    for engines in [["vllm", "sglang"], ["vllm", "trtllm"], ["trtllm", "vllm"]] {
+        assert_eq!(found(engines), Vec::<String>::new(), "{engines:?}");
+    }
+    let none = found(["trtllm", "xllm"]);
+    let start = "WVA164 spec.metricsSources[0].targetMetric: engine trtllm has no series for num_requests_running";
+    assert!(none.len() == 1 && none[0].starts_with(start), "{none:?}");
 }
 
 #[test]

@@ -165,17 +165,22 @@ impl StormServiceObject {
             // A StormService without a count has one RoleSet.
             return PodsPerReplica(self.replicas.unwrap_or(Replicas::ONE).0);
         }
-        // Where a role has groups, the selector leaves out the pods of the others, which have no place in a group.
-        let has_groups = self.named_roles(target).any(StormServiceRole::has_groups);
-        let selected = self.named_roles(target);
-        let selected = selected.filter(|role| role.has_groups() == has_groups);
-        let counts: Option<Vec<Replicas>> = selected.map(|role| role.replicas).collect();
+        let measured = self.measured_roles(target);
+        let counts: Option<Vec<Replicas>> = measured.map(|role| role.replicas).collect();
         let pods = counts.map(|counts| {
             counts
                 .iter()
                 .fold(0_u32, |sum, one| sum.saturating_add(one.0))
         });
         PodsPerReplica(pods.unwrap_or(0))
+    }
+
+    /// The roles whose pods report. Where a role has groups, the selector leaves out the pods of the others, which have
+    /// no place in a group.
+    pub fn measured_roles(&self, target: &ScaledObject) -> impl Iterator<Item = &StormServiceRole> {
+        let has_groups = self.named_roles(target).any(StormServiceRole::has_groups);
+        let named = self.named_roles(target);
+        named.filter(move |role| role.has_groups() == has_groups)
     }
 
     fn named_roles(&self, target: &ScaledObject) -> impl Iterator<Item = &StormServiceRole> {
