@@ -118,7 +118,7 @@ impl Readers {
                 let service = read.as_deref().and_then(|read| read.service.as_ref());
                 let overridden = service.and_then(|service| service.overridden(&policy));
                 if let Some(fault) = overridden {
-                    Arc::make_mut(&mut policy).faults.push(fault);
+                    fault.add_to(&mut Arc::make_mut(&mut policy).faults);
                 }
                 self.judge(&mut record, &policy, &stored, state, now);
                 record.policy = Some(policy);

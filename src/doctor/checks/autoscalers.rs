@@ -94,7 +94,9 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
                     let target = target.filter(|_| policy.target.is_storm_service());
                     let service = target.as_ref().and_then(|key| whole_service(facts, key));
                     let overridden = service.and_then(|(_, service)| service.overridden(&policy));
-                    policy.faults.extend(overridden);
+                    if let Some(fault) = overridden {
+                        fault.add_to(&mut policy.faults);
+                    }
                     policy.faults
                 }
                 Err(violations) => {

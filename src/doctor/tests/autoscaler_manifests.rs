@@ -190,6 +190,24 @@ fn a_storm_service_is_judged_as_the_controller_judges_it() {
 }
 
 #[test]
+fn a_wrong_mode_that_the_service_overrides_is_one_finding() {
+    let found = |mode: &str| {
+        let service = format!("replicas: 1, {mode}ROLES");
+        let text = scaled_service(&service, "subTargetSelector: {roleName: prefill}");
+        lines(&text.replace("storm-service-mode: pooled", "storm-service-mode: both"))
+    };
+    let fault = "WVA166 annotation autoscaling.aibrix.ai/storm-service-mode: \"both\"";
+    assert_eq!(
+        found(""),
+        [format!(
+            "{fault} is neither replica nor pooled; pooled is kept"
+        )]
+    );
+    let overridden = "has no effect: spec.mode of the StormService is another; remove it";
+    assert_eq!(found("mode: Replica, "), [format!("{fault} {overridden}")]);
+}
+
+#[test]
 fn pods_of_a_storm_service_that_are_not_measured_are_not_judged() {
     let found = |sizes: [u32; 2]| {
         let role = |name: &str, size: u32, port: u16| {

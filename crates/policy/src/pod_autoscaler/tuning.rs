@@ -124,7 +124,15 @@ wva_base::display_of! { WithoutEffect:
 }
 
 impl WithoutEffect {
-    pub(super) fn is_of(&self, annotation: &str) -> bool {
+    /// Adds it. That nothing reads an annotation comes before a value that is wrong.
+    pub fn add_to(self, faults: &mut Vec<Self>) {
+        if let Self::Annotation { key, .. } = &self {
+            faults.retain(|fault| !fault.is_of(key));
+        }
+        faults.push(self);
+    }
+
+    fn is_of(&self, annotation: &str) -> bool {
         matches!(self, Self::Annotation { key, .. } if key == annotation)
     }
 }

@@ -15,18 +15,18 @@ const AT_LEAST_ONE: &str = "an HPA needs at least 1";
 const NO_WINDOWS: &str = "only KPA and APA have windows";
 
 impl PodAutoscalerObject {
-    /// Adds what nothing reads. That comes before a value that is wrong.
+    /// Adds what nothing reads.
     pub(super) fn add_unread(&self, tuning: &Tuning, faults: &mut Vec<WithoutEffect>) {
         for (key, value) in &self.metadata.annotations {
             let Some(why) = self.unread_annotation(key, tuning) else {
                 continue;
             };
-            faults.retain(|fault| !fault.is_of(key));
-            faults.push(WithoutEffect::Annotation {
+            let unread = WithoutEffect::Annotation {
                 key: key.to_string(),
                 value: shortened(value),
                 why: format!("has no effect: {why}; remove it"),
-            });
+            };
+            unread.add_to(faults);
         }
         let unknown = self.skipped.unknown.iter();
         faults.extend(unknown.map(|path| WithoutEffect::Field {

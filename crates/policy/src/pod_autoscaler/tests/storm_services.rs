@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::amounts::PodsPerReplica;
-use super::super::check::ScaledObject;
+use super::super::check::{AutoscalerPolicy, ScaledObject};
 use super::super::decide::AutoscalerView;
 use super::super::demand::SourceReading;
 use super::super::hpa::GeneratedHpa;
 use super::super::storm_service::{ReplicaField, StormServiceObject, StormServiceRole, reporting};
 use super::super::tuning::StormServiceMode::{self, Pooled, Replica};
-use super::{Loop, codes, policy, signal, view};
+use super::{Loop, codes, partly_read, policy, signal, view};
 use crate::key::GroupKind;
 use crate::params::LabelSelector;
 use crate::units::Replicas;
@@ -99,6 +99,29 @@ fn an_annotation_of_another_mode_than_that_of_the_service_is_named() {
         );
         assert_eq!(named(Some(mode), Some(annotated)), Some(expected));
     }
+}
+
+#[test]
+fn a_wrong_mode_that_the_service_overrides_is_one_fault() {
+    let spec = "scaleTargetRef: {apiVersion: orchestration.aibrix.ai/v1alpha1, kind: StormService, name: ss-1}";
+    let both = [("storm-service-mode", "both"), ("panic-threshold", "0")];
+    let mut policy = partly_read(spec, &both);
+    let named = |policy: &AutoscalerPolicy| {
+        let faults = policy.faults.iter().map(ToString::to_string);
+        faults.collect::<Vec<_>>()
+    };
+    let before = named(&policy);
+    let wrong = "annotation autoscaling.aibrix.ai/storm-service-mode: \"both\"";
+    assert_eq!(before.len(), 2, "{before:?}");
+    assert_eq!(
+        before[1],
+        format!("{wrong} is neither replica nor pooled; pooled is kept")
+    );
+    let overridden = service(Some(7), Some(Replica)).overridden(&policy);
+    overridden.unwrap().add_to(&mut policy.faults);
+    let unread =
+        format!("{wrong} has no effect: spec.mode of the StormService is another; remove it");
+    assert_eq!(named(&policy), [before[0].clone(), unread]);
 }
 
 /// A HorizontalPodAutoscaler writes the scale subresource, which is `spec.replicas` of the service.
