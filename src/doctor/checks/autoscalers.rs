@@ -106,13 +106,26 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
             },
         };
         let code = FindingCode::AutoscalerAnnotation;
+        let causes: Vec<String> = named_faults(facts, object).map_or_else(
+            || faults.iter().map(ToString::to_string).collect(),
+            |named| vec![named.to_owned()],
+        );
         found.extend(
-            faults
-                .iter()
-                .map(|fault| code.at(object.title(), fault.to_string())),
+            causes
+                .into_iter()
+                .map(|cause| code.at(object.title(), cause)),
         );
     }
     found
+}
+
+/// What a condition of a cluster names as without effect: by the target as well, which the specification does not show.
+fn named_faults<'a>(facts: &Facts, object: &'a LiveObject) -> Option<&'a str> {
+    let mut conditions = object.list("/status/conditions").iter();
+    let named = conditions
+        .find(|one| (text(one, "/type"), text(one, "/status")) == ("AnnotationsAccepted", "False"));
+    let message = named.map(|one| text(one, "/message"));
+    message.filter(|message| facts.source == FactSource::Cluster && !message.is_empty())
 }
 
 /// Targets without a count, and generated objects whose name is taken. In a cluster, conditions show them.
@@ -402,7 +415,7 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
         }
         for one in object.list("/status/conditions") {
             let (kind, reason) = (text(one, "/type"), text(one, "/reason"));
-            // What the specification shows by itself.
+            // What is found together with the specification.
             let is_of_spec = ["ValidSpec", "AnnotationsAccepted"].contains(&kind);
             let code = autoscaler_code(kind, text(one, "/status"), reason);
             let Some(code) = code.filter(|_| !is_of_spec) else {

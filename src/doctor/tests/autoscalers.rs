@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::causes::{Cause, edit, objects, remove, with_environment};
 use super::fleets::pod_autoscalers;
-use super::healthy::resolve;
+use super::healthy::{self, resolve};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
+use crate::doctor::{FindingCode, examine};
 
 const KIND: LiveKind = LiveKind::PodAutoscaler;
 
@@ -55,6 +56,7 @@ pub(super) const AUTOSCALERS: &[Cause] = causes! {
         let annotations = json!({ "autoscaling.aibrix.ai/max-scale-up-rate": "fast" });
         specifies(facts, "/metadata/annotations", annotations);
     };
+    AutoscalerAnnotation => |facts| reports(facts, 4, "AnnotationsAccepted", "AnnotationsWithoutEffect");
     AutoscalerStuck => |facts| reports(facts, 2, "AbleToScale", "HpaNotOwned");
     AutoscalerGated => |facts| reports(facts, 3, "MetricsAvailable", "PodsGated");
     AutoscalerAtZero => |facts| reports(facts, 4, "Asleep", "ScaledElsewhere");
@@ -71,3 +73,33 @@ pub(super) const AUTOSCALERS: &[Cause] = causes! {
         resolve(facts, &[with_environment("wva", &[("WATCH_NAMESPACE", "elsewhere")])]);
     };
 };
+
+#[test]
+fn a_condition_names_what_its_target_leaves_without_effect() {
+    let causes = |facts: &Facts| {
+        let diagnosis = examine(facts);
+        let found = diagnosis.findings();
+        let found = found.filter(|one| one.code == FindingCode::AutoscalerAnnotation);
+        found.map(|one| one.cause.clone()).collect::<Vec<_>>()
+    };
+    let mut facts = healthy::facts();
+    let annotations = json!({ "autoscaling.aibrix.ai/storm-service-mode": "both" });
+    specifies(&mut facts, "/metadata/annotations", annotations);
+    let own = "annotation autoscaling.aibrix.ai/storm-service-mode: \"both\" has no effect: the target is no \
+               StormService; remove it";
+    assert_eq!(causes(&facts), [own]);
+    let condition = json!({
+        "type": "AnnotationsAccepted", "status": "False", "reason": "AnnotationsWithoutEffect",
+        "message": "spec.mode is another",
+    });
+    edit(&mut facts, KIND, "kpa", "/status/conditions/4", condition);
+    assert_eq!(causes(&facts), ["spec.mode is another"]);
+    edit(
+        &mut facts,
+        KIND,
+        "kpa",
+        "/status/conditions/4/status",
+        json!("True"),
+    );
+    assert_eq!(causes(&facts), [own]);
+}
