@@ -136,18 +136,14 @@ impl MetricSourceSpec {
     ) -> impl Iterator<Item = (&'static str, &'static str)> {
         let of_api = Some("the metrics API is read, which has none");
         let of_endpoint = Some("the endpoint is read, which states its own");
+        let of_hpa = is_hpa.then_some("an HPA reads metrics APIs alone");
         let [port, page, endpoint] = match (&*self.metric_source_type, &*self.endpoint) {
-            ("pod", _) => [None, None, Some("the pods are read")],
+            ("pod", _) => [None, None, of_hpa.or(Some("the pods are read"))],
             ("custom", _) => [of_api, of_api, of_api],
             ("external" | "domain", "") => [of_api, of_api, None],
-            ("external" | "domain", _) => [of_endpoint, None, None],
+            ("external" | "domain", _) => [of_hpa.or(of_endpoint), None, of_hpa],
             // Of type resource they are refused.
             _ => [None, None, None],
-        };
-        let endpoint = if is_hpa {
-            Some("an HPA reads metrics APIs alone")
-        } else {
-            endpoint
         };
         let fields = [
             ("protocolType", &self.protocol_type, page),

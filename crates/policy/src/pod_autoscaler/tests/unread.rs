@@ -54,6 +54,39 @@ fn annotations_that_a_strategy_or_a_target_does_not_read_are_named() {
 }
 
 #[test]
+fn an_endpoint_and_a_port_that_nothing_reads_have_one_reason() {
+    let source = "
+        metricsSources:
+        - {metricSourceType: external, protocolType: http, endpoint: 'o.ns.svc:80', path: /m, port: '80',
+           targetMetric: q, targetValue: '10'}
+    ";
+    let line = |field: &str, why: &str| {
+        format!("field spec.metricsSources[0].{field} has no effect: {why}")
+    };
+    for strategy in ["KPA", "APA"] {
+        let found = named(&format!("{source}    scalingStrategy: {strategy}"), &[]);
+        let why = "the endpoint is read, which states its own";
+        assert_eq!(found, [line("port", why)], "{strategy}");
+    }
+    let found = named(&format!("{source}    scalingStrategy: HPA"), &[]);
+    let why = "an HPA reads metrics APIs alone";
+    assert_eq!(found, [line("endpoint", why), line("port", why)]);
+}
+
+#[test]
+fn an_endpoint_of_a_resource_is_named_once() {
+    for strategy in ["KPA", "HPA"] {
+        let source =
+            "{metricSourceType: resource, endpoint: 'o:80', targetMetric: cpu, targetValue: '10'}";
+        let spec = format!("scalingStrategy: {strategy}\nmetricsSources: [{source}]");
+        let refused = object("pa", &spec, &[]).check().unwrap_err();
+        let expected = "PodAutoscaler default/pa: spec.metricsSources[0].endpoint: \"o:80\" is not allowed for type \
+                        resource; remove it";
+        assert_eq!(refused.to_string(), expected, "{strategy}");
+    }
+}
+
+#[test]
 fn scale_to_zero_is_read_where_some_minimum_is_zero() {
     let enabled = [("autoscaling.aibrix.ai/scale-to-zero", "true")];
     let schedule = |min: u32| {
