@@ -22,7 +22,7 @@ pub(super) const LONGEST_WINDOW: Duration = Duration::from_hours(1);
 const GO_UNITS: [&str; 8] = ["h", "m", "s", "ms", "us", "µs", "μs", "ns"];
 
 /// Keys of older releases, in whatever domain, and what took their place.
-const SUCCESSORS: [(&str, &str); 8] = [
+const SUCCESSORS: [(&str, &str); 9] = [
     (
         "scale-down-delay",
         "autoscaling.aibrix.ai/scale-down-cooldown-window",
@@ -43,6 +43,7 @@ const SUCCESSORS: [(&str, &str); 8] = [
         "tolerance",
         "autoscaling.aibrix.ai/scale-up-tolerance and scale-down-tolerance",
     ),
+    ("panic-threshold", "autoscaling.aibrix.ai/panic-threshold"),
     ("stable-window", "spec.observeWindowSeconds"),
     ("window", "spec.observeWindowSeconds"),
     ("panic-window", "spec.panicWindowSeconds"),

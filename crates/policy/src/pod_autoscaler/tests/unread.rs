@@ -54,6 +54,25 @@ fn annotations_that_a_strategy_or_a_target_does_not_read_are_named() {
 }
 
 #[test]
+fn a_key_of_an_older_group_names_the_one_of_now() {
+    let found = |key: &str| named("", &[(key, "3")]);
+    assert_eq!(
+        found("autoscaling.aibrix.ai/panic-threshold"),
+        Vec::<String>::new()
+    );
+    for (name, successor) in [
+        ("panic-threshold", "autoscaling.aibrix.ai/panic-threshold"),
+        ("panic-window", "spec.panicWindowSeconds"),
+        ("other", "one of the documented keys"),
+    ] {
+        let key = format!("kpa.autoscaling.aibrix.ai/{name}");
+        let expected =
+            format!("annotation {key}: \"3\" has no effect; remove it, or write {successor}");
+        assert_eq!(found(&key), [expected]);
+    }
+}
+
+#[test]
 fn an_endpoint_and_a_port_that_nothing_reads_have_one_reason() {
     let source = "
         metricsSources:
