@@ -221,7 +221,7 @@ impl PodAutoscalerObject {
             namespace, name, ..
         } = &self.metadata;
         let (tuning, mut faults) = Tuning::read(&self.metadata.annotations);
-        self.add_unread(&tuning, &mut faults);
+        self.add_unread(&mut faults);
         let mut violations = Violations {
             object: format!("{namespace}/{name}"),
             found: Vec::new(),

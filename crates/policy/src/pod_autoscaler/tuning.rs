@@ -218,10 +218,16 @@ fn window(place: &mut Duration, text: &str) -> Result<(), String> {
 }
 
 fn flag(place: &mut ZeroPolicy, text: &str) -> Result<(), String> {
-    *place = match text {
-        "1" | "t" | "T" | "TRUE" | "true" | "True" => ZeroPolicy::Enabled,
-        "0" | "f" | "F" | "FALSE" | "false" | "False" => ZeroPolicy::Disabled,
-        _ => return Err("is neither true nor false; write one of them; false is kept".to_owned()),
-    };
+    let why = "is neither true nor false; write one of them; false is kept";
+    *place = zero_policy(text).ok_or(why)?;
     Ok(())
+}
+
+/// What a value of `scale-to-zero` states.
+pub(super) fn zero_policy(text: &str) -> Option<ZeroPolicy> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(ZeroPolicy::Enabled),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(ZeroPolicy::Disabled),
+        _ => None,
+    }
 }

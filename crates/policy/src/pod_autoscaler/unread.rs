@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::check::MOST_SOURCES;
 use super::object::{PodAutoscalerObject, PodAutoscalerSpec};
 use super::schedule::MOST_ENTRIES;
-use super::tuning::{DOMAIN, MODE_KEY, Tuning, WithoutEffect};
+use super::tuning::{DOMAIN, MODE_KEY, WithoutEffect, zero_policy};
 use crate::bounds::ZeroPolicy;
 use wva_base::text::shortened;
 
@@ -16,9 +16,9 @@ const NO_WINDOWS: &str = "only KPA and APA have windows";
 
 impl PodAutoscalerObject {
     /// Adds what nothing reads.
-    pub(super) fn add_unread(&self, tuning: &Tuning, faults: &mut Vec<WithoutEffect>) {
+    pub(super) fn add_unread(&self, faults: &mut Vec<WithoutEffect>) {
         for (key, value) in &self.metadata.annotations {
-            let Some(why) = self.unread_annotation(key, tuning) else {
+            let Some(why) = self.unread_annotation(key, value) else {
                 continue;
             };
             let unread = WithoutEffect::Annotation {
@@ -43,15 +43,17 @@ impl PodAutoscalerObject {
     }
 
     /// Why an annotation does nothing for the strategy, the target or the bounds, if it does nothing.
-    fn unread_annotation(&self, key: &str, tuning: &Tuning) -> Option<&'static str> {
+    fn unread_annotation(&self, key: &str, value: &str) -> Option<&'static str> {
         match (key.strip_prefix(DOMAIN)?, &*self.spec.scaling_strategy) {
             ("scale-up-tolerance" | "scale-down-tolerance", "HPA") => {
                 Some("the HPA controller has a tolerance of its own")
             }
             ("panic-threshold", "HPA" | "APA") => Some("only KPA panics"),
+            // What is the default changes nothing.
+            ("scale-to-zero", _) if zero_policy(value) == Some(ZeroPolicy::Disabled) => None,
             ("scale-to-zero", "HPA") => Some("only KPA and APA go to zero by load"),
             ("scale-to-zero", _)
-                if tuning.zero == ZeroPolicy::Enabled && !self.may_state_zero() =>
+                if zero_policy(value) == Some(ZeroPolicy::Enabled) && !self.may_state_zero() =>
             {
                 Some("neither minReplicas nor that of a schedule is 0")
             }

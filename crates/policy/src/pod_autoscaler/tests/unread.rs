@@ -26,7 +26,8 @@ fn annotations_that_a_strategy_or_a_target_does_not_read_are_named() {
         ("scale-up-tolerance", "0.3", [None, None, Some(tolerance)]),
         ("panic-threshold", "3", [None, Some("only KPA panics"), Some("only KPA panics")]),
         ("scale-to-zero", "true", [Some(minimum), Some(minimum), Some("only KPA and APA go to zero by load")]),
-        ("scale-to-zero", "false", [None, None, Some("only KPA and APA go to zero by load")]),
+        ("scale-to-zero", "false", [None; 3]),
+        ("scale-to-zero", "F", [None; 3]),
         ("storm-service-mode", "replica", [Some(service); 3]),
     } {
         for (strategy, why) in ["KPA", "APA", "HPA"].into_iter().zip(unread) {
@@ -39,17 +40,22 @@ fn annotations_that_a_strategy_or_a_target_does_not_read_are_named() {
         }
     }
     // A value that is wrong is wrong where it is read alone.
-    let wrong = [("autoscaling.aibrix.ai/scale-up-tolerance", "2")];
-    let start = "annotation autoscaling.aibrix.ai/scale-up-tolerance: \"2\" ";
-    for (strategy, end) in [
-        (
-            "KPA",
-            "must be at least 0 and below 1; write for example 0.1; 0.1 is kept".to_owned(),
-        ),
-        ("HPA", format!("has no effect: {tolerance}; remove it")),
+    let share = "must be at least 0 and below 1; write for example 0.1; 0.1 is kept";
+    let word = "is neither true nor false; write one of them; false is kept";
+    let zero = "only KPA and APA go to zero by load";
+    for (key, value, read, unread) in [
+        ("scale-up-tolerance", "2", share, tolerance),
+        ("scale-to-zero", "maybe", word, zero),
     ] {
-        let found = named(&format!("scalingStrategy: {strategy}"), &wrong);
-        assert_eq!(found, [format!("{start}{end}")]);
+        let full = format!("autoscaling.aibrix.ai/{key}");
+        let unread = format!("has no effect: {unread}; remove it");
+        for (strategy, end) in [("KPA", read), ("HPA", &*unread)] {
+            let found = named(
+                &format!("scalingStrategy: {strategy}"),
+                &[(full.as_str(), value)],
+            );
+            assert_eq!(found, [format!("annotation {full}: {value:?} {end}")]);
+        }
     }
 }
 
