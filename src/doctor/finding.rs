@@ -381,7 +381,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerAnnotation = 166, PodAutoscalers, Warning,
         "an annotation or a field has no effect",
-        "It is unknown, its value is out of range, or strategy, target or bounds leave it unread. The default holds.",
+        "It is unknown, its value is out of range, or strategy, target or bounds leave it unread. Of a value that is wrong the default holds.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerStuck = 167, PodAutoscalers, Error,
         "the target cannot be read or scaled",
