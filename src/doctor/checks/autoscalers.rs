@@ -425,6 +425,7 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
             let mut causes = Vec::new();
             if code == FindingCode::AutoscalerMetricsFail
                 && let Some(policy) = stored.object.as_ref().ok().and_then(|one| one.check().ok())
+                && policy.strategy != ScalingStrategy::Hpa
             {
                 causes = unstated_ports(&policy, &pod_templates(facts, &stored, &policy));
             }

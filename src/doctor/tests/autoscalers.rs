@@ -74,14 +74,39 @@ pub(super) const AUTOSCALERS: &[Cause] = causes! {
     };
 };
 
+/// The causes of the findings of a code.
+fn causes(facts: &Facts, code: FindingCode) -> Vec<String> {
+    let diagnosis = examine(facts);
+    let found = diagnosis.findings().filter(|one| one.code == code);
+    found.map(|one| one.cause.clone()).collect()
+}
+
+#[test]
+fn a_failing_source_names_ports_where_pages_are_read() {
+    let causes = |strategy: &str| {
+        let mut facts = healthy::facts();
+        reports(&mut facts, 3, "MetricsAvailable", "MetricsFailed");
+        edit(
+            &mut facts,
+            KIND,
+            "kpa",
+            "/spec/scalingStrategy",
+            json!(strategy),
+        );
+        let ports = json!([{ "containerPort": 9000 }]);
+        let path = "/spec/template/spec/containers/0/ports";
+        edit(&mut facts, LiveKind::Deployment, "kpa", path, ports);
+        causes(&facts, FindingCode::AutoscalerMetricsFail)
+    };
+    let why = "MetricsAvailable is False (MetricsFailed): why";
+    let port = "port 8000 is read, and the pods state 9000; check that a container listens there";
+    assert_eq!(causes("KPA"), [format!("{port}; {why}")]);
+    assert_eq!(causes("HPA"), [why]);
+}
+
 #[test]
 fn a_condition_names_what_its_target_leaves_without_effect() {
-    let causes = |facts: &Facts| {
-        let diagnosis = examine(facts);
-        let found = diagnosis.findings();
-        let found = found.filter(|one| one.code == FindingCode::AutoscalerAnnotation);
-        found.map(|one| one.cause.clone()).collect::<Vec<_>>()
-    };
+    let causes = |facts: &Facts| causes(facts, FindingCode::AutoscalerAnnotation);
     let mut facts = healthy::facts();
     let annotations = json!({ "autoscaling.aibrix.ai/storm-service-mode": "both" });
     specifies(&mut facts, "/metadata/annotations", annotations);
