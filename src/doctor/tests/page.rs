@@ -31,7 +31,7 @@ wva doctor --wait 2m
 its meaning. In the remedies, `{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` comes from the
 finding. `{target}`, `{target_kind}` and `{target_version}` are what the variant names in `scaleTargetRef`.
 
-It reads objects, runs the queries of scalers, and asks for the rights of the accounts of the controller and of scalers. It
+It reads objects, runs the queries of scalers, and reviews the rights of the accounts of the controller and of scalers. It
 changes nothing. Outside of the cluster it reaches Prometheus through the API server's proxy of Services
 (`get services/proxy`), or at `--prometheus`. In a pod of the controller it asks as the controller does; only there a refusal
 of Prometheus is a finding, elsewhere it is something that could not be looked at.
