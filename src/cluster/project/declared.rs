@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::scaler::{EXTERNAL_VARIANT, is_of_keda};
+use super::scaler::{EXTERNAL_VARIANT, is_of_keda, refused_idle};
 use super::variant::VariantRecord;
 use super::{Interner, annotation, label, lifecycle, name, namespace_of, uid, wall_time};
 use crate::api::variant_autoscaling::VariantAutoscalingStatus;
@@ -214,13 +214,7 @@ impl Declaration<'_> {
         if max < 1 {
             wrong.push(format!("spec.{most} is {max}; it must be at least 1"));
         }
-        // KEDA refuses the object, and takes an absent minimum for 0.
-        let min = min.unwrap_or(0);
-        if let Some(idle) = self.idle.filter(|idle| *idle >= min) {
-            wrong.push(format!(
-                "spec.idleReplicaCount is {idle}, and spec.{least} {min}; the idle count must be below the minimum"
-            ));
-        }
+        wrong.extend(refused_idle(self.idle.map(i64::from), min.map(i64::from)));
         wrong
     }
 }

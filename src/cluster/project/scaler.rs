@@ -366,6 +366,15 @@ pub(crate) fn matched(query: &str, label: &str) -> Option<Arc<str>> {
     })
 }
 
+/// Why KEDA refuses an idle count. It takes a stated minimum of 0 for 1, and an absent one for 0.
+pub(crate) fn refused_idle(idle: Option<i64>, min: Option<i64>) -> Option<String> {
+    let min = min.map_or(0, |min| min.max(1));
+    let idle = idle.filter(|idle| *idle >= min)?;
+    Some(format!(
+        "spec.idleReplicaCount is {idle}; write less than {min}, which KEDA takes for the minimum"
+    ))
+}
+
 /// The HorizontalPodAutoscaler that KEDA makes rests at 0 replicas, where KEDA itself scales.
 fn hpa_activity(status: &HorizontalPodAutoscalerStatus, is_made: bool) -> ScalerActivity {
     let failing = status.conditions.iter().flatten().find(|condition| {

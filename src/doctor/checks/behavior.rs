@@ -56,17 +56,6 @@ fn slow_look(object: &LiveObject) -> Option<String> {
     (!is_pushed).then_some(cause)
 }
 
-/// An idle count that KEDA refuses.
-pub(super) fn idle_above_minimum(object: &LiveObject) -> Option<String> {
-    let min = object.number("/spec/minReplicaCount").unwrap_or(0);
-    let idle = object
-        .number("/spec/idleReplicaCount")
-        .filter(|idle| *idle >= min)?;
-    Some(format!(
-        "spec.idleReplicaCount is {idle}, and spec.minReplicaCount is {min}; the idle count must be below the minimum"
-    ))
-}
-
 pub(super) fn windows(facts: &Facts) -> Vec<Finding> {
     let all = scalers(facts);
     let claimed = claimed(facts);

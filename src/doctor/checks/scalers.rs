@@ -7,7 +7,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::json;
 
 use super::annotations::{misspelt, unclear_switch};
-use super::behavior::{fallbacks, idle_above_minimum, windows};
+use super::behavior::{fallbacks, windows};
 use super::cluster::external_metrics;
 use super::disputes::{claims, declaring, disputed, reads_and_scales_another};
 use super::prometheus::lacks_count;
@@ -16,7 +16,7 @@ use super::targets::{claimed, may_go_to_zero, missing_target, target_key};
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
-use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_external};
+use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_external, refused_idle};
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, UnscaledTarget};
@@ -147,7 +147,10 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
                 // What is malformed names keys of its triggers.
                 if faults.is_empty() {
                     faults.extend(refused_trigger(object, &kept, &claimed));
-                    faults.extend(idle_above_minimum(object));
+                    let [idle, min] = ["/spec/idleReplicaCount", "/spec/minReplicaCount"]
+                        .map(|field| object.number(field));
+                    let is_followed = ReadScaler { object, kept }.reads_count(&claimed);
+                    faults.extend(refused_idle(idle, min).filter(|_| is_followed));
                 }
                 faults
             }

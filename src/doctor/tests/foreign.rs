@@ -142,12 +142,6 @@ fn what_no_cluster_takes_as_it_is_meant_is_found() {
              spec: {{maxReplicas: 2, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: a}}}}\n"
         )
     };
-    let scaler = |fields: &str| {
-        format!(
-            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: a}}\n\
-             spec: {{scaleTargetRef: {{name: a}}, maxReplicaCount: 4, {fields}}}\n"
-        )
-    };
     let named = |metadata: &str| VARIANT.replace("{name: a, namespace: ns}", metadata);
     let labelled = |label: &str| {
         named(&format!(
@@ -162,24 +156,51 @@ fn what_no_cluster_takes_as_it_is_meant_is_found() {
          "label \"wva.llmd.ai/controler-instance\" has no effect; write wva.llmd.ai/controller-instance"),
         (hpa("autoscaling/v1"), hpa("autoscaling/v2beta2"),
          "apiVersion \"autoscaling/v2beta2\" is not known; write autoscaling/v2"),
-        (scaler("minReplicaCount: 1, idleReplicaCount: 0"), scaler("minReplicaCount: 1, idleReplicaCount: 1"),
-         "spec.idleReplicaCount is 1, and spec.minReplicaCount is 1; the idle count must be below the minimum"),
     } {
         assert_eq!(lines(&fine), Vec::<String>::new(), "{expected}");
         assert_eq!(lines(&broken), [format!("WVA080 {expected}")]);
     }
 }
 
+/// What is found of a ScaledObject with these fields that follows the count of the variant.
+fn found(fields: &str) -> Vec<String> {
+    let query = "max(wva_desired_replicas{variant_name=\"a\",exported_namespace=\"ns\"})";
+    lines(&format!(
+        "{VARIANT}---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
+         spec:\n  scaleTargetRef: {{name: a}}\n  maxReplicaCount: 4\n  {fields}\n  triggers:\n  - type: prometheus\n    \
+         metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', query: '{query}'}}\n"
+    ))
+}
+
+#[test]
+fn an_idle_count_that_keda_refuses_is_found_where_a_count_is_followed() {
+    for (idle, min, refused) in [
+        (0, Some(0), None),
+        (0, Some(1), None),
+        (1, Some(0), Some(1)),
+        (1, Some(1), Some(1)),
+        (0, None, Some(0)),
+    ] {
+        let min = min.map_or_else(String::new, |min| format!("\n  minReplicaCount: {min}"));
+        let expected = refused.map(|below| {
+            format!(
+                "WVA080 spec.idleReplicaCount is {idle}; write less than {below}, which KEDA takes for the minimum"
+            )
+        });
+        let expected: Vec<String> = expected.into_iter().collect();
+        assert_eq!(
+            found(&format!("idleReplicaCount: {idle}{min}")),
+            expected,
+            "{min}"
+        );
+    }
+    let other = "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s, namespace: ns}\n\
+                 spec: {scaleTargetRef: {name: a}, maxReplicaCount: 4, minReplicaCount: 1, idleReplicaCount: 1}\n";
+    assert_eq!(lines(other), Vec::<String>::new());
+}
+
 #[test]
 fn a_target_at_zero_that_is_seldom_looked_at_is_found() {
-    let found = |fields: &str| {
-        let query = "max(wva_desired_replicas{variant_name=\"a\",exported_namespace=\"ns\"})";
-        lines(&format!(
-            "{VARIANT}---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
-             spec:\n  scaleTargetRef: {{name: a}}\n  maxReplicaCount: 4\n  {fields}\n  triggers:\n  - type: prometheus\n    \
-             metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', query: '{query}'}}\n"
-        ))
-    };
     let cause =
         "spec.pollingInterval is 300, for which the first replica waits; KEDA's default is 30";
     for (fields, expected) in wva_base::cases! {

@@ -150,15 +150,21 @@ fn a_wrong_value_is_named_with_object_annotation_value_and_remedy() {
         let target = json!({ "name": "d" });
         json!({ "scaleTargetRef": target, "idleReplicaCount": idle, "minReplicaCount": min })
     };
-    spec(&scaled(&idle(1, Some(2)), &GOOD).unwrap());
+    for (count, min) in [(1, 2), (0, 0)] {
+        spec(&scaled(&idle(count, Some(min)), &GOOD).unwrap());
+    }
     for (spec, part) in [
         (
             idle(0, None),
-            "spec.idleReplicaCount is 0, and spec.minReplicaCount 0;",
+            "spec.idleReplicaCount is 0; write less than 0, which KEDA takes for the minimum",
+        ),
+        (
+            idle(1, Some(0)),
+            "spec.idleReplicaCount is 1; write less than 1,",
         ),
         (
             idle(2, Some(2)),
-            "spec.idleReplicaCount is 2, and spec.minReplicaCount 2;",
+            "spec.idleReplicaCount is 2; write less than 2,",
         ),
         (
             crossed,
