@@ -158,7 +158,7 @@ fn adds_up(packed: &str) -> bool {
 enum Arithmetic {
     /// It adds another series.
     Sum,
-    /// It multiplies by a number, or adds one.
+    /// It has a number for its other side.
     Number,
 }
 
@@ -167,33 +167,66 @@ fn number(word: Option<&str>) -> Option<f64> {
     word?.parse().ok()
 }
 
-/// The arithmetic of a query that changes its count. A product with another series may be a join.
-fn arithmetic(packed: &str) -> Option<Arithmetic> {
-    let mut depth = 0_usize;
-    // Without selectors and ranges, whose texts may have the same signs.
-    let bare: String = packed
-        .chars()
-        .filter(|letter| {
-            match letter {
-                '{' | '[' => depth += 1,
-                '}' | ']' => depth = depth.saturating_sub(1),
-                _ => return depth == 0,
+fn is_outside_of_words(letter: char) -> bool {
+    !letter.is_alphanumeric() && !"_.:".contains(letter)
+}
+
+fn last_word(text: &str) -> &str {
+    text.rsplit(is_outside_of_words).next().unwrap_or_default()
+}
+
+/// A query without quoted texts, selectors, ranges, and signs of exponents: all of them may have signs of arithmetic.
+fn bare(packed: &str) -> String {
+    let mut bare = String::new();
+    let (mut depth, mut is_escaped) = (0_usize, false);
+    let mut quote: Option<char> = None;
+    for letter in packed.chars() {
+        if let Some(end) = quote {
+            quote = quote.filter(|_| letter != end || is_escaped);
+            is_escaped = letter == '\\' && end != '`' && !is_escaped;
+            continue;
+        }
+        let is_exponent =
+            "+-".contains(letter) && number(last_word(&bare).strip_suffix('e')).is_some();
+        match letter {
+            '"' | '\'' | '`' => quote = Some(letter),
+            '{' | '[' => depth += 1,
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                bare.push(letter);
             }
-            false
-        })
-        .collect();
-    let is_end = |letter: char| !letter.is_alphanumeric() && !"_.:".contains(letter);
-    bare.match_indices(['+', '*']).find_map(|(at, sign)| {
-        let before = number(bare.get(..at)?.rsplit(is_end).next());
-        let after = number(bare.get(at + 1..)?.split(is_end).next());
-        let neutral = if sign == "+" { 0.0 } else { 1.0 };
-        let is_neutral = |number: &f64| (number - neutral).abs() < f64::EPSILON;
-        let numbers: Vec<f64> = before.into_iter().chain(after).collect();
-        match sign {
-            _ if numbers.iter().any(is_neutral) => None,
-            _ if !numbers.is_empty() => Some(Arithmetic::Number),
-            "+" => Some(Arithmetic::Sum),
-            _ => None,
+            _ if depth == 0 && !is_exponent => bare.push(letter),
+            _ => {}
+        }
+    }
+    bare
+}
+
+/// The arithmetic of a query that changes its count. A product with another series may be a join, a difference a guard.
+fn arithmetic(packed: &str) -> Option<Arithmetic> {
+    let bare = bare(packed);
+    let mut signs = bare.match_indices(['+', '-', '*', '/', '%', '^']);
+    signs.find_map(|(at, sign)| {
+        let (text, rest) = (bare.get(..at)?, bare.get(at + 1..)?);
+        let word = last_word(text);
+        let is_unary = match word {
+            "" => !text.ends_with([')', '}', ']']),
+            _ => word.ends_with("bool") || word.ends_with("offset"),
+        };
+        if is_unary {
+            return None;
+        }
+        // The number behind may have a sign of its own.
+        let mut ends = rest.char_indices().skip(1);
+        let end = ends.find(|(_, letter)| is_outside_of_words(*letter));
+        let after = rest.get(..end.map_or(rest.len(), |(at, _)| at));
+        let neutral = if "+-".contains(sign) { 0.0 } else { 1.0 };
+        let is_neutral = |number: f64| (number - neutral).abs() < f64::EPSILON;
+        match (sign, number(Some(word)), number(after)) {
+            (_, Some(_), Some(_)) => None,
+            (_, _, Some(side)) | ("+" | "*", Some(side), _) if is_neutral(side) => None,
+            (_, None, None) => (sign == "+").then_some(Arithmetic::Sum),
+            _ => Some(Arithmetic::Number),
         }
     })
 }
