@@ -196,14 +196,22 @@ fn text(file: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// Files that a kustomization applies to other objects. That of a file that is named alone is searched near it.
+/// Files that a kustomization applies to other objects. It may stand in any folder from that of a file up to the named
+/// path, and its name may have no extension.
 fn patches(path: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let names = ["kustomization.yaml", "kustomization.yml"];
-    let mut kustomizations: Vec<PathBuf> = files.to_vec();
-    kustomizations.retain(|file| names.iter().any(|name| file.ends_with(name)));
-    if path.is_file() {
-        kustomizations.extend(names.map(|name| path.with_file_name(name)));
-    }
+    let root = match path.parent() {
+        Some(folder) if path.is_file() => folder,
+        _ => path,
+    };
+    let folders = files.iter().flat_map(|file| {
+        let folders = file.ancestors().skip(1);
+        folders.take_while(move |folder| folder.starts_with(root))
+    });
+    let folders: BTreeSet<&Path> = folders.collect();
+    let names = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+    let kustomizations = folders
+        .into_iter()
+        .flat_map(|folder| names.map(|name| folder.join(name)));
     let mut found = BTreeSet::new();
     for file in kustomizations {
         let value = text(&file).map(|text| serde_yaml::from_str::<Value>(&text));

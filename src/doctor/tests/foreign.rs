@@ -97,6 +97,34 @@ fn a_patch_that_is_named_alone_is_one_as_well() {
     assert_eq!(found(), 0);
 }
 
+/// A kustomization has one of three names, and stands above its patches.
+#[test]
+fn a_patch_below_its_kustomization_is_one_as_well() {
+    for name in ["kustomization.yaml", "kustomization.yml", "Kustomization"] {
+        let folder = Folder::new();
+        std::fs::create_dir_all(folder.join("gold/patches")).unwrap();
+        let patch = VARIANT.replace("  modelID: m\n", "");
+        folder.write("gold/patches/cost.yaml", patch);
+        let found = |path: &str| {
+            let facts = files::read(&folder.join(path), None).unwrap();
+            examine(&facts).findings().count()
+        };
+        let all = || ["", "gold", "gold/patches"].map(found);
+        assert_eq!(all(), [1, 1, 1], "{name}");
+        let kustomization = folder.write(
+            &format!("gold/{name}"),
+            "patches: [{path: patches/cost.yaml}]",
+        );
+        assert_eq!(all(), [0, 0, 1], "{name}");
+        std::fs::remove_file(kustomization).unwrap();
+        folder.write(
+            &format!("gold/patches/{name}"),
+            "patches: [{path: cost.yaml}]",
+        );
+        assert_eq!(all(), [0, 0, 0], "{name}");
+    }
+}
+
 #[test]
 fn templates_and_foreign_files_are_named_and_have_no_finding() {
     let named = |name: &str| VARIANT.replace("name: a, ", &format!("name: {name}, "));
