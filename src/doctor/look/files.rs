@@ -360,20 +360,23 @@ fn object(
     }
 }
 
-/// Whether what is judged of an object is yet to be rendered. Pods and ConfigMaps may have braces of their own.
+/// Whether what is judged of an object is yet to be rendered. Pods, ConfigMaps and triggers may have own braces.
 fn is_template(kind: LiveKind, object: &LiveObject) -> bool {
-    let is_scaling = matches!(
-        kind,
+    let judged = match kind {
         LiveKind::VariantAutoscaling
-            | LiveKind::PodAutoscaler
-            | LiveKind::HorizontalPodAutoscaler
-            | LiveKind::ScaledObject
-    );
+        | LiveKind::PodAutoscaler
+        | LiveKind::HorizontalPodAutoscaler => Some("/spec"),
+        LiveKind::ScaledObject => Some("/spec/scaleTargetRef"),
+        _ => None,
+    };
     let holds = |place: &str| {
         let value = object.0.pointer(place);
         value.is_some_and(|value| value.to_string().contains("{{"))
     };
-    holds("/metadata/name") || holds("/metadata/namespace") || (is_scaling && holds("/spec"))
+    let mut places = ["/metadata/name", "/metadata/namespace"]
+        .into_iter()
+        .chain(judged);
+    places.any(holds)
 }
 
 /// Whether a patch has the fields without which its kind cannot be read.

@@ -132,12 +132,22 @@ fn templates_and_foreign_files_are_named_and_have_no_finding() {
     let template = "it is a template; render it first: helm template";
     let ours = format!("{VARIANT}---\n{}", named("'{{ .Release.Name }}'"));
     let broken = named("A_b");
+    let scaler = |target: &str| {
+        format!(
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: a, namespace: ns}}\n\
+             spec: {{scaleTargetRef: {{name: {target}}}, maxReplicaCount: 4, triggers: [{{type: loki, \
+             metadata: {{query: '{{a=\"b\"}} | line_format \"{{{{.status}}}}\"'}}}}]}}\n"
+        )
+    };
+    let [logs, unrendered] = ["a", "'{{ .Values.name }}'"].map(scaler);
     for (text, findings, read, why) in wva_base::cases! {
         (VARIANT, 0, 1, None),
         (broken.as_str(), 1, 1, None),
         ("apiVersion: [", 1, 0, None),
         (service, 0, 1, None),
         (ours.as_str(), 0, 1, Some(template)),
+        (unrendered.as_str(), 0, 0, Some(template)),
+        (logs.as_str(), 0, 1, None),
         ("kind: A\n{{- if .Values.a }}\nb: 1\n{{- end }}\n", 0, 0, Some(template)),
         ("Resources: !Sub x\n", 0, 0, Some("it is no manifest: ")),
         ("{ // comment\n  \"a\": 1, }\n", 0, 0, Some("it is no manifest: ")),
