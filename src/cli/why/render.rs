@@ -81,12 +81,11 @@ pub(super) fn variant(explained: &ExplainedPlan<'_>, key: &VariantKey) -> Option
 fn policy(text: &mut String, settings: &DynamicSettings, decision: &Decision) {
     text.push_str("policy\n");
     for value in settings.effective(&decision.model) {
-        let otherwise = || {
-            if value.field == SCALE_TO_ZERO_SETTING {
-                "settings"
-            } else {
-                "built in"
-            }
+        let otherwise = || match (value.field, value.value.as_str()) {
+            // It is false where no settings state it.
+            (SCALE_TO_ZERO_SETTING, "false") => "settings or built in",
+            (SCALE_TO_ZERO_SETTING, _) => "settings",
+            _ => "built in",
         };
         let source =
             (value.source).map_or_else(|| otherwise().to_owned(), |layer| layer.to_string());

@@ -101,13 +101,14 @@ fn scale_to_zero_is_shown_by_the_setting_that_decides() {
             .skip_while(|line| !line.starts_with("    priority "));
         lines.skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
-    let off = "    WVA_SCALE_TO_ZERO    false      settings";
+    let off = "    WVA_SCALE_TO_ZERO    false      settings or built in";
     let retained = "    retention_period     10m0s      built in";
     let map = "scaleToZero: {default: {enable_scale_to_zero: true, retention_period: 5m}}";
     let both = format!("{map}\nsaturation: {{default: {{scaleToZero: {{enabled: false}}}}}}");
     let soon = "    retention_period     5m0s       global entry \"default\"";
     for (settings, expected) in wva_base::cases! {
         ("", [off, retained]),
+        ("WVA_SCALE_TO_ZERO: false", [off, retained]),
         ("WVA_SCALE_TO_ZERO: true", ["    WVA_SCALE_TO_ZERO    true       settings", retained]),
         (map, ["    enable_scale_to_zero true       global entry \"default\"", soon]),
         (both.as_str(), ["    scaleToZero.enabled  false      global entry \"default\"", soon]),
