@@ -51,7 +51,7 @@ const ANNOTATIONS: [&str; 4] = [
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "negotiate"];
 
 /// Flags of a user, whose password stands behind a colon.
-const LOGINS: [&str; 2] = ["-u", "--user"];
+const LOGINS: [&str; 4] = ["-u", "--user", "-U", "--proxy-user"];
 
 /// Beginnings of words that are secrets by their form.
 const FORMS: [&str; 9] = [
@@ -103,15 +103,17 @@ pub(super) fn redact(value: &mut Value) {
         Value::Array(elements) => {
             let mut reach = Reach::Nothing;
             let mut last = String::new();
+            let mut is_curl = false;
             for element in elements {
                 let Value::String(text) = element else {
                     redact(element);
                     reach = Reach::Nothing;
                     continue;
                 };
-                let user = LOGINS.contains(&last.as_str());
+                let shown = flagged_login(&last, text, is_curl);
+                is_curl |= runs_curl(text);
                 last.clone_from(text);
-                if let Some(shown) = login(text).filter(|_| user) {
+                if let Some(shown) = shown {
                     *text = shown;
                     reach = Reach::Nothing;
                     continue;
@@ -250,6 +252,8 @@ struct Words<'a> {
     quote: Option<char>,
     /// Whether something stands before the next word that belongs to it.
     is_joined: bool,
+    /// Whether the word stands behind curl.
+    is_curl: bool,
     last: &'a str,
 }
 
@@ -258,8 +262,9 @@ impl<'a> Words<'a> {
         if self.reach == Reach::Flag && !self.is_joined && word.starts_with('-') {
             self.reach = Reach::Nothing;
         }
-        let is_user = self.reach == Reach::Nothing && LOGINS.contains(&self.last);
-        if let Some(shown) = login(word).filter(|_| is_user) {
+        let shown = flagged_login(self.last, word, self.is_curl);
+        self.is_curl |= runs_curl(word);
+        if let Some(shown) = shown.filter(|_| self.reach == Reach::Nothing) {
             self.shown.push_str(&shown);
             (self.reach, self.is_begun) = (Reach::Word, true);
             // Quotes that began before are those of the whole command.
@@ -358,7 +363,7 @@ fn word(word: &str) -> String {
         return address;
     }
     if let Some((name, value)) = assigned {
-        let shown = login(value).filter(|_| LOGINS.contains(&name));
+        let shown = login(value, false).filter(|_| LOGINS.contains(&name));
         return format!("{name}={}", shown.unwrap_or_else(|| self::word(value)));
     }
     if let Some((name, value)) = header(word)
@@ -374,12 +379,28 @@ fn word(word: &str) -> String {
     word.to_owned()
 }
 
-/// A user without the password. Numbers are those of a user and a group.
-fn login(text: &str) -> Option<String> {
+fn runs_curl(text: &str) -> bool {
+    let mut words = text.split(is_end);
+    words.any(|word| word == "curl" || word.ends_with("/curl"))
+}
+
+/// A word without the password of its user, behind a flag or, of curl, joined to one.
+fn flagged_login(last: &str, word: &str, is_curl: bool) -> Option<String> {
+    if LOGINS.contains(&last) {
+        return login(word, is_curl);
+    }
+    let (flag, joined) = word.split_at_checked(2).filter(|_| is_curl)?;
+    let shown = login(joined, true).filter(|_| LOGINS.contains(&flag))?;
+    Some(format!("{flag}{shown}"))
+}
+
+/// A user without the password. Numbers are those of a user and a group, except for curl.
+fn login(text: &str, is_curl: bool) -> Option<String> {
     let (user, password) = text.split_once(':')?;
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let is_other = password.starts_with("//") || is_number(user) && is_number(password);
-    (!is_other).then(|| format!("{user}:{REDACTED}"))
+    let is_group = !is_curl && is_number(user) && is_number(password);
+    let is_login = !password.starts_with("//") && !is_group;
+    is_login.then(|| format!("{user}:{REDACTED}"))
 }
 
 /// An address without user and password. Some passwords have a slash, and a port has digits alone.
