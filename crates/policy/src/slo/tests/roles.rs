@@ -106,10 +106,13 @@ fn prompts_alone_are_not_the_requests_of_replicas_that_do_whole_ones() {
 #[test]
 fn requests_that_wait_for_answers_are_no_backlog_of_prompts() {
     let key = ModelKey::new("ns", "m");
-    let waits = |completions: f64, waiting: f64| {
+    let waits = |sequences: Option<f64>, completions: f64, waiting: f64| {
         let mut learned = LearnedSlo::default();
         let mut input = apart(Some(5.0), 1_500.0);
         input.router_queue = Some(2_000.0);
+        for variant in input.variants.values_mut() {
+            variant.max_sequences = sequences;
+        }
         let mut report = None;
         for (second, completions, waiting) in [(0, 5.0, 0.0), (15, completions, waiting)] {
             let variants = input.variants.values_mut();
@@ -128,12 +131,15 @@ fn requests_that_wait_for_answers_are_no_backlog_of_prompts() {
             (figures.landing_backlog.round(), is_held)
         })
     };
-    // Prompts of 300 tokens: a replica is to read 25.5 of them a second, or has a queue.
-    assert_eq!(waits(26.0, 0.0), [(600_000.0, true); 2]);
-    assert_eq!(waits(5.0, 5.0), [(601_500.0, true); 2]);
+    let (idle, busy) = (None, Some(16.0));
+    // Prompts of 300 tokens: a replica can read 30 of them a second. It reads more, has a queue, or decode has room.
+    assert_eq!(waits(busy, 31.0, 0.0), [(600_000.0, true); 2]);
+    assert_eq!(waits(busy, 5.0, 5.0), [(601_500.0, true); 2]);
+    assert_eq!(waits(idle, 5.0, 0.0), [(600_000.0, true); 2]);
     // It has room, with a few prompts that wait for each other or without.
-    assert_eq!(waits(5.0, 4.0), [(1_200.0, false), (601_200.0, true)]);
-    assert_eq!(waits(5.0, 0.0), [(0.0, false), (600_000.0, true)]);
+    let few = [(1_200.0, false), (601_200.0, true)];
+    assert_eq!(waits(busy, 5.0, 4.0), few);
+    assert_eq!(waits(busy, 5.0, 0.0), [(0.0, false), (600_000.0, true)]);
 }
 
 /// First seen under load, its prompts wait for each other.
