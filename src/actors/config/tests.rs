@@ -117,13 +117,13 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     }
     let fixed = environment();
     let mailboxes = Arc::new(Mailboxes::new(&shared.series));
-    let of_config = Arc::clone(&mailboxes);
+    let of_role = Arc::clone(&mailboxes);
     let of_config = shared.readers.clone();
     let writers = Arc::clone(&shared.writers.config);
     let config = wva_supervise::machine(Role::Config, &mailboxes.addresses.config, move |epoch| {
         let (shared, fixed) = (of_config.clone(), fixed.clone());
         let writers = Arc::clone(&writers);
-        let mailboxes = Arc::clone(&of_config);
+        let mailboxes = Arc::clone(&of_role);
         Config::new(shared, writers, epoch, fixed, mailboxes, None)
     });
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
