@@ -12,17 +12,6 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn of(views: &[&'a VariantView]) -> Self {
-        let mut group = Self::default();
-        for view in views {
-            match view.target.resolved() {
-                Some(target) => group.resolved.push((view, target)),
-                None => group.others.push(view),
-            }
-        }
-        group
-    }
-
     /// Variants that may have unseen replicas; nothing of the model shrinks meanwhile.
     pub(super) fn unseen(&self) -> Vec<&'a VariantKey> {
         let is_unseen = |target: &TargetView| {
@@ -47,10 +36,13 @@ impl<'a> Group<'a> {
 }
 
 pub(super) fn group_by_model(snapshot: &ClusterSnapshot) -> BTreeMap<&ModelKey, Group<'_>> {
-    let mut views: Vec<&VariantView> = snapshot.variants.values().map(|view| &**view).collect();
-    // Names of the variants of a model are often alike, so that most of it is in order.
-    views.sort_by(|one, other| one.model.cmp(&other.model));
-    let groups = views.chunk_by(|one, other| one.model == other.model);
-    let keyed = groups.filter_map(|views| Some((&views.first()?.model, Group::of(views))));
-    keyed.collect()
+    let mut groups: BTreeMap<&ModelKey, Group<'_>> = BTreeMap::new();
+    for view in snapshot.variants.values() {
+        let group = groups.entry(&view.model).or_default();
+        match view.target.resolved() {
+            Some(target) => group.resolved.push((view, target)),
+            None => group.others.push(view),
+        }
+    }
+    groups
 }

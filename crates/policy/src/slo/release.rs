@@ -11,7 +11,7 @@ use crate::throughput::hold::{MARGIN, orders_nothing};
 pub enum ReleaseHold {
     /// Requests wait.
     Backlog,
-    /// Nothing waits, and replicas hold more than they do within the objectives.
+    /// Nothing waits, and replicas exceed the objective between tokens.
     OverObjective,
     /// Needs are known for less than the horizon.
     ShortMemory,
