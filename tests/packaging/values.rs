@@ -435,10 +435,10 @@ fn the_schema_has_every_value_and_no_other() {
     }
 }
 
-/// Fields of an entry of the saturation ConfigMap, by the page that is made from the code.
+/// Fields of an entry of the saturation ConfigMap, by the page that is compared with the code.
 #[test]
 fn the_schema_knows_the_fields_that_the_controller_reads() {
-    let page = text("docs/user-guide/configuration.md");
+    let page = text("docs/saturation-scaling-config.md");
     let section = |title: &str| -> BTreeSet<String> {
         let after = page.split_once(&format!("### {title}\n")).unwrap().1;
         let section = after.split("\n### ").next().unwrap();

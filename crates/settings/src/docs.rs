@@ -32,21 +32,29 @@ Booleans are `true`, `false`, `1`, `0`, `t`, `f` in any letter case. Durations n
 | a live value in the ConfigMap | at start the layer below counts, later the previous value; reported |
 | an edit of a key that is not live | rejected with the event `ImmutableConfigChangeRejected`; the rest of the edit is applied |
 
-State: **active** or **inert** (accepted for compatibility).
+A row without a key is a flag alone. What is *live* follows the ConfigMap; a restart reads the rest.
 ";
 
 const ENTRIES: &str = "
 ## Policy ConfigMaps
 
-Each key of `data` holds a YAML document. The entry `default` is for every model; any other key is
-an entry for the model that its body names (`modelId`, `modelID` or `model_id`, and `namespace`), or,
-for saturation, a [tier](../saturation-scaling-config.md#tiers). A model takes each field from the
-first of these that states it: its namespace's entry for it, its tier, its namespace's `default`, the
-global entry, the global `default`, the built-in value. A global
-ConfigMap is in the system namespace. A namespace's own counts while a variant lives there or the
-namespace is labelled `wva.llmd.ai/config-enabled: \"true\"`, and never when it is annotated
-`wva.llmd.ai/exclude: \"true\"`. Service classes are global only. Meaning of each field:
-[thresholds](../saturation-scaling-config.md#fields).
+Each key of `data` holds a YAML document with these [fields](../saturation-scaling-config.md#fields). The entry `default` is
+for every model. Any other key is an entry for the model that its body names, or, for saturation, a
+[tier](../saturation-scaling-config.md#tiers). A model takes each field from the first of these that states it:
+
+1. its namespace's entry for it
+2. its tier
+3. its namespace's `default`
+4. the global entry for it
+5. the global `default`
+6. the built-in value
+
+A global ConfigMap is in the system namespace. A namespace's own counts while a variant lives there or the namespace is
+labelled `wva.llmd.ai/config-enabled: \"true\"`, and never when it is annotated `wva.llmd.ai/exclude: \"true\"`. Service
+classes are global only.
+
+| ConfigMap | Field | Other spellings |
+|---|---|---|
 ";
 
 /// The fields of each policy ConfigMap, by the title of its section.
@@ -62,8 +70,7 @@ fn page() -> String {
     for group in SettingGroup::ALL {
         write!(
             text,
-            "\n## {}\n\n| Key | Flags | Other names | Type | Default | Live | State | Meaning | \
-             Effect |\n|---|---|---|---|---|---|---|---|---|\n",
+            "\n## {}\n\n| Key, flags, other names | Default | Meaning |\n|---|---|---|\n",
             group.as_str()
         )
         .unwrap_or_default();
@@ -73,63 +80,50 @@ fn page() -> String {
     }
     text.push_str(ENTRIES);
     for (title, fields) in SECTIONS {
-        write!(
-            text,
-            "\n### {title}\n\n| Field | Other spellings |\n|---|---|\n"
-        )
-        .unwrap_or_default();
-        push_fields(&mut text, "", fields);
+        push_spellings(&mut text, title, "", fields);
     }
     text
 }
 
 fn row(spec: &Spec) -> String {
     let key = match spec.reach {
-        Reach::Everywhere => code(spec.name),
-        Reach::Process => format!("{} (environment only)", code(spec.name)),
-        Reach::Flag => "flag only".to_owned(),
+        Reach::Everywhere => Some(code(spec.name)),
+        Reach::Process => Some(format!("{} (environment only)", code(spec.name))),
+        Reach::Flag => None,
     };
-    let flags: Vec<String> = (spec.flags.iter())
-        .map(|flag| code(&dashed(flag)))
-        .collect();
-    let aliases: Vec<String> = spec.aliases.iter().map(|alias| code(alias)).collect();
+    let flags = spec.flags.iter().map(|flag| code(&dashed(flag)));
+    let aliases = spec.aliases.iter().map(|alias| code(alias));
+    let names: Vec<String> = key.into_iter().chain(flags).chain(aliases).collect();
     let default = match spec.default {
         "" => String::new(),
         default => code(default),
     };
     let live = match spec.change {
-        Mutability::Live => "yes",
-        Mutability::Static => "no",
+        Mutability::Live => " (live)",
+        Mutability::Static => "",
     };
-    format!(
-        "| {key} | {} | {} | {} | {default} | {live} | {} | {} | {} |\n",
-        flags.join(", "),
-        aliases.join(", "),
-        spec.kind.as_str(),
-        word(spec.state),
-        spec.meaning,
-        spec.effect,
-    )
+    let inert = match spec.state {
+        SettingState::Active => "",
+        SettingState::Inert => " (inert)",
+    };
+    let (names, meaning) = (names.join(", "), spec.meaning);
+    format!("| {names} | {default} | {meaning}{live}{inert} |\n")
 }
 
-fn push_fields(text: &mut String, parent: &str, fields: &[DocumentField]) {
+fn push_spellings(text: &mut String, title: &str, parent: &str, fields: &[DocumentField]) {
     for field in fields {
         let path = format!("{parent}{}", field.name);
         let also: Vec<String> = field.also.iter().map(|name| code(name)).collect();
-        writeln!(text, "| {} | {} |", code(&path), also.join(", ")).unwrap_or_default();
-        push_fields(text, &format!("{path}."), field.fields);
+        if !also.is_empty() {
+            let also = also.join(", ");
+            writeln!(text, "| {title} | {} | {also} |", code(&path)).unwrap_or_default();
+        }
+        push_spellings(text, title, &format!("{path}."), field.fields);
     }
 }
 
 fn code(text: &str) -> String {
     format!("`{text}`")
-}
-
-fn word(state: SettingState) -> &'static str {
-    match state {
-        SettingState::Active => "active",
-        SettingState::Inert => "inert",
-    }
 }
 
 #[cfg(test)]
@@ -154,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_every_key_flag_and_field() {
+    fn the_page_names_every_key_flag_and_spelling() {
         let page = page();
         for spec in schema::all() {
             if spec.reach != Reach::Flag {
@@ -164,7 +158,7 @@ mod tests {
                 assert!(page.contains(&format!("-{flag}`")), "{flag}");
             }
         }
-        assert!(page.contains("`analyzers.scaleUpThreshold`"));
+        assert!(page.contains("| Service classes | `data.slo-tpot` | `slo-itl` |"));
     }
 
     /// Paths of fields, in the order of the parser's table.

@@ -6,13 +6,13 @@ macro_rules! settings {
     ($rows:ident: $(
         $constant:ident = $new:ident($group:ident, $name:literal, $title:literal, $kind:expr)
             $(.$with:ident($value:expr))*,
-            $meaning:literal, $effect:literal;
+            $meaning:literal;
     )*) => {
         $(
             #[doc = $meaning]
             pub const $constant: Spec = Spec::$new(SettingGroup::$group, $name, $title, $kind)
                 $(.$with($value))*
-                .means($meaning, $effect);
+                .means($meaning);
         )*
 
         pub(super) const $rows: &[Spec] = &[$($constant),*];
@@ -63,10 +63,8 @@ pub struct Spec {
     pub reach: Reach,
     /// Where it stands in `--help` and in the documentation.
     pub group: SettingGroup,
-    /// What it says, in one line.
+    /// What it says and changes, in one line.
     pub meaning: &'static str,
-    /// What it changes, in one line.
-    pub effect: &'static str,
     /// Whether it does that already.
     pub state: SettingState,
     /// The log text of an applied change.
@@ -149,7 +147,6 @@ impl Spec {
             reach: Reach::Everywhere,
             group,
             meaning: "",
-            effect: "",
             state: SettingState::Active,
             applied: "Updated setting",
         }
@@ -186,9 +183,8 @@ impl Spec {
         self
     }
 
-    const fn means(mut self, meaning: &'static str, effect: &'static str) -> Self {
+    const fn means(mut self, meaning: &'static str) -> Self {
         self.meaning = meaning;
-        self.effect = effect;
         self
     }
 

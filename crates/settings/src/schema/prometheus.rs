@@ -16,64 +16,52 @@ const CACHE_APPLIED: &str = "Updated Prometheus cache config from ConfigMap";
 settings! {
     PROMETHEUS_ROWS:
     PROMETHEUS_BASE_URL = fixed(Prometheus, "PROMETHEUS_BASE_URL", "Prometheus BaseURL", ValueKind::Url),
-        "Address of the Prometheus API. Required. https, unless PROMETHEUS_ALLOW_HTTP is true.",
-        "every query goes there";
+        "Address of the Prometheus API; required. https, unless PROMETHEUS_ALLOW_HTTP is true.";
     PROMETHEUS_ALLOW_HTTP = fixed(Prometheus, "PROMETHEUS_ALLOW_HTTP", "Prometheus plain HTTP", ValueKind::Bool)
         .default("false"),
-        "Accept an http:// address. Refused together with any token, certificate or TLS setting.",
-        "allows a Prometheus without TLS";
+        "Accept an http:// address. Refused together with any token, certificate or TLS setting.";
     PROMETHEUS_BEARER_TOKEN = fixed(Prometheus, "PROMETHEUS_BEARER_TOKEN",
         "Prometheus bearer token", ValueKind::Secret),
-        "Bearer token for Prometheus. Beats PROMETHEUS_TOKEN_PATH.", "sent with every query";
+        "Bearer token for Prometheus. Beats PROMETHEUS_TOKEN_PATH.";
     PROMETHEUS_TOKEN_PATH = fixed(Prometheus, "PROMETHEUS_TOKEN_PATH", "Prometheus token path", ValueKind::Path),
-        "File with the bearer token for Prometheus; read again when it changes.",
-        "its content is sent with every query";
+        "File with the bearer token; read again when it changes.";
     PROMETHEUS_TLS_INSECURE_SKIP_VERIFY = fixed(Prometheus, "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY",
         "Prometheus TLS verification off", ValueKind::Bool).default("false"),
-        "Do not verify the certificate of Prometheus.",
-        "any certificate is accepted; certificate files are not required to exist";
+        "Accept any certificate of Prometheus; certificate files need not exist.";
     PROMETHEUS_CA_CERT_PATH = fixed(Prometheus, "PROMETHEUS_CA_CERT_PATH", "Prometheus CA certificate path",
         ValueKind::Path),
-        "PEM file with the certificate authorities for Prometheus.", "replaces the system's authorities";
+        "PEM file with certificate authorities, in place of the system's.";
     PROMETHEUS_CLIENT_CERT_PATH = fixed(Prometheus, "PROMETHEUS_CLIENT_CERT_PATH", "Prometheus client certificate path",
         ValueKind::Path),
-        "PEM file with the client certificate. Needs PROMETHEUS_CLIENT_KEY_PATH.",
-        "presented to Prometheus (mutual TLS)";
+        "PEM file with the client certificate (mutual TLS). Needs PROMETHEUS_CLIENT_KEY_PATH.";
     PROMETHEUS_CLIENT_KEY_PATH = fixed(Prometheus, "PROMETHEUS_CLIENT_KEY_PATH", "Prometheus client key path",
         ValueKind::Path),
-        "PEM file with the key of the client certificate. Needs PROMETHEUS_CLIENT_CERT_PATH.",
-        "proves the client certificate (mutual TLS)";
+        "PEM file with the key of the client certificate. Needs PROMETHEUS_CLIENT_CERT_PATH.";
     PROMETHEUS_SERVER_NAME = fixed(Prometheus, "PROMETHEUS_SERVER_NAME", "Prometheus server name", ValueKind::Text),
-        "Name to ask for and to verify instead of the host of the address.",
-        "sent as server name (SNI) and compared with the certificate";
+        "Server name (SNI) that the certificate must have, instead of the host of the address.";
     CACHE_TTL = live(Collection, "PROMETHEUS_METRICS_CACHE_TTL", "Metrics cache TTL",
         ValueKind::Duration { least: Duration::ZERO, most: HOUR }).default("30s").applied(CACHE_APPLIED),
-        "How long a snapshot of metrics may be used again.",
-        "within it, an early cycle, and a tick whose collection did not come, decide on the last snapshot; beyond it \
-         the one collects first and the other holds";
+        "How long a snapshot of metrics serves early cycles, and ticks whose collection did not come. Beyond it an \
+         early cycle collects first, and a tick holds.";
     CACHE_CLEANUP_INTERVAL = live(Collection, "PROMETHEUS_METRICS_CACHE_CLEANUP_INTERVAL",
         "Metrics cache cleanup interval",
         ValueKind::Duration { least: Duration::from_secs(1), most: DAY }).default("1m").applied(CACHE_APPLIED),
-        "How often series about namespaces that no longer report are purged.",
-        "bounds what is kept, and exposed, for namespaces that are gone";
+        "How often series about namespaces that no longer report are purged.";
     CACHE_FETCH_INTERVAL = live(Collection, "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "Metrics cache fetch interval",
         ValueKind::Duration { least: Duration::ZERO, most: HOUR }).default("0s").applied(CACHE_APPLIED),
-        "Collect metrics this often between cycles, a second apart at least. 0 or unset: only with a cycle, and once \
-         a minute where a model may go to zero.",
-        "learned state and early cycles rest on younger samples; decisions keep the beat of the loop";
+        "Collect metrics this often between cycles too, a second apart at least. 0: only with a cycle, and once a \
+         minute where a model may go to zero.";
     CACHE_FRESH_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "Metrics fresh threshold", AGE)
         .default("1m").applied(CACHE_APPLIED),
-        "A younger sample is known.", "known samples may grow and shrink a variant";
+        "A younger sample may grow and shrink a variant.";
     CACHE_STALE_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD", "Metrics stale threshold", AGE)
         .default("2m").applied(CACHE_APPLIED),
-        "A sample that is not fresh but younger than this may not shrink anything.",
-        "these samples may only grow a variant";
+        "A sample that is not fresh but younger than this may only grow a variant.";
     CACHE_UNAVAILABLE_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
         "Metrics unavailable threshold", AGE).default("5m").applied(CACHE_APPLIED),
-        "A stale sample younger than this holds its variant; an older one counts as none.",
-        "separates metrics that are old (MetricsStale) from missing ones (MetricsMissing); queries look back as far";
+        "A stale sample younger than this holds its variant (MetricsStale); an older one counts as none \
+         (MetricsMissing). Queries look back as far.";
     CACHE_MAX_SIZE = live(Collection, "PROMETHEUS_METRICS_CACHE_MAX_SIZE", "Metrics cache max size",
         ValueKind::Count { least: 0, most: 1_000_000_000 }).default("0").applied(CACHE_APPLIED),
-        "Most samples held at a time; 0 sets no limit.",
-        "the signals that do not fit have failed, and that is reported";
+        "Most samples held at a time; 0 sets no limit. Signals that do not fit have failed.";
 }

@@ -186,12 +186,16 @@ fn each_documented_one_is_shown() -> Result {
 /// Key and state of a row of the tables of keys; a key without a name of its own is its first flag.
 fn documented(line: &str) -> Option<(String, String)> {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-    let [_, key, flags, _, _, _, _, state, ..] = cells.as_slice() else {
+    let ["", names, _, meaning, ""] = cells.as_slice() else {
         return None;
     };
-    let name = |cell: &str| cell.split('`').nth(1).map(ToOwned::to_owned);
-    let key = name(key).or_else(|| name(flags))?;
-    Some((key, (*state).to_owned()))
+    let key = names.strip_prefix('`')?.split('`').next()?;
+    let state = if meaning.ends_with("(inert)") {
+        "inert"
+    } else {
+        "active"
+    };
+    Some((key.to_owned(), state.to_owned()))
 }
 
 fn owned(settings: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
