@@ -17,7 +17,7 @@ pub struct FindingSpec {
     pub severity: FindingSeverity,
     /// What is wrong, in a few words.
     pub title: &'static str,
-    /// Why that matters.
+    /// Why that matters, for the page alone.
     pub meaning: &'static str,
     /// A command with `{namespace}`, `{name}` and `{kind}` of the object, and `{value}` of the finding. That of a scaler
     /// has `{target}`, `{target_kind}` and `{target_version}`, too.
@@ -57,43 +57,43 @@ macro_rules! codes {
 codes! {
     VariantKindMissing = 1, Cluster, Error,
         "VariantAutoscaling is not served",
-        "The definition is not installed, so no variant can exist and the controller has nothing to decide. `helm upgrade` leaves definitions alone.",
+        "Without the definition no variant can exist. `helm upgrade` leaves definitions alone.",
         "wva crds | kubectl apply --server-side -f -";
     PodAutoscalerKindMissing = 2, Cluster, Error,
         "PodAutoscaler is enabled and not served",
-        "The controller is set to decide on PodAutoscalers, and their definition is not installed.",
+        "The definition of PodAutoscalers is not installed.",
         "wva crds | kubectl apply --server-side -f -";
     ExternalMetricsMissing = 3, Cluster, Error,
         "external.metrics.k8s.io is not available",
-        "HorizontalPodAutoscalers read the count as an external metric, and no adapter serves it. They keep their scale.",
+        "HorizontalPodAutoscalers that read the count as an external metric keep their scale.",
         "kubectl get apiservice v1beta1.external.metrics.k8s.io -o yaml";
     WebhookUnserved = 4, Cluster, Error,
         "a webhook of this project has no server",
-        "The API server refuses every write of the kind while a webhook with failurePolicy Fail cannot be called.",
+        "With failurePolicy Fail the API server refuses every write of the kind.",
         "kubectl get {kind} {name} -o yaml";
     CertificateEnds = 5, Cluster, Error,
         "a certificate ends within a week",
-        "When it has ended the API server refuses the connection: webhooks fail, external metrics are gone.",
+        "Then webhooks fail, and external metrics are gone.",
         "kubectl get {kind} {name} -o yaml";
     NoScalerKind = 6, Cluster, Error,
         "nothing can follow the counts",
-        "Neither KEDA nor an adapter for external metrics is installed. One of them has to read wva_desired_replicas.",
+        "Install KEDA or an adapter for external metrics, to read wva_desired_replicas.",
         "helm install keda keda --repo https://kedacore.github.io/charts --namespace keda --create-namespace";
     OldKubernetes = 7, Cluster, Warning,
         "Kubernetes is too old",
-        "The definitions have rules (x-kubernetes-validations), which API servers enforce from 1.25 on.",
+        "API servers enforce the rules of the definitions (x-kubernetes-validations) from 1.25 on.",
         "kubectl version";
     DefinitionOld = 8, Cluster, Error,
         "the definition of VariantAutoscaling is old",
-        "It lacks fields, which the API server drops when an object is written. Helm leaves a definition that exists alone.",
+        "The API server drops fields that it lacks. Helm leaves an existing definition alone.",
         "wva crds | kubectl apply --server-side -f -";
     ControllerMissing = 20, Controller, Error,
         "no controller is installed",
-        "No Deployment of the controller was found, so nothing decides.",
+        "Nothing decides.",
         "helm install workload-variant-autoscaler charts/workload-variant-autoscaler --namespace workload-variant-autoscaler-system --create-namespace --set wva.image.repository=REGISTRY/workload-variant-autoscaler --set wva.prometheus.baseURL=https://PROMETHEUS:9090";
     ControllerNotReady = 21, Controller, Error,
         "no replica of the controller is ready",
-        "Nothing decides. The counts stay as they were published.",
+        "Nothing decides. Published counts stay.",
         "kubectl describe pods --namespace {namespace} --selector control-plane=controller-manager";
     ControllerOff = 22, Controller, Warning,
         "the controller is scaled to 0",
@@ -101,7 +101,7 @@ codes! {
         "kubectl scale deployment {name} --namespace {namespace} --replicas 2";
     ControllersOverlap = 23, Controller, Error,
         "two controllers handle the same objects",
-        "Both publish a count for one variant, and a scaler adds them up or follows either.",
+        "A scaler adds their counts up, or follows either.",
         "kubectl get deployments --all-namespaces --selector control-plane=controller-manager";
     SettingsRefused = 24, Controller, Error,
         "the controller cannot start with its settings",
@@ -109,11 +109,11 @@ codes! {
         "kubectl logs deployment/{name} --namespace {namespace} --tail 50";
     SettingIgnored = 25, Controller, Warning,
         "a setting has no effect",
-        "A key or an entry of a ConfigMap is not known or not valid, and something else is in force.",
+        "A key or an entry of a ConfigMap is unknown or invalid, and something else is in force.",
         "kubectl get configmaps --namespace {namespace} -o yaml";
     ConfigMapUnread = 26, Controller, Warning,
         "a ConfigMap of settings has a name that is not read",
-        "Its content looks like settings of the controller, which reads another name.",
+        "It looks like settings of the controller, which reads another name.",
         "kubectl get configmap {name} --namespace {namespace} -o yaml | sed 's/^  name: .*/  name: {value}/' | kubectl apply -f - && kubectl delete configmap {name} --namespace {namespace}";
     RightMissing = 27, Controller, Error,
         "the controller lacks a right",
@@ -121,11 +121,11 @@ codes! {
         "kubectl auth can-i --list --namespace {namespace} --as system:serviceaccount:{namespace}:{value}";
     LeaseUnheld = 28, Controller, Error,
         "no replica of the controller leads",
-        "The lease is missing, empty or expired. Replicas are ready and none decides.",
+        "The lease is missing, empty or expired: replicas are ready and none decides.",
         "kubectl get lease {name} --namespace {namespace} -o yaml";
     PrometheusUnusable = 40, Prometheus, Error,
         "Prometheus does not answer",
-        "Every decision needs it. Counts stay as they are.",
+        "Every decision needs it. Counts stay.",
         "kubectl get services --all-namespaces | grep -i prometheus";
     PrometheusPlain = 41, Prometheus, Error,
         "Prometheus serves plain HTTP, and the address says https",
@@ -133,19 +133,19 @@ codes! {
         "helm upgrade workload-variant-autoscaler charts/workload-variant-autoscaler --namespace {namespace} --reuse-values --set wva.prometheus.baseURL={value} --set wva.prometheus.allowHTTP=true";
     PrometheusEmpty = 42, Prometheus, Error,
         "Prometheus holds no target at all",
-        "It answers, and scrapes nothing: another tenant, a new server, or a querier without stores.",
+        "It is another tenant, a new server, or a querier without stores.",
         "kubectl get configmaps,secrets --all-namespaces | grep -i prometheus";
     OwnSeriesMissing = 43, Prometheus, Error,
         "Prometheus has no wva_desired_replicas",
-        "The controller publishes its counts at /metrics and Prometheus does not scrape it, so no scaler sees them. Often the ServiceMonitor lacks the label that Prometheus selects by.",
+        "It does not scrape the controller, so no scaler sees a count. Often the ServiceMonitor lacks the label that Prometheus selects by.",
         "kubectl get prometheus --all-namespaces -o jsonpath='{.items[*].spec.serviceMonitorSelector}'";
     VariantSeriesMissing = 44, Prometheus, Error,
         "Prometheus has counts, and none of this variant",
-        "The controller publishes no count of this variant, or the scrape drops or renames its labels.",
+        "The controller publishes none, or the scrape drops or renames its labels.",
         "kubectl describe {kind} {name} --namespace {namespace}";
     ClockSkew = 45, Prometheus, Warning,
         "the clock of Prometheus differs",
-        "Ages of samples are differences between two clocks. A sample from the future never becomes old. The remedy shows the offset of a machine from its NTP server: run it here and on the node of Prometheus, and chronyc makestep where it is large.",
+        "A sample from the future never becomes old. Run the remedy here and on the node of Prometheus, and `chronyc makestep` where the offset is large.",
         "chronyc tracking";
     SlowScrape = 46, Prometheus, Warning,
         "engines are scraped too seldom",
@@ -153,39 +153,39 @@ codes! {
         "kubectl get servicemonitors,podmonitors --namespace {namespace} -o yaml | grep interval";
     DoubleScrape = 47, Prometheus, Warning,
         "an engine is scraped twice",
-        "Two jobs bring the same series with different labels. Sums count them twice.",
+        "Sums count the series of two jobs, with different labels, twice.",
         "kubectl get servicemonitors,podmonitors --all-namespaces -o yaml";
     EngineNotScraped = 60, Engines, Error,
         "Prometheus does not scrape the pods",
-        "No target of Prometheus is a pod of this variant: no ServiceMonitor or PodMonitor selects them, or it lacks the label that Prometheus selects by.",
+        "No ServiceMonitor or PodMonitor selects them, or it lacks the label that Prometheus selects by.",
         "kubectl get servicemonitors,podmonitors --namespace {namespace}";
     EngineScrapeFails = 61, Engines, Error,
         "Prometheus cannot read the pods",
-        "The pods are targets and every scrape fails: wrong port or path, a network policy, a token.",
+        "Every scrape fails: wrong port or path, a network policy, a token.",
         "kubectl get --raw /api/v1/namespaces/{namespace}/pods/{value}/proxy/metrics";
     LabelsMissing = 62, Engines, Error,
         "series of engines lack namespace or pod",
-        "The scrape does not attach the labels of the pod, so no series can be assigned to a variant.",
+        "The scrape does not attach the labels of the pod, so no series belongs to a variant.",
         "kubectl get servicemonitors,podmonitors --all-namespaces -o yaml";
     ModelNameDiffers = 63, Engines, Error,
         "the pods serve under another model name",
-        "modelID has to equal the model_name of the engine's series, which --served-model-name sets.",
+        "modelID has to equal model_name of the engine's series, which --served-model-name sets.",
         "kubectl patch variantautoscaling {name} --namespace {namespace} --type merge --patch '{\"spec\":{\"modelID\":\"{value}\"}}'";
     ModelNameSpelledOtherwise = 64, Engines, Error,
         "modelID differs from the model name in case or path",
-        "The names are compared letter by letter.",
+        "Names are compared letter by letter.",
         "kubectl patch variantautoscaling {name} --namespace {namespace} --type merge --patch '{\"spec\":{\"modelID\":\"{value}\"}}'";
     UnknownGeneration = 65, Engines, Error,
         "the engine's series have no known name",
-        "The pods are scraped, and none of their series is one that is read. The page of Prometheus lists the known names.",
+        "No series of the pods has a name that [is read](../integrations/prometheus.md#series).",
         "kubectl get --raw /api/v1/namespaces/{namespace}/pods/{value}/proxy/metrics";
     SeriesOfDeadPods = 66, Engines, Warning,
         "a pod that no longer exists still has running requests",
-        "Its series are kept alive by a cache or a push gateway, and count as load.",
+        "A cache or a push gateway keeps its series, which count as load.",
         "kubectl get pods --namespace {namespace}";
     FlowControlOff = 67, Engines, Warning,
         "the router has no queue of its own",
-        "Flow control is off: the router holds no requests, so its queue metric is absent and nothing wakes a model from zero.",
+        "Without flow control the router holds no requests, and nothing wakes a model from zero.",
         "kubectl get configmaps --namespace {namespace} -o yaml | grep -i featureGates";
     NoWakeSignal = 68, Engines, Error,
         "a model may go to zero and nothing can wake it",
@@ -193,23 +193,23 @@ codes! {
         "kubectl get inferencepools --namespace {namespace}";
     RequestsExpireFirst = 69, Engines, Error,
         "requests expire before a replica has started",
-        "The router gives up a held request sooner than a first replica starts, so a wake-up always comes too late.",
+        "A router that gives up a request so soon wakes a model too late.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     VariantMalformed = 80, Variants, Error,
         "an object cannot be read",
-        "A field, an annotation or a key of a trigger is missing, unknown or has no valid value.",
+        "A field, an annotation or a key of a trigger is missing, unknown or invalid.",
         "kubectl get {kind} {name} --namespace {namespace} -o yaml";
     ForeignInstance = 81, Variants, Error,
         "no controller has the instance of this object",
-        "The label wva.llmd.ai/controller-instance names a controller that is not installed, or is missing where every controller has an instance. The object is ignored.",
+        "Its label wva.llmd.ai/controller-instance names no installed controller, or is missing where every controller has an instance. The object is ignored.",
         "kubectl label {kind} {name} --namespace {namespace} --overwrite wva.llmd.ai/controller-instance={value}";
     NamespaceNotWatched = 82, Variants, Error,
         "no controller watches this namespace",
-        "Every controller is limited to another namespace. The object is ignored.",
+        "Every controller is limited to another one. The object is ignored.",
         "helm upgrade workload-variant-autoscaler charts/workload-variant-autoscaler --namespace {value} --reuse-values --set wva.namespaceScoped=false";
     NamespaceExcluded = 83, Variants, Warning,
         "the namespace is excluded",
-        "Its annotation wva.llmd.ai/exclude takes its objects out of the controller's hands.",
+        "It is annotated wva.llmd.ai/exclude: its objects are ignored.",
         "kubectl annotate namespace {namespace} wva.llmd.ai/exclude-";
     TargetMissing = 84, Variants, Error,
         "the target does not exist",
@@ -217,39 +217,39 @@ codes! {
         "kubectl get deployments,statefulsets --namespace {namespace}";
     TargetKindUnknown = 85, Variants, Error,
         "the target's kind cannot be resolved",
-        "A kind other than Deployment, StatefulSet and LeaderWorkerSet needs an apiVersion.",
+        "Kinds other than Deployment, StatefulSet and LeaderWorkerSet need an apiVersion.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     TargetContested = 86, Variants, Error,
         "two objects name one target",
-        "Neither of them is acted on. Of an annotated scaler the annotation goes, not the object.",
+        "Neither is acted on. Of an annotated scaler remove the annotation, not the object.",
         "kubectl delete variantautoscaling {name} --namespace {namespace}";
     CostsEqual = 87, Variants, Warning,
         "all variants of a model cost the same",
-        "Which variant grows first is then decided by name, not by cost.",
+        "The name decides then which variant grows first.",
         "kubectl patch variantautoscaling {name} --namespace {namespace} --type merge --patch '{\"spec\":{\"variantCost\":\"20.0\"}}'";
     OneNameTwoModels = 88, Variants, Error,
         "two models have one name",
-        "The targets of variants with one modelID run different models. Their load and capacity are added up.",
+        "Targets with one modelID run different models, whose load and capacity are added up.",
         "kubectl get deployments --namespace {namespace} -o yaml | grep -e --model -e --served-model-name";
     PodsDoNotStart = 89, Variants, Error,
         "pods do not start",
-        "Replicas that were asked for do not become ready, so more of them help nothing.",
+        "Requested replicas do not become ready; more of them help nothing.",
         "kubectl describe pod {value} --namespace {namespace}";
     PodsGated = 90, Variants, Warning,
         "pods wait for admission",
-        "A scheduling gate, like Kueue's, holds them. For 5 minutes they count as ordered (percentages hold their variant, and others grow at once); then as late, and other variants go first.",
+        "A scheduling gate, like Kueue's, holds them. For 5 minutes they count as ordered, while percentages hold their variant and others grow; then as late, and other variants go first.",
         "kubectl describe pod {value} --namespace {namespace}";
     ClaimsNotCounted = 91, Variants, Warning,
         "GPUs of resource claims are not counted",
-        "The target holds devices by dynamic resource allocation. Limits count them only where every claim is made from a ResourceClaimTemplate of an exact number of GPUs, and those of nodes only while ResourceSlices are seen. Otherwise the variant grows no further than its minimum.",
+        "Limits count devices of dynamic resource allocation where every claim is made from a ResourceClaimTemplate of an exact number of GPUs, and those of nodes while ResourceSlices are seen. Else the variant grows to its minimum alone.",
         "kubectl get resourceclaims --namespace {namespace}";
     AtZeroByHand = 92, Variants, Warning,
         "the target is at zero by hand",
-        "A person or another program scaled it to 0. A HorizontalPodAutoscaler pauses at 0 until something raises it.",
+        "A person or another program scaled it to 0, where a HorizontalPodAutoscaler pauses.",
         "kubectl scale {kind} {name} --namespace {namespace} --replicas 1";
     ParentOwnsReplicas = 93, Variants, Warning,
         "another object writes the target's replicas",
-        "The target is generated from its controller, which writes its own count back.",
+        "The controller that generated the target writes its own count back.",
         "kubectl get {kind} {name} --namespace {namespace} -o jsonpath='{.metadata.ownerReferences}'";
     TwoWritersOfScale = 94, Variants, Warning,
         "replicas were written past the scaler",
@@ -257,27 +257,27 @@ codes! {
         "kubectl get {kind} {name} --namespace {namespace} --show-managed-fields -o yaml";
     NotApplied = 95, Variants, Error,
         "the controller reports an obstacle",
-        "A condition of the object is False. Its message has the cause.",
+        "The message of the False condition has the cause.",
         "kubectl describe {kind} {name} --namespace {namespace}";
     ThroughputWithoutRouter = 96, Variants, Warning,
         "throughput is the only analyzer, and no router is scraped",
-        "It learns from arrivals at routers. Without them the first decision comes late, or never.",
+        "It learns from arrivals at routers. The first decision comes late, or never.",
         "kubectl edit configmap {name} --namespace {namespace}";
     TierWithoutEffect = 97, Variants, Warning,
         "a tier has no effect",
-        "A scalingPolicy names no tier of the saturation ConfigMap, or variants of one model name different ones, of which that of the first variant by name acts. Or no variant names a tier, which every entry without modelId is.",
+        "A scalingPolicy names no tier of the saturation ConfigMap; or variants of one model name different tiers, of which that of the first by name acts; or no variant names a tier, which every entry without modelId is.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     AnnotationsNotTaken = 98, Variants, Warning,
         "no controller takes this annotated scaler",
-        "It declares a variant by llm-d.ai/managed or modelID, which counts with ANNOTATED_SCALERS_ENABLED=true alone. The object is ignored.",
+        "llm-d.ai/managed or modelID declares a variant with ANNOTATED_SCALERS_ENABLED=true alone. The object is ignored.",
         "helm upgrade workload-variant-autoscaler charts/workload-variant-autoscaler --namespace {value} --reuse-values --set annotatedScalers.enabled=true";
     PodsRefused = 99, Variants, Error,
         "new pods are refused",
-        "The API server refuses pods of the target: a quota, a limit range, pod security or a webhook.",
+        "A quota, a limit range, pod security or a webhook refuses them.",
         "kubectl describe {kind} {name} --namespace {namespace}";
     NoScaler = 120, Scalers, Error,
         "nothing scales the target",
-        "The count is published, and no HorizontalPodAutoscaler or ScaledObject applies it. The remedy takes a sample of the repository: scaledobject.yaml where the variant may go to zero, whose serverAddress is that of your Prometheus. docs/integrations/hpa-integration.md describes both.",
+        "No [HorizontalPodAutoscaler or ScaledObject](../integrations/hpa-integration.md) applies the count. Where the variant may go to zero, the remedy takes scaledobject.yaml: set its serverAddress to your Prometheus.",
         "sed \"s,llm-d,{namespace},; /variant_name/s,llama-8b,{name},; s, name: llama-8b, name: {target},; s,apps/v1,{target_version},; s,kind: Deployment,kind: {target_kind},\" config/samples/scalers/hpa.yaml | kubectl apply --namespace {namespace} -f -";
     SeveralScalers = 121, Scalers, Error,
         "several scalers write one target",
@@ -285,15 +285,15 @@ codes! {
         "kubectl get hpa --namespace {namespace}";
     CountNotRead = 122, Scalers, Error,
         "the scaler reads another metric or variant",
-        "Its metric, or its selector of variant_name and exported_namespace, is not that of the variant, or it scales another target than the variant names.",
+        "Its metric, its variant_name, exported_namespace or its target is not that of the variant.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     WrongTarget = 123, Scalers, Error,
         "the scaler makes something else of the count",
-        "With type Value a scaler multiplies the count by the replicas that there are, with another averageValue it divides it. A number in the query or a formula of scalingModifiers changes it. An activationThreshold of 1 or more hides the first replica from KEDA.",
+        "Type Value multiplies the count by the replicas that exist; an averageValue other than 1, a number in the query or a formula of scalingModifiers changes it. An activationThreshold of 1 or more hides the first replica from KEDA.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerPaused = 124, Scalers, Warning,
         "the scaler is paused",
-        "An annotation stops it, altogether or upwards, or a selectPolicy of scaleUp that is Disabled does.",
+        "An annotation, or selectPolicy Disabled of scaleUp, stops it.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerFails = 125, Scalers, Error,
         "the scaler reports that it does not work",
@@ -309,19 +309,19 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerTolerance = 128, Scalers, Warning,
         "the scaler ignores steps of one replica",
-        "Its tolerance is a share of the count. With the default of a tenth, 10 to 11 never happens.",
+        "Its tolerance is a share of the count: with the default of a tenth, 10 to 11 never happens.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     NullCountsAsZero = 129, Scalers, Error,
         "a missing count counts as 0",
-        "While no controller publishes, the scaler takes the target to its minimum. KEDA does so unless ignoreNullValues is false.",
+        "While no controller publishes, the scaler takes the target to its minimum, as KEDA does unless ignoreNullValues is false.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     SlowScaleUp = 130, Scalers, Warning,
         "the scaler waits before it adds replicas",
-        "The lowest count of the stabilization window is applied, so every growth comes that much later. So does a policy that adds less than a pod a minute. At zero, KEDA looks once a pollingInterval.",
+        "A stabilization window applies its lowest count, a policy adds less than a pod a minute, or, at zero, KEDA looks once a pollingInterval.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     FallbackZero = 131, Scalers, Error,
         "the fallback is zero replicas",
-        "After a few failed queries KEDA takes the target to 0, or to its minimum where that is more.",
+        "After failed queries KEDA takes the target to 0, or to its minimum where that is more.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryAddsUp = 132, Scalers, Error,
         "the query adds up series",
@@ -329,15 +329,15 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryInventsZero = 133, Scalers, Error,
         "the query answers a number where there is no series",
-        "`or vector(0)` turns a lost controller into a decision to scale down, another number into that many replicas.",
+        "`or vector(0)` makes a lost controller a scale-down, another number that many replicas.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFindsNothing = 134, Scalers, Error,
         "the query has no answer",
-        "Prometheus was asked the scaler's own query, or the selector of a HorizontalPodAutoscaler as an adapter asks it, and has no series for it. Often it selects `namespace`, which is that of the controller's pod: that of the variant is `exported_namespace`.",
+        "Prometheus has no series for the scaler's query, or for the selector of a HorizontalPodAutoscaler as an adapter sends it. Often it selects `namespace`, that of the controller's pod, in place of `exported_namespace`.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFindsSeveral = 135, Scalers, Error,
         "the query has several answers",
-        "KEDA takes one number, and reports an error at several. A HorizontalPodAutoscaler adds several up.",
+        "KEDA reports an error then, and a HorizontalPodAutoscaler adds them up.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     QueryFails = 136, Scalers, Error,
         "Prometheus refuses the query",
@@ -345,15 +345,15 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     SaturationCannotAsk = 137, Scalers, Error,
         "a share can never ask for more than two replicas",
-        "An average of a share of at most 1 over all pods, with an AverageValue below it, is divided by the replicas: the answer never exceeds 1 by the target.",
+        "A mean share over all pods is at most 1, and an AverageValue divides it by the replicas: the answer never exceeds 1 by the target.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     InstanceNotSelected = 138, Scalers, Warning,
         "the scaler does not select the instance",
-        "Several controllers publish. Without controller_instance the scaler may add up their counts.",
+        "Several controllers publish. Without controller_instance it may add up their counts.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerRightMissing = 139, Scalers, Error,
         "the scaler's account lacks a right",
-        "The HorizontalPodAutoscaler controller reads external metrics and scales, KEDA's operator scales, its metrics server reviews who reads. A refused request leaves the replicas as they are.",
+        "Replicas stay as they are. The HorizontalPodAutoscaler controller reads external metrics and scales, KEDA's operator scales, its metrics server reviews readers.",
         "kubectl auth can-i --list --namespace {namespace} --as {value}";
     AutoscalerInvalid = 160, PodAutoscalers, Error,
         "the specification is not accepted",
@@ -365,15 +365,15 @@ codes! {
         "kubectl get deployments,statefulsets --namespace {namespace}";
     AutoscalerConflict = 162, PodAutoscalers, Error,
         "another object scales the target",
-        "An older PodAutoscaler or VariantAutoscaling, or any HorizontalPodAutoscaler or ScaledObject, scales it. This one does nothing.",
+        "It is an older PodAutoscaler or VariantAutoscaling, or any HorizontalPodAutoscaler or ScaledObject. This one does nothing.",
         "kubectl delete {kind} {name} --namespace {namespace}";
     AutoscalerMetricAbsent = 163, PodAutoscalers, Error,
         "a metric has no value",
-        "The source answers, and the metric is not on its page. A release needs a demand of every source.",
+        "The source's page lacks the metric. A release needs a demand of every source.",
         "kubectl describe {kind} {name} --namespace {namespace}";
     AutoscalerMetricsFail = 164, PodAutoscalers, Error,
         "a metric source fails",
-        "Port, path, protocol, a network policy, a metrics API that is missing, or no pod that serves. Counts are kept.",
+        "Port, path, protocol, a network policy, a missing metrics API, or no pod that serves. Counts are kept.",
         "kubectl describe {kind} {name} --namespace {namespace}";
     AutoscalerPort = 165, PodAutoscalers, Warning,
         "a metric source names a port that the pods do not state",
@@ -381,15 +381,15 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerAnnotation = 166, PodAutoscalers, Warning,
         "an annotation or a field has no effect",
-        "It is unknown, its value is out of range, or strategy, target or bounds leave it unread. Of a value that is wrong the default holds.",
+        "It is unknown, its value is wrong and the default holds, or strategy, target or bounds leave it unread.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerStuck = 167, PodAutoscalers, Error,
         "the target cannot be read or scaled",
-        "A right, a role or a field of the target is missing, scaleTargetRef names no kind that can be scaled, or a foreign object has the name of the generated one.",
+        "A right, a role or a field of the target is missing, its kind cannot be scaled, or a foreign object has the name of the generated one.",
         "kubectl describe {kind} {name} --namespace {namespace}";
     AutoscalersIgnored = 168, PodAutoscalers, Error,
         "no controller takes PodAutoscalers",
-        "The kind is switched off, and the object has no status: nothing scales its target.",
+        "The kind is switched off, so nothing scales the target.",
         "helm upgrade workload-variant-autoscaler charts/workload-variant-autoscaler --namespace {value} --reuse-values --set podAutoscalers.enabled=true";
     AutoscalerAtZero = 169, PodAutoscalers, Warning,
         "the target is at zero, and its PodAutoscaler did not put it there",

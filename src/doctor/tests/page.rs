@@ -28,56 +28,69 @@ wva doctor --wait 2m
 | 2 | no finding, and something could not be looked at; the API server does not answer, a folder holds no manifest, or the command line is wrong |
 
 `√` is fine, `×` an error, `‼` a warning, `?` something that could not be looked at. Each finding has a code that keeps
-its meaning. In the remedies, `{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` comes from the
-finding. `{target}`, `{target_kind}` and `{target_version}` are what the variant names in `scaleTargetRef`.
+its meaning. In a remedy `{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` is that of the finding;
+`{target}`, `{target_kind}` and `{target_version}` are those of the variant's `scaleTargetRef`. Where no command follows a
+code, its remedy is
 
-It reads objects, runs the queries of scalers, and reviews the rights of the accounts of the controller and of scalers. It
-changes nothing. Outside of the cluster it reaches Prometheus through the API server's proxy of Services
-(`get services/proxy`), or at `--prometheus`. In a pod of the controller it asks as the controller does; only there a refusal
-of Prometheus is a finding, elsewhere it is something that could not be looked at.
+```text
+kubectl edit {kind} {name} --namespace {namespace}
+```
 
-Of manifests (`--files`) only what stands in them is judged, not what is missing: VariantAutoscalings by their definition,
-PodAutoscalers by the rules of their webhook, thresholds also without the controller, a modelID by the arguments of its target.
-Files may hold alternatives, so costs of variants and scalers of one target are compared within one file; that two variants or
-PodAutoscalers claim one target is found across files. A file that a `kustomization.yaml` names as a patch may leave out
-required fields. Templates, and files that are no manifests, are listed as *not read* (in JSON `notRead`), which is no finding.
-The remedy is an edit of the file that a finding names. Of a key that stands twice the last value counts, and its schema is
-judged once it stands once.
+`wva doctor` changes nothing: it reads objects, runs the queries of scalers, and reviews rights of the controller and scalers.
+Outside of the cluster it reaches Prometheus through the API server's proxy of Services (`get services/proxy`), or at
+`--prometheus`. A refusal of Prometheus is a finding in a pod of the controller alone.
 
-The controller finds by itself, once a cycle, what its watches and its last collection show. `wva_findings` has these
-codes with namespace and name, and the alert `WVAFinding` reads it. [Where each is said](#where-each-is-said) has a table.
+With `--files`:
+
+- Judged is what stands in manifests, not what is missing. The remedy is an edit of the file that a finding names.
+- A modelID is compared with the arguments of its target, thresholds are judged without the controller too.
+- Files may hold alternatives: costs of variants and scalers of one target are compared within one file, two claims of
+  one target across files.
+- A patch that a `kustomization.yaml` names may lack required fields.
+- Templates, and files that are no manifests, are listed as *not read* (in JSON `notRead`).
+- Of a key that stands twice the last value counts, and its schema is judged once it stands once.
 
 *Without a controller* (in JSON `outages`) has the replicas of each target that KEDA scales by one count alone, once no controller
 answers: those of the fallback within the bounds of the HPA, or those that exist.
 
-*Notes on settings* (in JSON `notes`) has what is accepted and does not act, like a threshold that nothing reads. A note is no
-finding.
+*Notes on settings* (in JSON `notes`) has what is accepted and does not act, like a threshold that nothing reads. They are
+no findings.
 ";
 
+/// The remedy of a code whose section has no command.
+const EDIT: &str = "kubectl edit {kind} {name} --namespace {namespace}";
+
 fn page() -> String {
-    let mut page = INTRODUCTION.to_owned();
+    let said = said::by_code();
+    let mut page = INTRODUCTION.to_owned() + &said::section();
     for group in FindingGroup::ALL {
         write!(page, "\n## {}\n", group.as_str()).unwrap();
         let all = FindingCode::ALL.into_iter();
         for code in all.filter(|code| code.spec().group == group) {
             let spec = code.spec();
-            write!(
+            let (id, severity) = (code.id(), spec.severity.as_str());
+            let said: String = said
+                .get(&code)
+                .into_iter()
+                .flatten()
+                .fold(String::new(), |said, one| said + ", " + one);
+            let (title, meaning) = (spec.title, spec.meaning);
+            writeln!(
                 page,
-                "\n### {}\n\n{}: **{}**. {}\n\n```text\n{}\n```\n",
-                code.id(),
-                spec.severity.as_str(),
-                spec.title,
-                spec.meaning,
-                spec.remedy
+                "\n### {id}\n\n{severity}{said}: **{title}**. {meaning}"
             )
             .unwrap();
+            if spec.remedy != EDIT {
+                write!(page, "\n```text\n{}\n```\n", spec.remedy).unwrap();
+            }
         }
     }
-    page + &said::section()
+    page
 }
 
 #[test]
 fn the_page_in_the_repository_has_every_code() {
+    assert!(INTRODUCTION.contains(EDIT));
     crate::docs::check("docs/user-guide/findings.md", &page());
 }
 

@@ -1,7 +1,6 @@
-//! Where the running controller says a cause that the doctor names: a table made from what maps one to the other.
+//! Where the running controller says a cause that the doctor names, made from what maps one to the other.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::cluster::event::EventReason;
@@ -173,14 +172,6 @@ pub(super) fn alert() -> (Vec<String>, &'static str) {
     (left_out.collect(), lasts.unwrap())
 }
 
-const HEAD: &str = "
-## Where each is said
-
-`wva doctor` names every code when it runs. The controller names these by itself: by a condition, by an
-[event](../events.md) of the same reason, and in `wva_findings` with the planning cycle that sees the cause, so within
-`GLOBAL_OPT_INTERVAL`. The conditions of WVA160 and later are those of PodAutoscalers.
-";
-
 /// The event of a code that no condition is about.
 pub(super) fn own_event(code: FindingCode) -> Option<EventReason> {
     match code {
@@ -190,37 +181,44 @@ pub(super) fn own_event(code: FindingCode) -> Option<EventReason> {
     }
 }
 
-/// The section of the page.
-pub(super) fn section() -> String {
-    let (conditions, observed) = (conditions(), observed());
-    let (left_out, lasts) = alert();
-    let mut page = HEAD.to_owned();
-    writeln!(page, "`WVAFinding` fires when a finding lasts {lasts}.\n").unwrap();
-    page.push_str(
-        "| code | condition and reason | `wva_findings` | `WVAFinding` |\n|---|---|---|---|\n",
-    );
+/// Conditions, and events of their own, of each code that has any.
+pub(super) fn by_code() -> Said {
+    let mut said = conditions();
     for code in FindingCode::ALL {
         let event = own_event(code).map(|reason| format!("event `{}`", reason.as_str()));
-        let said = conditions.get(&code).into_iter().flatten().cloned();
-        let said: Vec<String> = said.chain(event).collect();
-        let is_shown = observed.contains(&code);
-        if said.is_empty() && !is_shown {
-            continue;
+        if let Some(event) = event {
+            said.entry(code).or_default().insert(event);
         }
-        let word = |is_so: bool| if is_so { "yes" } else { "" };
-        let id = code.id();
-        let alerts = is_shown && !left_out.contains(&id);
-        let said = said.join(", ");
-        writeln!(
-            page,
-            "| {id} | {said} | {} | {} |",
-            word(is_shown),
-            word(alerts)
-        )
-        .unwrap();
     }
-    page.push_str("\nThe doctor alone names the others.\n");
-    page
+    said
+}
+
+/// The section of the page.
+pub(super) fn section() -> String {
+    let (said, observed) = (by_code(), observed());
+    let (left_out, lasts) = alert();
+    let unsaid = observed.iter().filter(|code| !said.contains_key(*code));
+    let unsaid: Vec<String> = unsaid.map(|code| code.id()).collect();
+    let events: Vec<String> = FindingCode::ALL
+        .into_iter()
+        .filter(|code| own_event(*code).is_some())
+        .map(FindingCode::id)
+        .collect();
+    format!(
+        "
+## Where each is said
+
+The controller finds by itself, once a cycle, the codes with a condition below, and
+{}.
+`wva_findings` has them by code, namespace and name. A condition of a code has its reason, and is an
+[event](../events.md), too; those of WVA160 and later are of PodAutoscalers. {} are events alone.
+The alert `WVAFinding` fires when a finding lasts {lasts}, but for
+{}.
+",
+        unsaid.join(", "),
+        events.join(" and "),
+        left_out.join(", "),
+    )
 }
 
 /// A code that is added to a mapping needs an example here, or the page lacks its condition.
