@@ -9,32 +9,29 @@ const INTRODUCTION: &str = "\
 <!-- Made from the series in src/metrics. Do not edit: run the tests with UPDATE=1. -->
 
 Served on `/metrics` (`METRICS_BIND_ADDRESS`). With `CONTROLLER_INSTANCE` set, every series carries it as
-`controller_instance`. What carries `variant_name` or `model`, and the GPUs, is shown by the replica that
-leads alone. A scrape job that sets its own `namespace`, as the usual operators do, turns the label `namespace` of a series into
-`exported_namespace`: alerts, dashboard and scalers use that name.
+`controller_instance`. The leader alone shows series with `variant_name` or `model`, and GPUs. Where a scrape job sets its
+own `namespace`, as the usual operators do, the label `namespace` of a series becomes `exported_namespace`, which alerts,
+dashboard and scalers use.
 
-The process itself is described by `process_cpu_seconds_total`, `process_resident_memory_bytes`,
-`process_open_fds`, `process_max_fds`, `process_virtual_memory_bytes`, `process_start_time_seconds` and
-`process_threads`.
+Names in `_total` are counters, in `_duration_seconds` histograms, the others gauges. Of the process there are
+`process_cpu_seconds_total`, `process_resident_memory_bytes`, `process_open_fds`, `process_max_fds`,
+`process_virtual_memory_bytes`, `process_start_time_seconds` and `process_threads`. [Prometheus](integrations/prometheus.md#series)
+lists what is read from engines and routers.
 
-| Series | Type | Labels | Meaning |
-|---|---|---|---|
+| Series | Labels | Meaning |
+|---|---|---|
 ";
 
-const ENGINES: &str = "
-## Read from engines
-
-The dashboard and the decisions read these of the model servers, by the label `model_name`:
-`vllm:kv_cache_usage_perc`, `vllm:num_requests_waiting`, `vllm:num_requests_running`,
-`vllm:request_success_total`. Means of latencies are from the first of these pairs that has series:
-`vllm:time_to_first_token_seconds_sum` over `vllm:time_to_first_token_seconds_count`,
-`vllm:inter_token_latency_seconds_sum` over `vllm:inter_token_latency_seconds_count`,
-`vllm:time_per_output_token_seconds_sum` over `vllm:time_per_output_token_seconds_count`,
-`sglang:time_to_first_token_seconds_sum` over `sglang:time_to_first_token_seconds_count`,
-`sglang:inter_token_latency_seconds_sum` over `sglang:inter_token_latency_seconds_count`,
-`sglang:time_per_output_token_seconds_sum` over `sglang:time_per_output_token_seconds_count`.
-Which name supplied a signal is shown by `wva_metrics_source_pods`.
-";
+/// What the introduction makes of a name.
+fn kind_by_name(name: &str) -> &'static str {
+    if name.ends_with("_total") {
+        "counter"
+    } else if name.ends_with("_duration_seconds") {
+        "histogram"
+    } else {
+        "gauge"
+    }
+}
 
 fn page() -> String {
     let metrics = Metrics::new(None).unwrap();
@@ -42,15 +39,10 @@ fn page() -> String {
     families.sort_by(|a, b| a.name.cmp(&b.name));
     let mut text = INTRODUCTION.to_owned();
     for family in families {
+        assert_eq!(family.kind, kind_by_name(&family.name), "{}", family.name);
         let labels: Vec<String> = family.labels.iter().map(|label| code(label)).collect();
-        text.push_str(&row(&[
-            code(&family.name),
-            family.kind.to_owned(),
-            labels.join(", "),
-            family.help,
-        ]));
+        text.push_str(&row(&[code(&family.name), labels.join(", "), family.help]));
     }
-    text.push_str(ENGINES);
     text
 }
 

@@ -40,33 +40,33 @@ const IN_UNIT: &[&str] = &["variant_name", "namespace", "model_name", "unit"];
 
 facts! {
     Utilization: "wva_saturation_utilization", &["variant_name", "namespace", "model_name", "accelerator_type"],
-        "KV tokens that the variant's replicas are asked to hold over what they can hold; where percentages decide, the KV share of its fullest replica.";
+        "KV tokens in demand over capacity; by percentages the KV share of the fullest replica.";
     Required: "wva_required_capacity", IN_UNIT,
-        "Capacity that the variant's role lacks: with unit continuous in that of the analyzer that sizes the model, with unit binary (percentages decide) 1 if the role's spare capacity is below a trigger, else 0.";
+        "Capacity that the variant's role lacks: unit continuous is that of the sizing analyzer; binary (percentages) is 1 below a trigger, else 0.";
     Spare: "wva_spare_capacity", IN_UNIT,
-        "Capacity of the variant's role beyond the lower end of the band: with unit continuous in that of the analyzer that sizes the model, with unit binary (percentages decide) 1 if the load of one of the role's replicas fits on its others, else 0.";
+        "Capacity of the variant's role beyond the lower end of the band: unit continuous is that of the sizing analyzer; binary (percentages) is 1 if one replica can go, else 0.";
     TokensUsed: "wva_kv_cache_tokens_used", OF_MODEL,
-        "Tokens in the KV caches of the variant; absent unless every instance that reported says how full it is.";
+        "Tokens in the KV caches of the variant; absent unless every reporting instance states it.";
     TokensCapacity: "wva_kv_cache_tokens_capacity", OF_MODEL,
-        "Size of the KV caches of the variant's instances that reported; absent unless each of them is known.";
+        "Tokens that fit into the KV caches of the variant; absent unless every reporting instance states it.";
     Cost: "wva_variant_cost", OF_MODEL,
-        "Cost of one replica of the variant an hour, as its object states it; 10 where it states none.";
+        "Cost of one replica an hour, as the object states it; else 10.";
     StartSeconds: "wva_replica_start_seconds", &["variant_name", "namespace", "start"],
-        "Median of the latest starts of the variant's replicas, from creation to readiness; start is cold, or cached where the variant had run on the node.";
+        "Median of the latest starts, from creation to readiness; start is cold, or cached where the variant had run on the node.";
     StartEstimate: "wva_replica_start_seconds_estimate", &["variant_name", "namespace", "source"],
-        "What is expected of the next start of a replica of the variant; absent until a start was measured.";
+        "Expected time of the next start; absent until one was measured.";
     ModelReplicas: "wva_model_replicas", &["namespace", "model"],
-        "Replicas of all variants of the model; absent unless all of their targets are known.";
+        "Replicas of all variants of the model; absent unless all targets are known.";
     ScalingBlocked: "wva_model_scaling_blocked", &["namespace", "model", "reason"],
-        "1 while something lasting keeps the model from going to zero or from waking (`variant-floor`, `activation-retention`, `no-wake-signal`, `gpus-not-counted`, `gpu-budget`, `load-unknown`); absent otherwise.";
+        "1 while something keeps the model from going to zero or from waking; else absent.";
     Objective: "wva_model_latency_objective_seconds", &["namespace", "model", "latency"],
-        "Latency objective that an analyzer of the model holds; latency is time_to_first_token or inter_token_latency. Absent where no analyzer holds one.";
+        "Latency objective of the model; latency is time_to_first_token or inter_token_latency. Absent without one.";
     AnalyzerDemand: "wva_analyzer_demand", &["analyzer", "namespace", "model", "role"],
         "Demand as an analyzer counts it, in its own unit; absent where it has no opinion.";
     AvailableGpus: "wva_available_gpus", &["accelerator_type"],
-        "GPUs of the nodes that the last cycle left free, of the types that variants use.";
+        "GPUs that the last cycle left free, of the types that variants use.";
     DiscoveryUp: "wva_gpu_discovery_up", &[],
-        "1 if the GPUs of the nodes are known, 0 if growth waits for them; absent where nodes limit nothing.";
+        "1 if the GPUs of nodes are known, 0 if growth waits for them; absent where nodes limit nothing.";
 }
 
 /// Whom a row is about, and with whom it goes.

@@ -61,24 +61,24 @@ families! {
             "Changes of the desired count.",
             &["variant_name", "namespace", "direction", "reason", "accelerator_type"]);
         up: IntGaugeVec("wva_saturation_metrics_up",
-            "1 if the last cycle decided on usable metrics of the variant's model, else 0.",
+            "1 if the last cycle had usable metrics of the model, else 0.",
             &["variant_name", "namespace"]);
         freshness: IntGaugeVec("wva_metrics_freshness_status",
-            "Ready replicas of the variant by the state of their metrics.", &["variant_name", "namespace", "status"]);
+            "Ready replicas by the state of their metrics.", &["variant_name", "namespace", "status"]);
         trouble: IntGaugeVec("wva_variant_trouble",
-            "1 while a condition of the variant is not as it should be; absent otherwise.",
+            "1 while a condition of the variant is not as it should be; else absent.",
             &["variant_name", "namespace", "condition", "reason"]);
         findings: IntGaugeVec("wva_findings",
-            "1 while the controller finds what `wva doctor` names by this code; at most 1000 series.",
+            "1 while the controller finds what `wva doctor` calls by this code; at most 1000 series.",
             &["code", "namespace", "name"]);
         at_maximum: IntGaugeVec("wva_variant_at_max_replicas",
-            "1 if the last cycle wanted more replicas than the variant's maximum, else 0.",
+            "1 if the last cycle wanted more than the variant's maximum, else 0.",
             &["variant_name", "namespace"]);
         limited: IntGaugeVec("wva_variant_limited",
-            "1 if GPUs or quotas allowed fewer replicas than the last cycle wanted, or than a minimum, else 0.",
+            "1 if GPUs or quotas allowed fewer than the last cycle wanted, or than a minimum, else 0.",
             &["variant_name", "namespace"]);
         autoscaler: GaugeVec("aibrix_autoscaler_scale_action",
-            "Replicas that a PodAutoscaler of strategy KPA or APA wants, by the algorithm and the reason of its last decision.",
+            "Replicas that a PodAutoscaler of strategy KPA or APA wants, by algorithm and reason of the last decision.",
             &["namespace", "name", "algorithm", "reason"]);
     }
 }
@@ -92,7 +92,7 @@ families! {
         invariant_violations: IntCounterVec("wva_invariant_violations_total",
             "Plans that broke a postcondition.", &["invariant"]);
         unrecorded: IntCounterVec("wva_decisions_unrecorded_total",
-            "Planning cycles, and decisions on PodAutoscalers, that were not recorded, or not in the file.",
+            "Cycles, and decisions on PodAutoscalers, that were not recorded, or not in the file.",
             &["reason"]);
         // Its `query_type` is `all`, since its queries run at once.
         collection_duration: HistogramVec("wva_metrics_collection_duration_seconds",
@@ -104,7 +104,7 @@ families! {
         source_pods: IntGaugeVec("wva_metrics_source_pods",
             "Pods whose signal came from this series name in the last collection.", &["query_type", "source"]);
         mapping_misses: IntCounterVec("wva_pod_mapping_miss_total",
-            "Pods with metrics, per collection, that belong to no variant.", &["namespace", "reason"]);
+            "Pods with metrics that belong to no variant, per collection.", &["namespace", "reason"]);
     }
 }
 
@@ -114,20 +114,20 @@ families! {
         generation: IntGauge("wva_config_generation", "Settings generation in force.");
         interval: Gauge("wva_config_optimization_interval_seconds", "Optimization interval in force.");
         info: IntGaugeVec("wva_config_info",
-            "1, labelled with the choices in force.", &["analyzer_name", "limiter_enabled", "scale_to_zero_enabled"]);
+            "1, with the choices in force.", &["analyzer_name", "limiter_enabled", "scale_to_zero_enabled"]);
         optimizer: IntGaugeVec("wva_optimizer_active",
-            "1 for the optimizer in force: cost-aware without limits to growth, greedy-by-score with them.",
+            "1 for the optimizer in force: cost-aware, with limits to growth greedy-by-score.",
             &["optimizer_name"]);
         kv_spare: Gauge("wva_config_kv_spare_threshold",
-            "Spare KV share below which a model grows, of the global default.");
+            "kvSpareTrigger of the global default.");
         queue_spare: Gauge("wva_config_queue_spare_threshold",
-            "Spare queue below which a model grows, of the global default.");
+            "queueSpareTrigger of the global default.");
         rejected: IntCounterVec("wva_config_changes_rejected_total",
             "Edits of immutable settings that were refused.", &["key"]);
         refusals: IntCounterVec("wva_config_refusals_total",
-            "Values and entries that were found invalid, each counted when it is first seen.", &["config_map"]);
+            "Invalid values and entries, each counted once.", &["config_map"]);
         entries_invalid: IntGaugeVec("wva_config_entries_invalid",
-            "ConfigMap entries that are invalid and not in force; namespace is empty for the global one.",
+            "Invalid ConfigMap entries, not in force; namespace is empty for the global one.",
             &["config_map", "namespace"]);
     }
 }
@@ -136,11 +136,11 @@ families! {
     /// Actors, mirrors, writes.
     pub struct ProcessSeries {
         build: IntGaugeVec("wva_build_info",
-            "1, labelled with the version of the program, and its commit where the build states one.",
+            "1, with version and, where the build states it, commit.",
             &["version", "commit"]);
         errors: IntCounterVec("wva_errors_total", "Errors.", &["component", "error_type"]);
         mirror_age: GaugeVec("wva_mirror_age_seconds",
-            "Time since the API server last sent a watcher anything about its kind.", &["kind"]);
+            "Time since the API server last sent anything about the kind.", &["kind"]);
         events_dropped: IntCounterVec("wva_events_dropped_total",
             "Kubernetes events that were not delivered.", &["reason"]);
         status_writes: IntCounterVec("wva_status_writes_total",
@@ -153,7 +153,7 @@ families! {
     pub(super) struct RoleSeries {
         sent: IntCounterVec("wva_actor_messages_sent_total", "Messages sent to a role.", &["role"]);
         handled: IntCounterVec("wva_actor_messages_handled_total",
-            "Messages that no longer wait for a role: handled, or lost with the life that should have.", &["role"]);
+            "Messages that a role handled, or lost by a restart.", &["role"]);
         restarts: IntCounterVec("wva_actor_restarts_total", "Restarts of a role.", &["role"]);
         former_sent: IntGaugeVec("wva_actor_told",
             "Deprecated, removed in version 0.3.0: use `wva_actor_messages_sent_total`.", &["role"]);
@@ -168,7 +168,7 @@ families! {
     /// What plans did.
     pub(super) struct PlanCounters {
         limited: IntCounterVec("wva_decisions_limited_total",
-            "Cycles in which a limiter allowed the variant fewer replicas than were wanted.",
+            "Cycles in which a limiter cut the variant's growth.",
             &["variant_name", "namespace", "limiter_name"]);
         enforced: IntCounterVec("wva_enforcer_modifications_total",
             "Decisions that the boundary to zero changed.", &["policy_type"]);
