@@ -11,20 +11,17 @@ const INTRODUCTION: &str = "\
 
 <!-- Made from src/docs/events.rs and the reasons in src/cluster/event/reason.rs. Do not edit: run the tests with UPDATE=1. -->
 
-Events are of `events.k8s.io/v1`, on the object that they are about, from
-`llmd.ai/workload-variant-autoscaler`. Of one object and reason at most one a minute is sent. What
-comes in between is sent when the minute is over, in one event if there is room in it, and what
-only comes again is counted up. `wva_events_dropped_total` counts what was not sent, by the reason.
-The cycle in a note is the one in the log and in the status.
+Events are of `events.k8s.io/v1`, from `llmd.ai/workload-variant-autoscaler`. Of one object and reason at most one a
+minute is sent; what comes in between follows in one event, or is counted up. `wva_events_dropped_total` counts what was
+not sent. The cycle in a note is that of log and status.
 
 | Reason | Type | On | When |
 |---|---|---|---|
 ";
 
 const CONDITIONS: &str = "
-A condition of a VariantAutoscaling that begins to fail, fails otherwise, or recovers, is an event as
-well: its reason is that of the condition, Warning where it fails, Normal where it is well again.
-[Operations](operations.md) lists them.
+A [condition](operations.md#conditions-and-what-to-do) of a VariantAutoscaling that begins to fail, fails otherwise, or
+recovers, is an event of its reason, too: Warning where it fails, else Normal.
 ";
 
 /// Type, object and occasion; `None` where the reason is that of a condition.
@@ -34,23 +31,23 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
         EventReason::ScaledUp => [
             "Normal",
             variant,
-            "the published count changed, and is above the replicas that exist; or it rose to them",
+            "the published count changed, above the replicas that exist, or rose to them",
         ],
         EventReason::ScaledDown => [
             "Normal",
             variant,
-            "the published count changed, and is below the replicas that exist; or it fell to them",
+            "the published count changed, below the replicas that exist, or fell to them",
         ],
         EventReason::ScaledToZero => ["Normal", variant, "the published count became 0"],
         EventReason::VariantRefused => [
             "Warning",
             variant,
-            "the controller already handles as many variants as it accepts",
+            "the controller handles as many variants as it accepts",
         ],
         EventReason::VariantQuarantined => [
             "Warning",
             variant,
-            "the handling of the object keeps failing; its count is kept",
+            "its handling keeps failing; the count is kept",
         ],
         EventReason::NoOtherController => [
             "Normal",
@@ -60,7 +57,7 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
         EventReason::AutoscalerQuarantined => [
             "Warning",
             autoscaler,
-            "the handling of the object keeps failing; its target keeps its replicas",
+            "its handling keeps failing; the target keeps its replicas",
         ],
         EventReason::Autoscaler(reason) => {
             let (kind, event) = autoscaler_event(reason);
@@ -84,7 +81,7 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
         EventReason::InvalidConfigEntry => [
             "Warning",
             "ConfigMap",
-            "a setting or an entry is not accepted, or not known; the note names each with its remedy, the rest is applied",
+            "settings or entries are invalid or unknown; the note names each with its remedy, the rest is applied",
         ],
         EventReason::Condition(_) => return None,
     };
@@ -96,7 +93,7 @@ fn autoscaler_event(reason: AutoscalerEventReason) -> (&'static str, &'static st
         AutoscalerEventReason::AlgorithmRun => ("Normal", "another count was decided"),
         AutoscalerEventReason::MultiPodAutoscalerConflict => (
             "Warning",
-            "several objects name the target: which of them scales it",
+            "several objects name the target; the note names the one that scales it",
         ),
         AutoscalerEventReason::SuccessfulRescale => ("Normal", "the count was written"),
         AutoscalerEventReason::FailedGetScale => ("Warning", "the target cannot be read"),

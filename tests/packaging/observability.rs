@@ -105,7 +105,9 @@ fn every_series_that_is_named_is_exposed_or_documented() {
         for series in series(&expression) {
             let is_foreign = match series.split_once(':') {
                 Some((_, name)) => of_engines.contains(&format!("`{name}`")),
-                None => series.starts_with("process_") && of_process.contains(&format!("`{series}`")),
+                None => {
+                    series.starts_with("process_") && of_process.contains(&format!("`{series}`"))
+                }
             };
             assert!(
                 exposed.contains(&series) || is_foreign,
