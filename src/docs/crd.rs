@@ -15,17 +15,14 @@ const INTRODUCTION: &str = "\
 
 <!-- Made from config/crd/bases/llmd.ai_variantautoscalings.yaml. Do not edit: run the tests with UPDATE=1. -->
 
-`llmd.ai/v1alpha1`, kind `VariantAutoscaling`, short `va`: one way to serve a model. It names a scale
-target in its own namespace, what a replica costs, and how many there may be. Samples, one per feature,
-are in [config/samples](../../config/samples).
+`llmd.ai/v1alpha1`, kind `VariantAutoscaling`, short `va`: one way to serve a model. [Samples](../../config/samples), one
+per feature.
 
-Labels and annotations that are read:
-
-| on | name | meaning |
-|---|---|---|
-| label | `inference.optimization/acceleratorName` | the accelerator, where nothing in the target's pod template names one |
-| label | `wva.llmd.ai/controller-instance` | only the controller with this instance handles the object |
-| label | `wva.llmd.ai/service-class` | the class whose latency targets hold |
+| label | meaning |
+|---|---|
+| `inference.optimization/acceleratorName` | the accelerator, where nothing in the target's pod template names one |
+| `wva.llmd.ai/controller-instance` | only the controller with this instance handles the object |
+| `wva.llmd.ai/service-class` | the class whose latency targets hold |
 ";
 
 fn page() -> String {
@@ -37,16 +34,15 @@ fn page() -> String {
     for part in ["spec", "status"] {
         writeln!(
             text,
-            "\n## `{part}`\n\n| Field | Type | Required | Default | Limits | Meaning |\n|---|---|---|---|---|---|"
+            "\n## `{part}`\n\n| Field | Type | Default | Limits | Meaning |\n|---|---|---|---|---|"
         )
         .unwrap();
         fields(&mut text, "", &schema.properties.as_ref().unwrap()[part]);
     }
-    text.push_str("\nThe API server refuses, too:\n\n");
+    text.push_str("\nThe API server has a further rule:\n\n");
     let spec = &schema.properties.as_ref().unwrap()["spec"];
     for rule in spec.x_kubernetes_validations.iter().flatten() {
-        let message = rule.message.clone().unwrap_or_default();
-        writeln!(text, "- {message}: `{}`", rule.rule).unwrap();
+        writeln!(text, "- {}", rule.message.clone().unwrap_or_default()).unwrap();
     }
     text.push_str("\n## Conditions\n\n");
     let types = [
@@ -77,10 +73,12 @@ fn page() -> String {
         text.push_str(&row(&[code(kind.as_str()), meaning.to_owned()]));
     }
     text.push_str("\nWhat each reason means and what to do: [operations](../operations.md).\n");
-    text.push_str("\n## Columns of `kubectl get va`\n\n| Column | Path |\n|---|---|\n");
-    for column in version.additional_printer_columns.iter().flatten() {
-        text.push_str(&row(&[column.name.clone(), code(&column.json_path)]));
-    }
+    let columns = version.additional_printer_columns.iter().flatten();
+    let columns: Vec<String> = columns
+        .map(|column| format!("{} {}", column.name, code(&column.json_path)))
+        .collect();
+    let columns = columns.join(", ");
+    writeln!(text, "\n`kubectl get va` shows {columns}.").unwrap();
     text
 }
 
@@ -95,15 +93,18 @@ fn fields(text: &mut String, parent: &str, schema: &JSONSchemaProps) {
         text.push_str(&row(&[
             code(&path),
             kind(field),
-            if required { "yes" } else { "" }.to_owned(),
             default.unwrap_or_default(),
-            limits(field),
+            limits(field, required),
             field
                 .description
                 .clone()
                 .unwrap_or_default()
                 .replace('\n', " "),
         ]));
+        // Conditions are those of every kind of Kubernetes.
+        if name == "conditions" {
+            continue;
+        }
         fields(text, &format!("{path}."), field);
         if let Some(JSONSchemaPropsOrArray::Schema(items)) = &field.items {
             fields(text, &format!("{path}[]."), items);
@@ -119,8 +120,11 @@ fn kind(field: &JSONSchemaProps) -> String {
     }
 }
 
-fn limits(field: &JSONSchemaProps) -> String {
+fn limits(field: &JSONSchemaProps, required: bool) -> String {
     let mut limits = Vec::new();
+    if required {
+        limits.push("required".to_owned());
+    }
     if let Some(minimum) = field.minimum {
         limits.push(format!("at least {minimum}"));
     }
