@@ -97,8 +97,9 @@ fn run(name: &str, seeds: Vec<String>) {
 }
 
 fn documents() -> Vec<String> {
-    let page = include_str!("../../docs/user-guide/plan.md");
-    let mut documents = blocks(page, "yaml");
+    let mut documents = blocks(include_str!("../../docs/user-guide/plan.md"), "yaml");
+    let autoscalers = include_str!("../../docs/development/plan.md");
+    documents.extend(blocks(autoscalers, "yaml"));
     documents.retain(|block| block.contains("variants:"));
     documents.push(WHOLE.to_owned());
     documents.push(taught(WHOLE));

@@ -1,12 +1,19 @@
 use serde_json::Value;
 
 use super::arguments::{Detail, Format, PlanArguments};
-use super::tests::{block, how};
+use super::tests::{block_of, how};
 use super::{answer, explained_autoscaler};
 use crate::docs::check_block;
 use crate::policy::document::SnapshotDocument;
 use crate::policy::key::ObjectKey;
 use crate::policy::signal::FreshnessBands;
+
+const FILE: &str = "docs/development/plan.md";
+const PAGE: &str = include_str!("../../../docs/development/plan.md");
+
+fn block(after: &str) -> &'static str {
+    block_of(PAGE, after)
+}
 
 fn shown(snapshot: &str, format: Format) -> String {
     let arguments = PlanArguments {
@@ -20,11 +27,7 @@ fn shown(snapshot: &str, format: Format) -> String {
 #[test]
 fn the_worked_example_of_an_autoscaler_gives_what_the_docs_show() {
     let text = shown(block("`chat.yaml`:"), Format::Table);
-    check_block(
-        "docs/user-guide/plan.md",
-        "chat.yaml --explain` shows:",
-        &text,
-    );
+    check_block(FILE, "chat.yaml --explain` shows:", &text);
 }
 
 #[test]

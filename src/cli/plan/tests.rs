@@ -23,7 +23,12 @@ pub(super) fn how(format: Format, detail: Detail) -> PlanArguments {
 
 /// The block of the page that follows a line.
 pub(super) fn block(after: &str) -> &'static str {
-    let rest = PAGE
+    block_of(PAGE, after)
+}
+
+/// The block of a page that follows a line.
+pub(super) fn block_of(page: &'static str, after: &str) -> &'static str {
+    let rest = page
         .split_once(after)
         .unwrap_or_else(|| panic!("{after}"))
         .1;

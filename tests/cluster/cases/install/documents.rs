@@ -59,7 +59,7 @@ pub(super) async fn can_be_followed(cx: &Cx) -> Result {
                     for mut object in manifest::parse(&block.text, page)? {
                         // A file of `wva plan`, which its own tests read.
                         if object["apiVersion"].is_null() {
-                            assert_eq!(page, "docs/user-guide/plan.md");
+                            assert!(page.ends_with("/plan.md"), "{page}");
                             continue;
                         }
                         // Its own namespace may not be there yet.
