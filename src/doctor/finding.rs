@@ -157,7 +157,7 @@ codes! {
         "kubectl get servicemonitors,podmonitors --all-namespaces -o yaml";
     EngineNotScraped = 60, Engines, Error,
         "Prometheus does not scrape the pods",
-        "No ServiceMonitor or PodMonitor selects them, or it lacks the label that Prometheus selects by.",
+        "No ServiceMonitor or PodMonitor selects them, or it lacks the label that [Prometheus selects by](../integrations/prometheus.md#have-the-monitors-found).",
         "kubectl get servicemonitors,podmonitors --namespace {namespace}";
     EngineScrapeFails = 61, Engines, Error,
         "Prometheus cannot read the pods",
@@ -213,7 +213,7 @@ codes! {
         "kubectl annotate namespace {namespace} wva.llmd.ai/exclude-";
     TargetMissing = 84, Variants, Error,
         "the target does not exist",
-        "scaleTargetRef names an object that is not there.",
+        "Create it, or correct scaleTargetRef.",
         "kubectl get deployments,statefulsets --namespace {namespace}";
     TargetKindUnknown = 85, Variants, Error,
         "the target's kind cannot be resolved",
@@ -285,11 +285,11 @@ codes! {
         "kubectl get hpa --namespace {namespace}";
     CountNotRead = 122, Scalers, Error,
         "the scaler reads another metric or variant",
-        "Its metric, its variant_name, exported_namespace or its target is not that of the variant.",
+        "Its metric, variant_name, exported_namespace or target is not that of the variant.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     WrongTarget = 123, Scalers, Error,
         "the scaler makes something else of the count",
-        "Type Value multiplies the count by the replicas that exist; an averageValue other than 1, a number in the query or a formula of scalingModifiers changes it. An activationThreshold of 1 or more hides the first replica from KEDA.",
+        "Write type AverageValue with averageValue 1. Type Value multiplies the count by the replicas that exist; another averageValue, a number in the query or a formula of scalingModifiers changes it. An activationThreshold of 1 or more hides the first replica from KEDA.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerPaused = 124, Scalers, Warning,
         "the scaler is paused",
@@ -297,23 +297,23 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerFails = 125, Scalers, Error,
         "the scaler reports that it does not work",
-        "It keeps its scale, or falls back.",
+        "It keeps its scale, or falls back. The message quotes its condition.",
         "kubectl describe {kind} {name} --namespace {namespace}";
     ScalerMinimum = 126, Scalers, Warning,
         "the scaler's minimum hides lower counts",
-        "The bounds of scaler and variant disagree.",
+        "Change one of the two minima.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerMaximum = 127, Scalers, Warning,
         "the scaler's maximum hides higher counts",
-        "The bounds of scaler and variant disagree.",
+        "Change one of the two maxima.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerTolerance = 128, Scalers, Warning,
         "the scaler ignores steps of one replica",
-        "Its tolerance is a share of the count: with the default of a tenth, 10 to 11 never happens.",
+        "With the default tolerance of a tenth, 10 to 11 never happens. Set behavior.*.tolerance to 0.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     NullCountsAsZero = 129, Scalers, Error,
         "a missing count counts as 0",
-        "While no controller publishes, the scaler takes the target to its minimum, as KEDA does unless ignoreNullValues is false.",
+        "While no controller publishes, KEDA takes the target to its minimum. Set ignoreNullValues to false.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     SlowScaleUp = 130, Scalers, Warning,
         "the scaler waits before it adds replicas",
@@ -361,7 +361,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerTargetMissing = 161, PodAutoscalers, Error,
         "the target of a PodAutoscaler does not exist",
-        "scaleTargetRef names an object that is not there.",
+        "Create it, or correct scaleTargetRef.",
         "kubectl get deployments,statefulsets --namespace {namespace}";
     AutoscalerConflict = 162, PodAutoscalers, Error,
         "another object scales the target",
