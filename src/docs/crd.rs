@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use super::{check, code, row};
 use crate::api::variant_autoscaling::definition;
@@ -25,26 +23,35 @@ per feature.
 | `wva.llmd.ai/service-class` | the class whose latency targets hold |
 ";
 
+const SPEC: &str = "
+## `spec`
+
+| Field | Type | Default | Limits | Meaning |
+|---|---|---|---|---|
+";
+
+const STATUS: &str = "
+## `status`
+
+`kubectl explain va.status` describes its fields: `desiredOptimizedAlloc.numReplicas` is the count that was decided last,
+`actuation.applied` whether the target has it.
+
+";
+
 fn page() -> String {
     let definition = definition();
     let version = &definition.spec.versions[0];
     let schema = version.schema.as_ref().unwrap();
     let schema = schema.open_api_v3_schema.as_ref().unwrap();
     let mut text = INTRODUCTION.to_owned();
-    for part in ["spec", "status"] {
-        writeln!(
-            text,
-            "\n## `{part}`\n\n| Field | Type | Default | Limits | Meaning |\n|---|---|---|---|---|"
-        )
-        .unwrap();
-        fields(&mut text, "", &schema.properties.as_ref().unwrap()[part]);
-    }
-    text.push_str("\nThe API server has a further rule:\n\n");
     let spec = &schema.properties.as_ref().unwrap()["spec"];
+    text.push_str(SPEC);
+    fields(&mut text, "", spec);
+    text.push_str("\nThe API server has a further rule:\n\n");
     for rule in spec.x_kubernetes_validations.iter().flatten() {
         writeln!(text, "- {}", rule.message.clone().unwrap_or_default()).unwrap();
     }
-    text.push_str("\n## Conditions\n\n");
+    text.push_str(STATUS);
     let types = [
         (
             ConditionType::TargetResolved,
@@ -68,7 +75,7 @@ fn page() -> String {
             "another controller claims or publishes the object; absent while none does",
         ),
     ];
-    text.push_str("| Type | True means |\n|---|---|\n");
+    text.push_str("| Condition | True means |\n|---|---|\n");
     for (kind, meaning) in types {
         text.push_str(&row(&[code(kind.as_str()), meaning.to_owned()]));
     }
@@ -101,14 +108,7 @@ fn fields(text: &mut String, parent: &str, schema: &JSONSchemaProps) {
                 .unwrap_or_default()
                 .replace('\n', " "),
         ]));
-        // Conditions are those of every kind of Kubernetes.
-        if name == "conditions" {
-            continue;
-        }
         fields(text, &format!("{path}."), field);
-        if let Some(JSONSchemaPropsOrArray::Schema(items)) = &field.items {
-            fields(text, &format!("{path}[]."), items);
-        }
     }
 }
 
