@@ -38,6 +38,11 @@ const STATUS: &str = "
 
 ";
 
+const COLUMNS: &str = "\
+Optimized is the count that was decided last, MetricsReady the status of `MetricsAvailable`; Followed and Reason are those
+of `ActuationReady`.
+";
+
 fn page() -> String {
     let definition = definition();
     let version = &definition.spec.versions[0];
@@ -81,11 +86,9 @@ fn page() -> String {
     }
     text.push_str("\nWhat each reason means and what to do: [operations](../operations.md).\n");
     let columns = version.additional_printer_columns.iter().flatten();
-    let columns: Vec<String> = columns
-        .map(|column| format!("{} {}", column.name, code(&column.json_path)))
-        .collect();
+    let columns: Vec<&str> = columns.map(|column| &*column.name).collect();
     let columns = columns.join(", ");
-    writeln!(text, "\n`kubectl get va` shows {columns}.").unwrap();
+    write!(text, "\n`kubectl get va` shows {columns}.\n{COLUMNS}").unwrap();
     text
 }
 
