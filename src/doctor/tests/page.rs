@@ -40,6 +40,8 @@ kubectl edit {kind} {name} --namespace {namespace}
 Outside of the cluster it reaches Prometheus through the API server's proxy of Services (`get services/proxy`), or at
 `--prometheus`. A refusal of Prometheus is a finding in a pod of the controller alone.
 
+With `--pre`, before an installation, missing definitions are no finding, since the chart brings them; an old one is.
+
 With `--files`:
 
 - Judged is what stands in manifests, not what is missing. The remedy is an edit of the file that a finding names.
