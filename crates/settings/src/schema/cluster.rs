@@ -19,10 +19,9 @@ settings! {
         .reach(Reach::Process).default("workload-variant-autoscaler-system"),
         "Namespace of the controller, its lease and the global ConfigMaps.";
     CONTROLLER_INSTANCE = fixed(Scope, "CONTROLLER_INSTANCE", "Controller instance", ValueKind::LabelValue),
-        "Handle only objects labelled wva.llmd.ai/controller-instance with this value; every series carries it as \
-         controller_instance.";
+        "Handle only objects labelled wva.llmd.ai/controller-instance with this value; a label of every series.";
     POOL_GROUP = fixed(Scope, "POOL_GROUP", "InferencePool API group", ValueKind::PoolGroup),
-        "API group of the InferencePools to watch; empty watches each that the cluster serves.";
+        "API group of the InferencePools to watch; empty watches all that are served.";
     POD_AUTOSCALERS_ENABLED = fixed(Scope, "POD_AUTOSCALERS_ENABLED", "Pod autoscalers", ValueKind::Bool)
         .flags(&["pod-autoscalers-enabled"]).default("true"),
         "Decide on PodAutoscalers of autoscaling.aibrix.ai where their definition is installed.";
@@ -34,22 +33,22 @@ settings! {
         "Before a Deployment shrinks, give its pods with the least requests in flight a pod-deletion-cost of -1.";
     POD_AUTOSCALER_ENDPOINT_HOSTS = fixed(Scope, "POD_AUTOSCALER_ENDPOINT_HOSTS", "Pod autoscaler endpoint hosts",
         ValueKind::Hosts).default("*.svc,*.svc.cluster.local"),
-        "Hosts that an endpoint of a PodAutoscaler may name: hosts and *.suffix, joined by commas; * for any. \
-         Loopback, link-local and metadata addresses are never read.";
+        "Hosts that an endpoint of a PodAutoscaler may name: hosts and *.suffix, joined by commas; * for any but \
+         loopback, link-local and metadata addresses.";
     POD_AUTOSCALER_CA_CERT_PATH = fixed(Scope, "POD_AUTOSCALER_CA_CERT_PATH", "Pod autoscaler CA certificate path",
         ValueKind::Path),
-        "PEM file with certificate authorities for https pages that PodAutoscalers read, of endpoints besides the \
-         system's, of pods they alone; read at start.";
+        "PEM file with certificate authorities for https of PodAutoscalers: for endpoints besides the system's, for \
+         pods in their place; read at start.";
     CONTROLLERS = fixed(Scope, "CONTROLLERS", "Controllers", ValueKind::Controllers)
         .flags(&["controllers"]).reach(Reach::Flag).default("*"),
-        "Flag of AIBrix: *, pod-autoscaler-controller or -pod-autoscaler-controller, joined by commas. Without that \
-         controller PodAutoscalers are off, VariantAutoscalings stay.";
+        "Flag of AIBrix: *, pod-autoscaler-controller or -pod-autoscaler-controller, joined by commas; without \
+         that controller PodAutoscalers are off.";
     DISABLE_WEBHOOK = fixed(Scope, "DISABLE_WEBHOOK", "Webhook switch", ValueKind::Bool)
         .flags(&["disable-webhook"]).reach(Reach::Flag).default("false"),
         "Flag of AIBrix: serve no webhooks, whatever WEBHOOK_BIND_ADDRESS is.";
     CONFIG_FILE = fixed(Configuration, "CONFIG_FILE", "Configuration file", ValueKind::Path)
         .flags(&["config-file"]).reach(Reach::Flag),
-        "YAML file with these keys in place of the main ConfigMap, read once: nothing in it changes live.";
+        "YAML file with these keys in place of the main ConfigMap; nothing in it changes live.";
     CONFIG_MAP_NAME = fixed(Configuration, "CONFIG_MAP_NAME", "Main ConfigMap name", ValueKind::ObjectName)
         .reach(Reach::Process).default("wva-variantautoscaling-config"),
         "Name of the main ConfigMap, whose data are these keys.";

@@ -38,8 +38,8 @@ settings! {
         "File name of the metrics key.";
     EXTERNAL_METRICS_CERT_PATH = fixed(Serving, "EXTERNAL_METRICS_CERT_PATH", "External metrics certificate path",
         ValueKind::Path).flags(&["external-metrics-cert-path"]),
-        "Folder with the certificate of external.metrics.k8s.io, read again when it changes; empty makes a self-signed \
-         one, which an APIService takes only unverified.";
+        "Folder with the certificate of external.metrics.k8s.io, read again when it changes; an APIService takes a \
+         self-signed one (empty) only unverified.";
     EXTERNAL_METRICS_CERT_NAME = fixed(Serving, "EXTERNAL_METRICS_CERT_NAME", "External metrics certificate name",
         ValueKind::Path).flags(&["external-metrics-cert-name"]).default("tls.crt"),
         "File name of the external metrics certificate.";
@@ -48,8 +48,8 @@ settings! {
         "File name of the external metrics key.";
     EXTERNAL_SCALER_CERT_PATH = fixed(Serving, "EXTERNAL_SCALER_CERT_PATH", "External scaler certificate path",
         ValueKind::Path).flags(&["external-scaler-cert-path"]),
-        "Folder with the certificate of the external scaler, read again when it changes; empty makes a self-signed \
-         one, which KEDA takes only unverified.";
+        "Folder with the certificate of the external scaler, read again when it changes; KEDA takes a self-signed one \
+         (empty) only unverified.";
     EXTERNAL_SCALER_CERT_NAME = fixed(Serving, "EXTERNAL_SCALER_CERT_NAME", "External scaler certificate name",
         ValueKind::Path).flags(&["external-scaler-cert-name"]).default("tls.crt"),
         "File name of the external scaler certificate.";
@@ -58,12 +58,12 @@ settings! {
         "File name of the external scaler key.";
     EXTERNAL_SCALER_CLIENT_CA_PATH = fixed(Serving, "EXTERNAL_SCALER_CLIENT_CA_PATH", "External scaler client CA path",
         ValueKind::Path).flags(&["external-scaler-client-ca-path"]),
-        "File with the authorities that sign client certificates of the external scaler, read again when it changes. A \
-         client then shows one of theirs or an authorized token; empty serves every client.";
+        "File with authorities of client certificates of the external scaler, read again when it changes: a client \
+         then shows one or an authorized token. Empty serves every client.";
     WEBHOOK_CERT_PATH = fixed(Serving, "WEBHOOK_CERT_PATH", "Webhook certificate path", ValueKind::Path)
         .flags(&["webhook-cert-path"]),
-        "Folder with the certificate of the webhooks, read again when it changes; empty makes a self-signed one, which \
-         no API server accepts.";
+        "Folder with the certificate of the webhooks, read again when it changes; no API server accepts a self-signed \
+         one (empty).";
     WEBHOOK_CERT_NAME = fixed(Serving, "WEBHOOK_CERT_NAME", "Webhook certificate name", ValueKind::Path)
         .flags(&["webhook-cert-name"]).default("tls.crt"),
         "File name of the webhook certificate.";
@@ -83,7 +83,7 @@ settings! {
         "json, or text for people.";
     DECISION_HISTORY_BYTES = fixed(Logging, "DECISION_HISTORY_BYTES", "Decision history bytes",
         ValueKind::Count { least: 0, most: 67_108_864 }).default("16777216"),
-        "Most bytes of compressed decisions in memory, for /debug/recording; 0 holds none. Needs METRICS_BIND_ADDRESS.";
+        "Most bytes of compressed decisions in memory, for /debug/recording; 0 holds none.";
     DECISION_RECORD_FILE = fixed(Logging, "DECISION_RECORD_FILE", "Decision record file", ValueKind::Path),
         "File of recorded decisions for wva replay, older ones with .1, .2 and .3; empty for none.";
     DECISION_RECORD_FILE_BYTES = fixed(Logging, "DECISION_RECORD_FILE_BYTES", "Decision record file bytes",

@@ -41,16 +41,16 @@ settings! {
         "Server name (SNI) that the certificate must have, instead of the host of the address.";
     CACHE_TTL = live(Collection, "PROMETHEUS_METRICS_CACHE_TTL", "Metrics cache TTL",
         ValueKind::Duration { least: Duration::ZERO, most: HOUR }).default("30s").applied(CACHE_APPLIED),
-        "How long a snapshot of metrics serves early cycles, and ticks whose collection did not come. Beyond it an \
-         early cycle collects first, and a tick holds.";
+        "How long early cycles, and ticks without a collection, reuse a snapshot of metrics. Beyond it early cycles \
+         collect first, ticks hold.";
     CACHE_CLEANUP_INTERVAL = live(Collection, "PROMETHEUS_METRICS_CACHE_CLEANUP_INTERVAL",
         "Metrics cache cleanup interval",
         ValueKind::Duration { least: Duration::from_secs(1), most: DAY }).default("1m").applied(CACHE_APPLIED),
         "How often series about namespaces that no longer report are purged.";
     CACHE_FETCH_INTERVAL = live(Collection, "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "Metrics cache fetch interval",
         ValueKind::Duration { least: Duration::ZERO, most: HOUR }).default("0s").applied(CACHE_APPLIED),
-        "Collect metrics this often between cycles too, a second apart at least. 0: only with a cycle, and once a \
-         minute where a model may go to zero.";
+        "Collect metrics this often between cycles too, at least 1s. 0: only with a cycle, and once a minute where a \
+         model may go to zero.";
     CACHE_FRESH_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "Metrics fresh threshold", AGE)
         .default("1m").applied(CACHE_APPLIED),
         "A younger sample may grow and shrink a variant.";
@@ -60,8 +60,8 @@ settings! {
     CACHE_UNAVAILABLE_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
         "Metrics unavailable threshold", AGE).default("5m").applied(CACHE_APPLIED),
         "A stale sample younger than this holds its variant (MetricsStale); an older one counts as none \
-         (MetricsMissing). Queries look back as far.";
+         (MetricsMissing).";
     CACHE_MAX_SIZE = live(Collection, "PROMETHEUS_METRICS_CACHE_MAX_SIZE", "Metrics cache max size",
         ValueKind::Count { least: 0, most: 1_000_000_000 }).default("0").applied(CACHE_APPLIED),
-        "Most samples held at a time; 0 sets no limit. Signals that do not fit have failed.";
+        "Most samples held at a time, 0 for any; signals that do not fit have failed.";
 }

@@ -17,18 +17,16 @@ settings! {
         .default("60s").applied("Updated optimization interval"),
         "Time between two optimization cycles, 1s to 1h.";
     PENDING_TIME_LIMIT = live(Optimization, "WVA_PENDING_TIME_LIMIT", "Pending time limit", CAUSE_LIMIT).default("10m"),
-        "How long replicas that do not become ready hold their variant back; twice its slowest measured start where \
-         that is longer. A condition reports the end.";
+        "How long replicas that do not become ready hold their variant back; at least twice its slowest measured \
+         start.";
     UNAPPLIED_TIME_LIMIT = live(Optimization, "WVA_UNAPPLIED_TIME_LIMIT", "Unapplied time limit", CAUSE_LIMIT)
         .default("10m"),
-        "How long a published count that is not applied holds its variant back. Then the next step starts from that \
-         count, and a condition reports it.";
+        "How long a published count that is not applied holds its variant back; the next step then starts from it.";
     SILENT_TIME_LIMIT = live(Optimization, "WVA_SILENT_TIME_LIMIT", "Silent time limit", CAUSE_LIMIT).default("10m"),
-        "How long replicas that report no metrics hold their variant back. Then the others may grow past them, and a \
-         condition reports it.";
+        "How long replicas without metrics hold their variant back; the others may then grow past them.";
     REPLICA_START_TIME = live(Optimization, "WVA_REPLICA_START_TIME", "Replica start time", CAUSE_LIMIT).default("60s"),
-        "How long a new replica takes to be ready, until a first start of its variant was measured; the throughput \
-         analyzer orders that far ahead.";
+        "How long a replica takes to be ready, until a start of its variant was measured; throughput orders that far \
+         ahead.";
     LIMITED_MODE = fixed(Optimization, "WVA_LIMITED_MODE", "Limited mode", ValueKind::Bool).default("false"),
         "Limit the growth of all models to free GPUs of the cluster.";
     PROACTIVE_MODEL = fixed(Optimization, "EXPERIMENTAL_PROACTIVE_MODEL", "Experimental proactive model",
@@ -37,13 +35,12 @@ settings! {
     NODE_SELECTOR = fixed(Optimization, "WVA_NODE_SELECTOR", "Node selector", ValueKind::Selector),
         "Label selector of the nodes whose GPUs count, like wva.llmd.ai/shard=a.";
     SCALE_TO_ZERO = fixed(Zero, "WVA_SCALE_TO_ZERO", "Scale to zero", ValueKind::Bool).default("false"),
-        "Models may go to zero when no scale-to-zero entry says otherwise; an absent minReplicas then means 0 instead \
-         of 1.";
+        "Models may go to zero unless a scale-to-zero entry forbids it; an absent minReplicas then means 0 instead of \
+         1.";
     SCALE_FROM_ZERO_CONCURRENCY = live(Zero, "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
         "Scale-from-zero max concurrency", ValueKind::Count { least: 1, most: 10_000 }).default("10"),
         "Most routers that are scraped at a time for models at zero.";
     EPP_METRIC_READER_BEARER_TOKEN = fixed(Zero, "EPP_METRIC_READER_BEARER_TOKEN", "Endpoint picker bearer token",
         ValueKind::Secret),
-        "Bearer token for metrics of endpoint pickers, sent without TLS while a model is at zero; beats the mounted \
-         token.";
+        "Bearer token for metrics of endpoint pickers, sent without TLS for models at zero; beats the mounted token.";
 }
