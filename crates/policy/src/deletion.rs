@@ -67,7 +67,7 @@ impl DeletionChoice<'_> {
         });
         let candidates: Vec<_> = candidates.collect();
         // The status of the target may be behind its pods.
-        let live = Replicas(u32::try_from(candidates.len()).unwrap_or(u32::MAX));
+        let live = Replicas::from_len(candidates.len());
         let exist = target.current_excluding_surge().min(live);
         let surplus = exist.saturating_sub(published);
         chosen(&candidates, surplus, self.manager)

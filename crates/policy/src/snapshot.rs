@@ -126,8 +126,7 @@ impl VariantView {
 pub(crate) fn gated(pods: &[PodView]) -> Option<(Replicas, WallTime)> {
     let gated = (pods.iter()).filter(|pod| pod.readiness == Readiness::Gated);
     let newest = gated.clone().map(|pod| pod.created).max()?;
-    let count = u32::try_from(gated.count()).unwrap_or(u32::MAX);
-    Some((Replicas(count), newest))
+    Some((Replicas::from_len(gated.count()), newest))
 }
 
 /// Bounds on the replica count, as the object states them.

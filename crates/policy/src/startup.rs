@@ -210,8 +210,7 @@ impl StartOutlook<'_> {
             let limit = estimate.late_after(pod.node.is_some(), self.pending);
             pod.readiness == Readiness::NotReady && self.age(&view.key, pod) >= limit
         };
-        let late = view.pods.iter().filter(is_late).count();
-        Replicas(u32::try_from(late).unwrap_or(u32::MAX))
+        Replicas::from_len(view.pods.iter().filter(is_late).count())
     }
 
     /// Replicas of a variant that have waited behind a gate for longer than their limit, where its starts are
@@ -224,7 +223,7 @@ impl StartOutlook<'_> {
         if late == 0 || self.prospect(&view.key) == StartProspect::Open {
             return Replicas::ZERO;
         }
-        Replicas(u32::try_from(late).unwrap_or(u32::MAX))
+        Replicas::from_len(late)
     }
 
     /// Time since the start of a pod began: its creation, or the end of its gates.

@@ -1,6 +1,7 @@
 //! Quantities. A number without its unit does not cross a function boundary of the decision core.
 
 use std::fmt;
+use std::iter::Sum;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,15 +14,66 @@ use wva_base::text::shortened;
 #[serde(transparent)]
 pub struct Replicas(pub u32);
 
+/// A number of GPUs.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Gpus(pub u32);
+
+macro_rules! count {
+    ($name:ident) => {
+        impl $name {
+            /// None of them.
+            pub const ZERO: Self = Self(0);
+
+            /// Together, capped at the largest count.
+            #[must_use]
+            pub fn plus(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+
+            /// What is left after taking `other` away, never below zero.
+            #[must_use]
+            pub fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+
+            /// As a floating-point number; exact.
+            pub fn to_f64(self) -> f64 {
+                f64::from(self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(formatter)
+            }
+        }
+
+        impl Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+                counts.fold(Self::ZERO, Self::plus)
+            }
+        }
+    };
+}
+
+count!(Replicas);
+count!(Gpus);
+
 impl Replicas {
-    /// No replicas.
-    pub const ZERO: Self = Self(0);
     /// One replica.
     pub const ONE: Self = Self(1);
 
     /// Reads a count of a Kubernetes object; the API server never stores a negative one.
     pub fn from_count(count: i32) -> Self {
         Self(u32::try_from(count).unwrap_or(0))
+    }
+
+    /// The length of a list, capped at the largest count.
+    pub(crate) fn from_len(length: usize) -> Self {
+        Self(u32::try_from(length).unwrap_or(u32::MAX))
     }
 
     /// As the signed count that Kubernetes objects carry, capped at its largest value.
@@ -31,56 +83,17 @@ impl Replicas {
 
     #[must_use]
     pub(crate) fn plus_one(self) -> Self {
-        Self(self.0.saturating_add(1))
+        self.plus(Self::ONE)
     }
 
     /// One less, never below zero.
     #[must_use]
     pub fn minus_one(self) -> Self {
-        Self(self.0.saturating_sub(1))
-    }
-
-    /// What is left after taking `other` away, never below zero.
-    #[must_use]
-    pub fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-
-    /// As a floating-point number; exact.
-    pub fn to_f64(self) -> f64 {
-        f64::from(self.0)
+        self.saturating_sub(Self::ONE)
     }
 }
-
-impl fmt::Display for Replicas {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
-/// A number of GPUs.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct Gpus(pub u32);
 
 impl Gpus {
-    /// No GPUs.
-    pub const ZERO: Self = Self(0);
-
-    /// Together, capped at the largest count.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-
-    /// What is left after taking `other` away, never below zero.
-    #[must_use]
-    pub fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-
     /// As many replicas, each with this many GPUs.
     #[must_use]
     pub fn times(self, replicas: Replicas) -> Self {
@@ -96,17 +109,6 @@ impl Gpus {
     /// Whole replicas that fit, each with `per_replica` GPUs.
     pub fn replicas(self, per_replica: Self) -> Replicas {
         Replicas(self.0 / per_replica.at_least_one().0)
-    }
-
-    /// As a floating-point number; exact.
-    pub fn to_f64(self) -> f64 {
-        f64::from(self.0)
-    }
-}
-
-impl fmt::Display for Gpus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
     }
 }
 

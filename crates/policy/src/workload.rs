@@ -74,8 +74,7 @@ impl ReplicaTemplate {
     }
 
     fn requested(&self) -> Gpus {
-        let gpus = self.gpus.values();
-        gpus.fold(Gpus::ZERO, |sum, gpus| sum.plus(*gpus))
+        self.gpus.values().copied().sum()
     }
 }
 

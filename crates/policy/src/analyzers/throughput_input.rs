@@ -99,7 +99,7 @@ pub(super) fn variant(
     remaining.sort_unstable();
     let max = match outlook.prospect(&view.key) {
         StartProspect::Open => view.bounds.max,
-        StartProspect::Stalled => Some(Replicas(ready.0.saturating_add(pending.0))),
+        StartProspect::Stalled => Some(ready.plus(pending)),
     };
     ThroughputVariantInput {
         role: view.template.role,

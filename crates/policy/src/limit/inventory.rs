@@ -109,8 +109,7 @@ impl Vendor {
 }
 
 fn sum(resources: &[&str], count: impl Fn(&str) -> Gpus) -> Gpus {
-    let counts = resources.iter().map(|resource| count(resource));
-    counts.fold(Gpus::ZERO, Gpus::plus)
+    resources.iter().map(|resource| count(resource)).sum()
 }
 
 /// Whether a resource is whole GPUs of a device class, as the drivers of their vendors install it.

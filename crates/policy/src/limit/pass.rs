@@ -97,7 +97,7 @@ impl GrowthRequest {
         let granted = budget.grant(asked).replicas(per_replica);
         let taken = self.count.taken(self.gpus).times(granted);
         pools.take(namespace, &self.accelerator, taken);
-        let added = Replicas(owed.0.saturating_add(granted.0));
+        let added = owed.plus(granted);
         let gpus = per_replica.times(added);
         let why = if added == wanted {
             Reason::Granted { gpus, added }
@@ -111,11 +111,10 @@ impl GrowthRequest {
         } else {
             shortfall(&rooms, asked, added, wanted, gpus)
         };
-        let to = Replicas(self.current.0.saturating_add(added.0));
         Grant {
             change: CountChange {
                 from: self.target,
-                to,
+                to: self.current.plus(added),
                 why,
             },
             gpus,

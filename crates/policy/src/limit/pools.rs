@@ -404,9 +404,9 @@ impl GpuPools {
         quotas: &Quotas,
     ) -> (Gpus, UseExtent) {
         let managed = self.managed.iter().filter(|(one, _)| counts(one));
-        let used = managed.fold(Gpus::ZERO, |sum, (_, used)| {
-            sum.plus(used_of(used, accelerator, quotas))
-        });
+        let used: Gpus = managed
+            .map(|(_, used)| used_of(used, accelerator, quotas))
+            .sum();
         let uncounted = self.uncounted.iter().filter(|(one, _)| counts(one));
         let is_more = uncounted
             .flat_map(|(_, names)| names)
@@ -428,7 +428,8 @@ fn used_of<K: Borrow<str> + Ord, V>(
 ) -> Gpus {
     used.iter()
         .filter(|(name, _)| counts_under(name, key, limits))
-        .fold(Gpus::ZERO, |sum, (_, gpus)| sum.plus(*gpus))
+        .map(|(_, gpus)| *gpus)
+        .sum()
 }
 
 /// The type that a quota counts a variant under, and how many it allows; a type that is not listed,

@@ -184,7 +184,8 @@ impl Serving<'_> {
         let highest = members.fold(f64::NEG_INFINITY, |most, model| most.max(model.priority));
         (self.awaited.iter())
             .filter(|start| start.priority > highest && !start.pools.is_disjoint(self.drawn))
-            .fold(Gpus::ZERO, |sum, start| sum.plus(start.gpus))
+            .map(|start| start.gpus)
+            .sum()
     }
 
     fn run(
@@ -268,8 +269,7 @@ fn contended_budget(
 }
 
 fn sum(members: &Members<'_>, of: fn(&RescaleCandidate) -> Gpus) -> Gpus {
-    let models = members.values();
-    models.fold(Gpus::ZERO, |sum, model| sum.plus(of(model)))
+    members.values().map(|model| of(model)).sum()
 }
 
 /// What is free, what will be once deleted pods are gone, and what the members hold; none where that

@@ -36,7 +36,7 @@ pub(crate) struct ShareVariant {
 impl ShareVariant {
     /// Replicas that hold GPUs.
     fn held(&self) -> Replicas {
-        Replicas(self.current.0.saturating_add(self.ordered.0))
+        self.current.plus(self.ordered)
     }
 }
 
@@ -105,10 +105,9 @@ impl RescaleCandidate {
         role: Option<ServingRole>,
         of: impl Fn(&ShareVariant) -> Option<Replicas>,
     ) -> Option<Gpus> {
-        let sum = self.of(role).try_fold(Gpus::ZERO, |sum, (_, variant)| {
-            Some(sum.plus(variant.gpus.at_least_one().times(of(variant)?)))
-        });
-        sum.map(|sum| sum.min(MOST))
+        let gpus = |variant: &ShareVariant| Some(variant.gpus.at_least_one().times(of(variant)?));
+        let all: Option<Vec<Gpus>> = self.of(role).map(|(_, variant)| gpus(variant)).collect();
+        Some(total(all?.into_iter()))
     }
 
     /// GPUs that it keeps whatever others need: its minima, and one replica of each role that serves.
@@ -265,9 +264,8 @@ impl RescaleCandidate {
     ) {
         let held = self.held(Some(role));
         let mut excess = held.saturating_sub(share);
-        let mut standing = (self.of(Some(role))).fold(0_u32, |sum, (_, variant)| {
-            sum.saturating_add(variant.current.0)
-        });
+        let counts = (self.of(Some(role))).map(|(_, variant)| variant.current);
+        let mut standing: Replicas = counts.sum();
         let mut ordered: Vec<_> = self.of(Some(role)).collect();
         ordered.sort_by(|one, other| {
             (other.1.cost.cmp(&one.1.cost))
@@ -277,14 +275,14 @@ impl RescaleCandidate {
         for (key, variant) in ordered {
             let gpus = variant.gpus.at_least_one();
             // Those that do not exist yet go before the last one that does.
-            let most = Replicas(variant.ordered.0.saturating_add(standing.saturating_sub(1)));
+            let most = variant.ordered.plus(standing.minus_one());
             let count = excess
                 .replicas(gpus)
                 .min(variant.held().saturating_sub(variant.bounds.min))
                 .min(most);
             if let Some(change) = changes.get_mut(key).filter(|_| count > Replicas::ZERO) {
                 excess = excess.saturating_sub(gpus.times(count));
-                standing = standing.saturating_sub(count.saturating_sub(variant.ordered).0);
+                standing = standing.saturating_sub(count.saturating_sub(variant.ordered));
                 change.to = variant.held().saturating_sub(count);
                 change.why = Reason::Reclaimed { held, share };
             }
@@ -322,7 +320,7 @@ impl RescaleCandidate {
                 let taken = gpus.times(count);
                 pools.take(&key.namespace, &variant.accelerator, taken);
                 lack = lack.saturating_sub(taken);
-                change.to = Replicas(change.to.0.saturating_add(count.0));
+                change.to = change.to.plus(count);
                 let gpus = gpus.times(change.to.saturating_sub(variant.held()));
                 change.why = Reason::Filled { gpus, share };
             }
@@ -343,7 +341,7 @@ impl RescaleCandidate {
 }
 
 fn total(counts: impl Iterator<Item = Gpus>) -> Gpus {
-    counts.fold(Gpus::ZERO, Gpus::plus).min(MOST)
+    counts.sum::<Gpus>().min(MOST)
 }
 
 #[cfg(test)]

@@ -36,14 +36,12 @@ pub enum PodPhase {
 
 /// GPUs of one resource that a pod holds: containers run together, init containers one by one.
 pub fn pod_gpus(pod: &GpuPod, resource: &str) -> Gpus {
-    let of = |container: &BTreeMap<Arc<str>, u32>| container.get(resource).copied().unwrap_or(0);
-    let together = pod
-        .containers
-        .iter()
-        .map(of)
-        .fold(0_u32, u32::saturating_add);
-    let largest = pod.init_containers.iter().map(of).max().unwrap_or(0);
-    Gpus(together.max(largest))
+    let of = |container: &BTreeMap<Arc<str>, u32>| {
+        Gpus(container.get(resource).copied().unwrap_or_default())
+    };
+    let together: Gpus = pod.containers.iter().map(of).sum();
+    let largest = pod.init_containers.iter().map(of).max();
+    together.max(largest.unwrap_or_default())
 }
 
 /// GPUs in use by node and prefix of their vendor, of all pods that are bound and not finished.
@@ -58,10 +56,7 @@ pub(crate) fn usage_by_node(
         }
     }
     let by_vendor = |node: &Arc<str>, pods: &[&GpuPod]| {
-        let held = |resource: &str| {
-            let held = pods.iter().map(|pod| pod_gpus(pod, resource));
-            held.fold(Gpus::ZERO, Gpus::plus)
-        };
+        let held = |resource: &str| pods.iter().map(|pod| pod_gpus(pod, resource)).sum::<Gpus>();
         let of = |vendor: Vendor| (vendor.prefix, vendor.held(nodes.get(node), held));
         let held = VENDORS.into_iter().map(of);
         held.filter(|(_, gpus)| *gpus > Gpus::ZERO).collect()

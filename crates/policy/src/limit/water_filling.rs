@@ -27,9 +27,7 @@ pub(crate) struct Filled<K> {
 /// Gives each bidder its floor and shares the rest by weight. What one cannot take goes to the others;
 /// where none can take more it stays.
 pub(crate) fn water_fill<K: Ord + Clone>(budget: Gpus, bidders: &BTreeMap<K, Bidder>) -> Filled<K> {
-    let floors = bidders
-        .values()
-        .fold(Gpus::ZERO, |sum, bidder| sum.plus(bidder.floor));
+    let floors: Gpus = bidders.values().map(|bidder| bidder.floor).sum();
     let mut shares: BTreeMap<K, Gpus> = bidders
         .iter()
         .map(|(key, bidder)| (key.clone(), bidder.floor))
@@ -86,9 +84,7 @@ pub(crate) fn round_shares<K: Ord + Clone>(
         .iter()
         .map(|(key, (part, cap))| (key.clone(), Gpus(rounding::floor(*part)).min(*cap)))
         .collect();
-    let given = rounded
-        .values()
-        .fold(Gpus::ZERO, |sum, gpus| sum.plus(*gpus));
+    let given: Gpus = rounded.values().copied().sum();
     let mut remainders: Vec<(f64, &K, Gpus)> = parts
         .iter()
         .map(|(key, (part, cap))| (part - f64::from(rounding::floor(*part)), key, *cap))

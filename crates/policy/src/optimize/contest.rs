@@ -41,8 +41,7 @@ impl Contest {
         let within = |(key, contender): (&VariantKey, &Contender)| {
             let mut candidate = contender.candidate.clone();
             let (own, more) = contender.affordable(key, candidate.room_above(), 0, pools);
-            let free = own.0.saturating_add(more.0);
-            let most = Replicas(standing(&candidate).0.saturating_add(free));
+            let most = standing(&candidate).plus(own).plus(more);
             candidate.bounds.max = Some(candidate.bounds.max.map_or(most, |max| max.min(most)));
             (key.clone(), candidate)
         };

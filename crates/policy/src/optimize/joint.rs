@@ -213,12 +213,10 @@ fn release_role(
     method: Method,
 ) {
     let variants = sized(candidates, role, claims);
-    let standing = candidates
+    let of_role = candidates
         .values()
-        .filter(|candidate| candidate.role == role)
-        .fold(0_u32, |sum, candidate| {
-            sum.saturating_add(candidate.count.0)
-        });
+        .filter(|candidate| candidate.role == role);
+    let standing = of_role.map(|one| one.count).sum::<Replicas>().0;
     let mut total = standing.saturating_sub(1);
     // What serves nothing goes first, and takes nothing of what the claims leave.
     let overdue: Vec<u32> = variants

@@ -35,7 +35,7 @@ pub(super) fn set_apart(
         let counted = count.saturating_sub(expired).min(draft.scale.pending());
         if counted > Replicas::ZERO {
             let sum = roles.entry(draft.view.template.role).or_default();
-            *sum = Replicas(sum.0.saturating_add(counted.0));
+            *sum = sum.plus(counted);
         }
     }
     consensus.name_gated(&roles);

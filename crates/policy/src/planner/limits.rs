@@ -333,10 +333,13 @@ fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     let placed = view.pods.iter().filter(is_placed);
     let (known, missed): (Vec<&PodView>, Vec<&PodView>) =
         placed.partition(|pod| !are_named || holders.contains(view, pod));
-    let count = |pods: &[&PodView]| Replicas(u32::try_from(pods.len()).unwrap_or(u32::MAX));
+    let (known, missed) = (
+        Replicas::from_len(known.len()),
+        Replicas::from_len(missed.len()),
+    );
     let scale = draft.scale;
-    let waiting = scale.current.saturating_sub(count(&known).max(scale.ready));
-    waiting.max(count(&missed))
+    let waiting = scale.current.saturating_sub(known.max(scale.ready));
+    waiting.max(missed)
 }
 
 /// GPUs that one replica takes of limited pools.
@@ -348,8 +351,7 @@ pub(super) fn gpus(draft: &PendingDecision<'_>) -> Gpus {
 /// while, that were published, or that have their GPUs.
 fn granted(draft: &PendingDecision<'_>) -> Replicas {
     let existing = draft.scale.current_excluding_surge();
-    let reserved = Replicas(existing.0.saturating_add(draft.reserved.0));
-    draft.base().max(reserved)
+    draft.base().max(existing.plus(draft.reserved))
 }
 
 /// Takes the GPUs of replicas up to `count` that do not exist, as far as they are not taken yet.

@@ -166,7 +166,8 @@ pub(super) fn awaited(cycle: &Cycle<'_>, work: &Work<'_>, pools: &GpuPools) -> G
     match judge(cycle, work, Some((pools, GpuSupply::Left))) {
         Some(Wake::NoServingSet { .. }) if !is_on_its_way(work) => (needs(cycle, work, pools))
             .into_iter()
-            .fold(Gpus::ZERO, |sum, (_, gpus)| sum.plus(gpus)),
+            .map(|(_, gpus)| gpus)
+            .sum(),
         _ => Gpus::ZERO,
     }
 }

@@ -167,12 +167,7 @@ impl StormServiceObject {
         }
         let measured = self.measured_roles(target);
         let counts: Option<Vec<Replicas>> = measured.map(|role| role.replicas).collect();
-        let pods = counts.map(|counts| {
-            counts
-                .iter()
-                .fold(0_u32, |sum, one| sum.saturating_add(one.0))
-        });
-        PodsPerReplica(pods.unwrap_or(0))
+        PodsPerReplica(counts.into_iter().flatten().sum::<Replicas>().0)
     }
 
     /// The roles whose pods report. Where a role has groups, the selector leaves out the pods of the others, which have

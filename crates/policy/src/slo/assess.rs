@@ -307,8 +307,7 @@ impl Part<'_> {
         memory: Option<&NeedMemory>,
         now: Moment,
     ) -> (Option<ReleaseHold>, f64) {
-        let counts = self.variants().map(|(given, _)| given.ready.0);
-        let ready = Replicas(counts.fold(0, u32::saturating_add));
+        let ready: Replicas = self.variants().map(|(given, _)| given.ready).sum();
         let current = learned::current(self.input, self.role, self.stragglers);
         let is_over = self.is_over_objective();
         let mut unexplained = memory.map_or(1.0, |memory| memory.unexplained(ready, now));
@@ -444,8 +443,7 @@ impl Part<'_> {
     }
 
     fn on_their_way(&self) -> Replicas {
-        let counts = self.variants().map(|(given, _)| given.pending.0);
-        Replicas(counts.fold(0, u32::saturating_add))
+        self.variants().map(|(given, _)| given.pending).sum()
     }
 
     fn starting(&self) -> Vec<StartingReplica> {

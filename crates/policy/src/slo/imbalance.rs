@@ -59,8 +59,7 @@ impl Imbalance {
         now: Moment,
     ) {
         let own = input.variants.values().filter(|given| given.role == role);
-        let counts = own.map(|given| given.ready.0);
-        let ready = Replicas(counts.fold(0, u32::saturating_add));
+        let ready: Replicas = own.map(|given| given.ready).sum();
         if ready != self.ready {
             (self.ready, self.changed) = (ready, now);
         }

@@ -321,8 +321,8 @@ fn is_balanced(replica: &ThroughputReplicaInput) -> bool {
 /// Replicas of a role, ready or on their way.
 fn replicas(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
     let own = (input.variants.values()).filter(|variant| variant.role == role);
-    let counts = own.flat_map(|variant| [variant.ready.0, variant.pending.0]);
-    Replicas(counts.fold(0, u32::saturating_add))
+    own.flat_map(|variant| [variant.ready, variant.pending])
+        .sum()
 }
 
 /// Replicas of a role that its targets have, whether they serve, start or are late; without stragglers.
@@ -333,7 +333,7 @@ pub(super) fn current(
 ) -> Replicas {
     let own = (input.variants.iter()).filter(|(_, variant)| variant.role == role);
     let peers = own.filter(|(key, _)| !stragglers.contains(*key));
-    Replicas(peers.fold(0, |sum, (_, variant)| variant.current.0.saturating_add(sum)))
+    peers.map(|(_, variant)| variant.current).sum()
 }
 
 /// How long a need of a role is remembered at least.

@@ -248,8 +248,7 @@ pub(super) fn describe(
         Some(ReleaseHold::Backlog | ReleaseHold::ShortMemory)
     );
     // Nor does a straggler go while more of the others are to be ordered.
-    let ordered =
-        |given: &ThroughputVariantInput| Replicas(given.ready.0.saturating_add(given.pending.0));
+    let ordered = |given: &ThroughputVariantInput| given.ready.plus(given.pending);
     let anticipated =
         total(peers().map(|(_, given, size)| ordered(given).to_f64() * size.per_second));
     let is_full = peers().all(|(_, given, _)| given.max.is_some_and(|max| ordered(given) >= max));

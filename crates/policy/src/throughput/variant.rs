@@ -161,11 +161,10 @@ impl ThroughputVariantFigures {
                 ..Self::default()
             };
         };
-        let counted = u32::try_from(input.capacities().count()).unwrap_or(u32::MAX);
         let shape = tracker.shape();
         let mut figures = Self {
             role: input.role,
-            counted: Replicas(counted),
+            counted: Replicas::from_len(input.capacities().count()),
             shape: Some(shape),
             measured: tracker.measured(),
             ..Self::default()

@@ -91,7 +91,7 @@ impl TokenVariantFigures {
     /// whose ranks are silent does too.
     pub fn capacity(&self) -> Option<VariantCapacity> {
         let per_instance = self.per_instance?;
-        let all = Replicas(self.ready.0.saturating_add(self.pending.0));
+        let all = self.ready.plus(self.pending);
         let ready = Replicas((self.count / self.ranks.max(1)).min(all.0));
         Some(VariantCapacity {
             role: self.role,

@@ -147,17 +147,13 @@ impl QueueingVariantInput {
     }
 
     pub(super) fn busy(&self) -> Replicas {
-        Replicas(u32::try_from(self.busy_rates().count()).unwrap_or(u32::MAX))
+        Replicas::from_len(self.busy_rates().count())
     }
 
     pub(super) fn unknown(&self) -> Replicas {
-        let silent = self
-            .replicas
-            .values()
-            .filter(|one| !one.is_unknown())
-            .count();
-        let reporting = Replicas(u32::try_from(silent).unwrap_or(u32::MAX));
-        self.ready.saturating_sub(reporting)
+        let reporting = self.replicas.values().filter(|one| !one.is_unknown());
+        self.ready
+            .saturating_sub(Replicas::from_len(reporting.count()))
     }
 
     /// Mean request, by the rates of the replicas.
