@@ -16,8 +16,8 @@ pub struct RequestShape {
     pub hit_rate: f64,
 }
 
-/// Length of answers; the same classes as those of the saturation analyzer's history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Length of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputClass {
     /// Below 100 tokens.
@@ -26,6 +26,17 @@ pub enum OutputClass {
     Medium,
     /// 500 tokens and more.
     Long,
+}
+
+impl OutputClass {
+    /// The class of a mean answer.
+    pub(crate) fn of(output_tokens: f64) -> Self {
+        match output_tokens {
+            short if short < 100.0 => Self::Short,
+            medium if medium < 500.0 => Self::Medium,
+            _ => Self::Long,
+        }
+    }
 }
 
 impl RequestShape {
@@ -41,11 +52,7 @@ impl RequestShape {
 
     /// The class of its answers.
     pub fn class(self) -> OutputClass {
-        match self.output {
-            short if short < 100.0 => OutputClass::Short,
-            medium if medium < 500.0 => OutputClass::Medium,
-            _ => OutputClass::Long,
-        }
+        OutputClass::of(self.output)
     }
 
     /// Whether prompt or output length moved by more than a fifth.

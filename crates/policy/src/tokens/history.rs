@@ -11,6 +11,7 @@ use crate::capacity::ServingRole;
 use crate::engine_args::{EngineArgs, EngineFingerprint, KvTokens};
 use crate::key::ModelKey;
 use crate::snapshot::Accelerator;
+use crate::throughput::shape::OutputClass;
 use crate::units::Gpus;
 use wva_base::moment::Moment;
 
@@ -54,31 +55,6 @@ impl EngineKey {
     }
 }
 
-/// Length of answers: what an engine holds when it is full depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutputBucket {
-    /// Below 100 tokens.
-    Short,
-    /// Below 500 tokens.
-    Medium,
-    /// Longer.
-    Long,
-}
-
-impl OutputBucket {
-    /// The bucket of a mean answer.
-    pub fn of(output_tokens: f64) -> Self {
-        if output_tokens < 100.0 {
-            Self::Short
-        } else if output_tokens < 500.0 {
-            Self::Medium
-        } else {
-            Self::Long
-        }
-    }
-}
-
 /// What readings are kept by. The role belongs to it: an engine that only reads prompts fills
 /// otherwise than one that writes answers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -87,8 +63,8 @@ pub struct HistoryKey {
     pub engine: EngineKey,
     /// What it serves.
     pub role: ServingRole,
-    /// Length of answers.
-    pub bucket: OutputBucket,
+    /// Length of answers: what an engine holds when it is full depends on it.
+    pub bucket: OutputClass,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

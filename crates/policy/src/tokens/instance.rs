@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::bound::{CapacityReason, derived_from};
 use super::charge::waiting_charge;
-use super::history::{EngineKey, HistoryKey, OutputBucket};
+use super::history::{EngineKey, HistoryKey};
 use super::input::{InstanceInput, TokenVariantInput};
 use super::learned::{LearnedTokens, Trust};
 use super::workload::MeanWorkload;
 use crate::capacity::ServingRole;
 use crate::engine_args::{EngineArgs, KvTokens};
 use crate::params::SaturationThresholds;
+use crate::throughput::shape::OutputClass;
 
 /// A signal that an instance does not give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -231,7 +232,7 @@ pub(super) fn history_key(engine: &EngineKey, role: ServingRole, output: f64) ->
     HistoryKey {
         engine: engine.clone(),
         role,
-        bucket: OutputBucket::of(output),
+        bucket: OutputClass::of(output),
     }
 }
 

@@ -137,76 +137,10 @@ pub(super) fn measure_all(
                 &input.thresholds,
             )
         };
-        let sized = size(variant, instances, bound, idle);
-        (
-            key.clone(),
-            finish(variant, engine.clone(), sized, is_stale),
-        )
+        let figures = figures(variant, engine.clone(), instances, bound, is_stale, idle);
+        (key.clone(), figures)
     });
     figures.collect()
-}
-
-/// Capacity of one instance, and what it rests on.
-struct Sized {
-    instances: BTreeMap<Arc<str>, InstanceFigures>,
-    silent: u32,
-    ranks: u32,
-    per_instance: Option<KvTokens>,
-    reason: CapacityReason,
-    upper_bound: Option<KvTokens>,
-    idle: Option<IdleFigures>,
-}
-
-fn size(
-    variant: &TokenVariantInput,
-    instances: BTreeMap<Arc<str>, InstanceFigures>,
-    bound: Option<KvTokens>,
-    idle: impl FnOnce() -> IdleFigures,
-) -> Sized {
-    let reporting = count(instances.len());
-    let ranks = ranks(variant, reporting);
-    let named = count(variant.instances.len()).saturating_sub(reporting);
-    let silent = named.max(
-        variant
-            .ready
-            .0
-            .saturating_mul(ranks)
-            .saturating_sub(reporting),
-    );
-    let capacities = instances
-        .values()
-        .map(|instance| (instance.capacity, instance.k2_source));
-    let Some((middle, reason)) = median(capacities) else {
-        let idle = idle();
-        let per_instance = idle.capacity();
-        return Sized {
-            instances,
-            silent,
-            ranks: idle.ranks,
-            per_instance,
-            reason: match per_instance {
-                Some(_) => CapacityReason::Stored,
-                None => CapacityReason::NoData,
-            },
-            upper_bound: None,
-            idle: Some(idle),
-        };
-    };
-    let is_known = silent == 0
-        && instances
-            .values()
-            .all(|instance| instance.missing.is_empty());
-    let upper_bound = bound.filter(|_| !is_known);
-    let per_instance = upper_bound.map_or(middle, |bound| bound.min(middle));
-    Sized {
-        instances,
-        silent,
-        ranks,
-        per_instance: per_instance.is_some().then_some(per_instance),
-        reason,
-        upper_bound,
-        idle: None,
-    }
 }
 
 /// Instances of one replica: as many as its pods have, by their names, and no fewer than report on average. The average
@@ -223,23 +157,41 @@ fn ranks(variant: &TokenVariantInput, reporting: u32) -> u32 {
     of_pod.max(on_average).max(1)
 }
 
-fn finish(
+/// Capacity of one instance, what it rests on, and what follows from it.
+fn figures(
     variant: &TokenVariantInput,
     engine: EngineKey,
-    sized: Sized,
+    instances: BTreeMap<Arc<str>, InstanceFigures>,
+    bound: Option<KvTokens>,
     is_stale: bool,
+    idle: impl FnOnce() -> IdleFigures,
 ) -> TokenVariantFigures {
-    let reporting = count(sized.instances.len());
-    let ready = variant.ready.0.saturating_mul(sized.ranks);
+    let reporting = count(instances.len());
+    let ranks = ranks(variant, reporting);
+    let named = count(variant.instances.len()).saturating_sub(reporting);
+    let ready = variant.ready.0.saturating_mul(ranks);
+    let silent = named.max(ready.saturating_sub(reporting));
+    let mut all = instances.values();
+    let is_known = silent == 0 && all.all(|instance| instance.missing.is_empty());
+    let capacities = instances.values();
+    let middle = median(capacities.map(|instance| (instance.capacity, instance.k2_source)));
+    let idle = middle.is_none().then(idle);
+    let upper_bound = bound.filter(|_| middle.is_some() && !is_known);
+    let (per_instance, reason) = match (middle, idle.and_then(|idle| idle.capacity())) {
+        (Some((middle, reason)), _) => {
+            let capacity = upper_bound.map_or(middle, |bound| bound.min(middle));
+            (capacity.is_some().then_some(capacity), reason)
+        }
+        (None, Some(capacity)) => (Some(capacity), CapacityReason::Stored),
+        (None, None) => (None, CapacityReason::NoData),
+    };
+    let ranks = idle.map_or(ranks, |idle| idle.ranks);
+    let ready = variant.ready.0.saturating_mul(ranks);
     let supplying = if reporting > 0 { reporting } else { ready };
-    let ready = ready.max(supplying);
-    let pending_instances = variant.pending.0.saturating_mul(sized.ranks);
-    let per_instance = sized.per_instance.unwrap_or(KvTokens::ZERO);
-    let is_demand_known = sized.silent == 0
-        && sized
-            .instances
-            .values()
-            .all(|instance| instance.lacking(variant.role).is_none());
+    let pending_instances = variant.pending.0.saturating_mul(ranks);
+    let all = ready.max(supplying).saturating_add(pending_instances);
+    let each = per_instance.unwrap_or(KvTokens::ZERO);
+    let lacks = |instance: &InstanceFigures| instance.lacking(variant.role).is_some();
     TokenVariantFigures {
         role: variant.role,
         engine,
@@ -247,24 +199,20 @@ fn finish(
         step_budget: variant.engine.as_ref().map(EngineArgs::step_budget),
         ready: variant.ready,
         pending: variant.pending,
-        silent: sized.silent,
+        silent,
         count: supplying,
-        ranks: sized.ranks,
+        ranks,
         pending_instances,
-        per_instance: sized.per_instance,
-        reason: sized.reason,
-        upper_bound: sized.upper_bound,
-        idle: sized.idle,
+        per_instance,
+        reason,
+        upper_bound,
+        idle,
         is_stale,
-        supply: per_instance.times(supplying),
-        anticipated: per_instance.times(ready.saturating_add(pending_instances)),
-        demand: sized
-            .instances
-            .values()
-            .map(|instance| instance.demand)
-            .sum(),
-        is_demand_known,
-        instances: sized.instances,
+        supply: each.times(supplying),
+        anticipated: each.times(all),
+        demand: instances.values().map(|instance| instance.demand).sum(),
+        is_demand_known: silent == 0 && !instances.values().any(lacks),
+        instances,
     }
 }
 

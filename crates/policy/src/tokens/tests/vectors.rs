@@ -10,9 +10,10 @@ use super::world::{Cycle, Fleet, Policy, engine};
 use crate::capacity::ServingRole;
 use crate::engine_args::{KvTokens, StepTokens};
 use crate::tests::vectors::{Tally, run};
+use crate::throughput::shape::OutputClass;
 use crate::tokens::bound::{CapacityReason, derived, median};
 use crate::tokens::charge::waiting_charge;
-use crate::tokens::history::{OutputBucket, RollingWindow};
+use crate::tokens::history::RollingWindow;
 
 const TABLE: &str = include_str!("../../../../../tests/vectors/tokens.yaml");
 
@@ -115,7 +116,7 @@ fn answer(given: Given) -> Vec<Figures> {
             }
             only("tokens", json!(window.mean().unwrap_or(0.0)))
         }
-        Given::Bucket { output } => only("bucket", json!(OutputBucket::of(output))),
+        Given::Bucket { output } => only("bucket", json!(OutputClass::of(output))),
         Given::Same { one, other } => only(
             "same",
             json!(engine(&one).fingerprint() == engine(&other).fingerprint()),
