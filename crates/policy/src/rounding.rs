@@ -25,6 +25,11 @@ pub fn ceil(quantity: f64) -> u32 {
     }
 }
 
+/// The quantity with two decimals, as texts show it, and as it is remembered, so that records stay small.
+pub(crate) fn hundredths(quantity: f64) -> f64 {
+    (quantity * 100.0).round() / 100.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::{ceil, floor};

@@ -425,7 +425,7 @@ impl Part<'_> {
             && read < self.supply().0
             && !replicas.any(|replica| replica.is_queued(params))
             && self.is_decode_busy(demand);
-        let held = self.load.queue.filter(|_| !are_for_decode);
+        let held = self.load.observation.queue.filter(|_| !are_for_decode);
         held.unwrap_or(0.0) + total(own.iter().map(|given| given.backlog()))
     }
 

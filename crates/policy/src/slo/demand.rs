@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::rounding::hundredths;
 use crate::throughput::shape::RequestShape;
 use wva_base::moment::Moment;
 
@@ -248,7 +249,7 @@ impl DemandTrack {
             .map_or(0.0, |(now, before)| (now - before) / passed.as_secs_f64());
         let growth = (in_replicas + self.queue_growth).max(before.growth * left);
         // In hundredths, so that records of it stay small.
-        (growth * 100.0).round() / 100.0
+        hundredths(growth)
     }
 
     /// The most work that can have arrived, where a replica generates so much and a request is so much work: what is

@@ -12,12 +12,9 @@ use super::release::ReleaseHold;
 use super::straggler::Straggler;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
+use crate::rounding::hundredths;
 use crate::snapshot::SignalName;
 use crate::units::Replicas;
-
-fn hundredths(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
 
 /// Every figure behind the view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

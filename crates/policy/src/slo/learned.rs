@@ -139,7 +139,7 @@ impl LearnedSloModel {
             .retain(|key| input.variants.contains_key(key));
         let before = self.demand;
         let load = ModelLoad::of(input);
-        self.demand = DemandTrack::after(before, load.observation(), now);
+        self.demand = DemandTrack::after(before, load.observation, now);
         self.shifted = self.last_shift(input, before.as_ref(), now);
         let is_even = (self.shifted).is_none_or(|at| now.since(at) >= SHIFTED_FOR);
         let engines = input.variants.iter().map(|(key, given)| {

@@ -10,20 +10,12 @@ use crate::snapshot::SignalName;
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
 
-/// Sums over the replicas of a model.
+/// What one collection says of the requests of a model, summed over its replicas.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ModelLoad {
-    arrivals: Option<f64>,
-    completions: f64,
-    placed: Option<f64>,
-    generated: Option<f64>,
-    in_flight: Option<f64>,
-    pub(super) queue: Option<f64>,
-    queue_age: Duration,
-    pub(super) waiting: f64,
-    queues: Option<ReplicaQueues>,
-    shape: Option<RequestShape>,
-    answering: Duration,
+    pub(super) observation: DemandObservation,
+    /// Requests that wait in replicas, as far as these say.
+    waiting: f64,
 }
 
 impl ModelLoad {
@@ -41,7 +33,7 @@ impl ModelLoad {
         // placed what those that read prompts are not.
         let read = (sums.read.known()).filter(|_| answered.is_some() || !sums.has_whole);
         let placed = [answered, read].into_iter().flatten().reduce(f64::max);
-        Self {
+        let observation = DemandObservation {
             arrivals: (input.arrivals)
                 .or(placed)
                 .or(completions)
@@ -52,35 +44,23 @@ impl ModelLoad {
             in_flight: sums.in_flight.known(),
             queue: input.router_queue,
             queue_age: input.router_queue_age,
-            waiting: sums.backlog,
-            queues: (sums.waiting.known()).map(|requests| ReplicaQueues {
+            waiting: (sums.waiting.known()).map(|requests| ReplicaQueues {
                 requests,
                 replicas: sums.waiting.replicas,
             }),
             shape: sums.shape(),
             // In whole seconds, so that records of it stay small.
             answering: Duration::from_secs(u64::from(rounding::ceil(sums.answering))),
-        }
-    }
-
-    pub(super) fn observation(&self) -> DemandObservation {
-        DemandObservation {
-            arrivals: self.arrivals,
-            completions: self.completions,
-            placed: self.placed,
-            generated: self.generated,
-            in_flight: self.in_flight,
-            queue: self.queue,
-            queue_age: self.queue_age,
-            waiting: self.queues,
-            shape: self.shape,
-            answering: self.answering,
+        };
+        Self {
+            observation,
+            waiting: sums.backlog,
         }
     }
 
     /// Requests that wait anywhere.
     pub(super) fn backlog(&self) -> f64 {
-        self.queue.unwrap_or(0.0) + self.waiting
+        self.observation.queue.unwrap_or(0.0) + self.waiting
     }
 }
 

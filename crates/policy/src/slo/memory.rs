@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::params::BurstReserve;
-use crate::rounding;
+use crate::rounding::{self, hundredths};
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
@@ -55,11 +55,6 @@ const RISE: Duration = Duration::from_mins(2);
 const MOST_GROWTH: f64 = 1.0;
 /// Starts within which growth counts for the reserve once: a single step is no habit.
 const ONCE: f64 = 1.5;
-
-/// What is remembered has two decimals, so that records of it stay small.
-fn hundredths(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct NeedBucket {

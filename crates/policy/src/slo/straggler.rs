@@ -124,26 +124,24 @@ impl Mix {
         }
     }
 
-    /// Whether it is to serve in place of the other one.
-    fn is_better(&self, than: &Self) -> bool {
+    /// Whether it is to serve in place of the other one, of whose cost it may take so large a share.
+    fn is_better(&self, than: &Self, share: f64) -> bool {
         match (self.cost, than.cost) {
-            (Some(own), Some(other)) => own < other,
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (None, None) => self.most > than.most,
-        }
-    }
-
-    /// Whether it is better by so much that a change is worth it.
-    fn is_worth_a_change(&self, from: &Self) -> bool {
-        match (self.cost, from.cost) {
-            (Some(own), Some(other)) => own < other * WORTH_A_CHANGE,
+            (Some(own), Some(other)) => own < other * share,
             (Some(_), None) => true,
             (None, Some(_)) => false,
             // Neither suffices: answers are late until the one that does more serves.
-            (None, None) => self.most > from.most,
+            (None, None) => self.most > than.most,
         }
     }
+}
+
+/// Whether needs are known: where requests wait, or little was seen, they might be more.
+fn are_known(needs: &SloRoleFigures) -> bool {
+    !matches!(
+        needs.hold,
+        Some(ReleaseHold::Backlog | ReleaseHold::ShortMemory)
+    )
 }
 
 /// The stragglers of a role, where these are `known`.
@@ -153,12 +151,9 @@ pub(super) fn find(
     (role, figures): (ServingRole, &SloRoleFigures),
     known: &BTreeSet<VariantKey>,
 ) -> BTreeSet<VariantKey> {
-    // Where others may not be had, requests wait, or little was seen, any replica serves.
+    // Where others may not be had, or needs are not known, any replica serves.
     if input.needs_any_variant
-        || matches!(
-            figures.hold,
-            Some(ReleaseHold::Backlog | ReleaseHold::ShortMemory)
-        )
+        || !are_known(figures)
         || input.params.without == Some(SloTerm::Stragglers)
     {
         return BTreeSet::new();
@@ -195,8 +190,12 @@ pub(super) fn find(
         };
         Mix::of(&members, holds, demand / raised)
     });
-    let best = mixes.reduce(|best, mix| if mix.is_better(&best) { mix } else { best });
-    let change = best.filter(|best| best.is_worth_a_change(&serving));
+    let best = mixes.reduce(
+        |best, mix| {
+            if mix.is_better(&best, 1.0) { mix } else { best }
+        },
+    );
+    let change = best.filter(|best| best.is_better(&serving, WORTH_A_CHANGE));
     // What a variant holds is known less well while it has no replica: without a change none serves again.
     let stays = change.is_none();
     let chosen = change.unwrap_or(serving);
@@ -242,18 +241,13 @@ pub(super) fn describe(
     let others = seen.map(|(_, _, size)| size.concurrency);
     let others = rounding::floor(others.fold(f64::INFINITY, f64::min));
     let supply = total(peers().map(|(_, given, size)| given.ready.to_f64() * size.per_second));
-    // Needs that are not known yet might be more.
-    let is_known = !matches!(
-        figures.hold,
-        Some(ReleaseHold::Backlog | ReleaseHold::ShortMemory)
-    );
     // Nor does a straggler go while more of the others are to be ordered.
     let ordered = |given: &ThroughputVariantInput| given.ready.plus(given.pending);
     let anticipated =
         total(peers().map(|(_, given, size)| ordered(given).to_f64() * size.per_second));
     let is_full = peers().all(|(_, given, _)| given.max.is_some_and(|max| ordered(given) >= max));
     let is_covered = is_full || figures.stated <= anticipated * input.params.band.scale_up;
-    let is_replaced = is_known && is_covered && supply > 0.0 && figures.need <= supply;
+    let is_replaced = are_known(figures) && is_covered && supply > 0.0 && figures.need <= supply;
     own()
         .filter(|(key, ..)| known.contains(*key))
         .map(|(key, _, size)| {
