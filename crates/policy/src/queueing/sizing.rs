@@ -40,14 +40,16 @@ pub struct Sizing {
     pub tokens_per_second: f64,
 }
 
-/// Which latency a target is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Latency {
-    /// Time to first token.
-    TimeToFirstToken,
-    /// Time between tokens.
-    InterTokenLatency,
+wva_base::named! {
+    /// Which latency a target is about.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Latency {
+        /// Time to first token.
+        TimeToFirstToken = "time to first token",
+        /// Time between tokens.
+        InterTokenLatency = "inter-token latency",
+    }
 }
 
 impl Latency {
@@ -55,13 +57,6 @@ impl Latency {
         match self {
             Self::TimeToFirstToken => performance.time_to_first_token,
             Self::InterTokenLatency => performance.inter_token_latency,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::TimeToFirstToken => "time to first token",
-            Self::InterTokenLatency => "inter-token latency",
         }
     }
 }
@@ -81,7 +76,7 @@ pub enum SizingError {
     #[error(
         "target {} of {target} is below the {least} of a nearly idle replica; raise the target \
          (sloMultiplier where it is inferred), or use a faster accelerator",
-        .latency.name()
+        .latency.as_str()
     )]
     Unreachable {
         /// Which latency.
@@ -144,7 +139,7 @@ impl ReplicaModel {
         busiest: &Result<Performance, PerformanceError>,
     ) -> Result<RequestRate, SizingError> {
         let range = self.range();
-        check(latency.name(), target.map(|target| target.0))?;
+        check(latency.as_str(), target.map(|target| target.0))?;
         let Some(target) = target else {
             return Ok(range.max);
         };

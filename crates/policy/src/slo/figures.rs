@@ -99,7 +99,7 @@ impl SloReport {
                 figures.gated_text(),
                 figures.imbalance,
                 figures.stated,
-                figures.hold.map_or("", ReleaseHold::text),
+                figures.hold.map_or("", ReleaseHold::as_str),
             )
         });
         let variants = self.variants.iter().map(|(variant, capacity)| {

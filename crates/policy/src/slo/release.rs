@@ -5,20 +5,22 @@ use serde::{Deserialize, Serialize};
 use crate::combine::{Awaited, Band};
 use crate::throughput::hold::{MARGIN, orders_nothing};
 
-/// Why replicas of a role are not released.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReleaseHold {
-    /// Requests wait.
-    Backlog,
-    /// Nothing waits, and replicas exceed the objective between tokens.
-    OverObjective,
-    /// Needs are known for less than the horizon.
-    ShortMemory,
-    /// A release was taken back at about the same need.
-    TakenBack,
-    /// What fewer replicas bear is assumed.
-    AssumedLatency,
+wva_base::named! {
+    /// Why replicas of a role are not released; its text is the end of a line.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ReleaseHold {
+        /// Requests wait.
+        Backlog = "; nothing is released while requests wait",
+        /// Nothing waits, and replicas exceed the objective between tokens.
+        OverObjective = "; nothing is released while replicas are over the objectives",
+        /// Needs are known for less than the horizon.
+        ShortMemory = "; what was found is kept until needs were seen for the whole horizon",
+        /// A release was taken back at about the same need.
+        TakenBack = "; a release was taken back, and needs are about the same still",
+        /// What fewer replicas bear is assumed.
+        AssumedLatency = "; the latency of fewer replicas is assumed: one, or a fifth, is released at once",
+    }
 }
 
 impl From<ReleaseHold> for Awaited {
@@ -34,21 +36,6 @@ impl From<ReleaseHold> for Awaited {
 }
 
 impl ReleaseHold {
-    /// The reason, as the end of a line.
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            Self::Backlog => "; nothing is released while requests wait",
-            Self::OverObjective => "; nothing is released while replicas are over the objectives",
-            Self::TakenBack => "; a release was taken back, and needs are about the same still",
-            Self::ShortMemory => {
-                "; what was found is kept until needs were seen for the whole horizon"
-            }
-            Self::AssumedLatency => {
-                "; the latency of fewer replicas is assumed: one, or a fifth, is released at once"
-            }
-        }
-    }
-
     /// The least demand at which nothing is released that is held: everything, or the `kept` share of `supply`. It
     /// orders nothing.
     pub(super) fn floor(self, kept: f64, supply: f64, anticipated: f64, band: Band) -> f64 {

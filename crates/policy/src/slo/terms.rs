@@ -4,47 +4,36 @@ use serde::{Deserialize, Serialize};
 
 use super::demand::DemandTrack;
 
-/// A term that the laboratory leaves out. No setting does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SloTerm {
-    /// The last minute, where it exceeds the smoothed rate.
-    ShortWindow,
-    /// Tokens that are generated.
-    Generated,
-    /// Growth of the requests in flight.
-    Surge,
-    /// What arrived since the last count.
-    Jump,
-    /// The slope of the latency over the work.
-    Slope,
-    /// The backlog at landing.
-    Landing,
-    /// Replicas on their way, until they are ready.
-    Starts,
-    /// Needs of before.
-    Memory,
-    /// What the need grows by until a start is over.
-    Growth,
-    /// Variants that are too slow to serve with the others.
-    Stragglers,
+wva_base::named! {
+    listed
+    /// A term that the laboratory leaves out. No setting does.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SloTerm {
+        /// The last minute, where it exceeds the smoothed rate.
+        ShortWindow = "short-window",
+        /// Tokens that are generated.
+        Generated = "generated",
+        /// Growth of the requests in flight.
+        Surge = "surge",
+        /// What arrived since the last count.
+        Jump = "jump",
+        /// The slope of the latency over the work.
+        Slope = "slope",
+        /// The backlog at landing.
+        Landing = "landing",
+        /// Replicas on their way, until they are ready.
+        Starts = "starts",
+        /// Needs of before.
+        Memory = "memory",
+        /// What the need grows by until a start is over.
+        Growth = "growth",
+        /// Variants that are too slow to serve with the others.
+        Stragglers = "stragglers",
+    }
 }
 
 impl SloTerm {
-    /// Every term, with its name.
-    pub const ALL: [(Self, &'static str); 10] = [
-        (Self::ShortWindow, "short-window"),
-        (Self::Generated, "generated"),
-        (Self::Surge, "surge"),
-        (Self::Jump, "jump"),
-        (Self::Slope, "slope"),
-        (Self::Landing, "landing"),
-        (Self::Starts, "starts"),
-        (Self::Memory, "memory"),
-        (Self::Growth, "growth"),
-        (Self::Stragglers, "stragglers"),
-    ];
-
     /// The demand without the term.
     pub(super) fn left_out(self, mut demand: DemandTrack) -> DemandTrack {
         match self {

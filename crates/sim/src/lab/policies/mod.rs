@@ -245,18 +245,16 @@ impl PolicyChoice {
             without: None,
         };
         if let Some((family, term)) = name.split_once(WITHOUT) {
-            let mut terms = SloTerm::ALL.iter();
-            let without = terms
-                .find(|(_, named)| *named == term)
-                .map(|(term, _)| *term);
+            let mut terms = SloTerm::ALL.into_iter();
+            let without = terms.find(|one| one.as_str() == term);
             let family = named(family).filter(|family| family.name == SLO && without.is_some());
             let chosen = family.map(|family| Self {
                 without,
                 ..choice(family, None)
             });
             return chosen.ok_or_else(|| {
-                let terms: Vec<&str> = SloTerm::ALL.iter().map(|(_, name)| *name).collect();
-                format!("wva-slo-without- and one of {}", terms.join(", "))
+                let terms = SloTerm::ALL.map(SloTerm::as_str).join(", ");
+                format!("wva-slo-without- and one of {terms}")
             });
         }
         let exact = named(name).filter(|family| family.kind != PolicyKind::Static);
