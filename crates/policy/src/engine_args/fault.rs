@@ -59,52 +59,20 @@ pub enum ArgumentFault {
     },
 }
 
-/// Why an argument was not used; what is assumed instead is known once all are read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unread {
-    /// Its value is none of those that are expected.
-    Value {
-        value: String,
-        expected: &'static str,
-    },
-    Variable {
-        value: String,
-    },
-    NoValue,
-}
-
-impl Unread {
-    pub(super) fn value(value: &str, expected: &'static str) -> Self {
-        Self::Value {
-            value: shown(value),
-            expected,
+impl ArgumentFault {
+    /// The same with what is assumed instead, which is known once all arguments are read.
+    #[must_use]
+    pub(super) fn assuming(mut self, text: String) -> Self {
+        match &mut self {
+            Self::Value { assumed, .. }
+            | Self::Variable { assumed, .. }
+            | Self::NoValue { assumed, .. } => *assumed = text,
+            Self::TooLong { .. } => {}
         }
-    }
-
-    pub(super) fn variable(value: &str) -> Self {
-        Self::Variable {
-            value: shown(value),
-        }
-    }
-
-    pub(super) fn of(self, flag: String, assumed: String) -> ArgumentFault {
-        match self {
-            Self::Value { value, expected } => ArgumentFault::Value {
-                flag,
-                value,
-                expected: expected.to_owned(),
-                assumed,
-            },
-            Self::Variable { value } => ArgumentFault::Variable {
-                flag,
-                value,
-                assumed,
-            },
-            Self::NoValue => ArgumentFault::NoValue { flag, assumed },
-        }
+        self
     }
 }
 
-fn shown(value: &str) -> String {
+pub(super) fn shown(value: &str) -> String {
     value.chars().take(SHOWN).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::fault::Unread;
+use super::fault::{ArgumentFault, shown};
 use super::value::{count, name, names_variable, share, switch, whole};
 use super::{EngineArgs, EngineKind, Execution, KvTokens, Prefill, StepTokens};
 
@@ -146,9 +146,20 @@ impl ArgumentsDraft {
     }
 
     /// Takes one argument in; a value that is none leaves what was there.
-    pub(super) fn set(&mut self, field: Field, value: Option<&str>) -> Result<(), Unread> {
+    pub(super) fn set(
+        &mut self,
+        field: Field,
+        flag: String,
+        value: Option<&str>,
+    ) -> Result<(), ArgumentFault> {
+        let assumed = String::new();
         if let Some(value) = value.filter(|value| names_variable(value)) {
-            return Err(Unread::variable(value));
+            let value = shown(value);
+            return Err(ArgumentFault::Variable {
+                flag,
+                value,
+                assumed,
+            });
         }
         match field {
             Field::Eager(sense) => {
@@ -169,9 +180,16 @@ impl ArgumentsDraft {
             }
             _ => {}
         }
-        let text = value.ok_or(Unread::NoValue)?;
+        let Some(text) = value else {
+            return Err(ArgumentFault::NoValue { flag, assumed });
+        };
         self.assign(field, text)
-            .map_err(|expected| Unread::value(text, expected))
+            .map_err(|expected| ArgumentFault::Value {
+                flag,
+                value: shown(text),
+                expected: expected.to_owned(),
+                assumed,
+            })
     }
 
     /// Sets a field; the error says what it takes.

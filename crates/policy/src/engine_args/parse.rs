@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::expand::expanded;
-use super::fault::{ArgumentFault, Unread};
+use super::fault::ArgumentFault;
 use super::field::{ArgumentsDraft, Field};
 use super::words::of_command;
 use super::{EngineArgs, EngineGeneration, EngineKind};
@@ -72,7 +72,7 @@ fn parse_words(containers: &[ContainerCommand]) -> ParsedArgs {
         words: MAX_WORDS,
     });
     let unread = unread.into_iter();
-    let unread = unread.map(|(field, flag, why)| why.of(flag, field.shown(&args)));
+    let unread = unread.map(|(field, fault)| fault.assuming(field.shown(&args)));
     let faults = too_long
         .into_iter()
         .chain(unread)
@@ -133,7 +133,7 @@ fn choose_generation(draft: &mut ArgumentsDraft, value: &str) {
 fn read(
     words: &[Cow<'_, str>],
     draft: &mut ArgumentsDraft,
-    unread: &mut Vec<(Field, String, Unread)>,
+    unread: &mut Vec<(Field, ArgumentFault)>,
 ) {
     let mut rest = words.iter().map(|word| &**word).peekable();
     while let Some(word) = rest.next() {
@@ -147,10 +147,10 @@ fn read(
         let Some(field) = Field::of(draft.args.engine, &flag) else {
             continue;
         };
-        if let Err(why) = draft.set(field, value)
+        if let Err(fault) = draft.set(field, flag, value)
             && unread.len() < MAX_FAULTS
         {
-            unread.push((field, flag, why));
+            unread.push((field, fault));
         }
     }
 }
