@@ -215,55 +215,35 @@ pub fn conditions(view: &VariantView, decision: Option<&Decision>, hints: Hints<
 fn target_resolved(view: &VariantView) -> Condition {
     use ConditionReason as Reason;
     use ConditionStatus::{False, True, Unknown};
+    let named = |target: &TargetKey, what: &str| {
+        format!("Scale target {} {} {what}", target.kind, target.name)
+    };
     let (status, reason, message) = match &view.target {
-        TargetView::Resolved(target) => (
-            True,
-            Reason::TargetFound,
-            format!("Scale target {} {} found", target.key.kind, target.key.name),
-        ),
-        TargetView::NotFound { target, .. } => (
-            False,
-            Reason::TargetNotFound,
-            format!(
-                "Scale target {} {} not found; {}",
-                target.kind,
-                target.name,
-                remedy(target)
-            ),
-        ),
-        TargetView::Unknown { target } => (
-            Unknown,
-            Reason::TargetUnknown,
-            format!(
-                "Scale target {} {} has not been seen yet",
-                target.kind, target.name
-            ),
-        ),
+        TargetView::Resolved(target) => (True, Reason::TargetFound, named(&target.key, "found")),
+        TargetView::NotFound { target, .. } => {
+            let what = format!("not found; {}", remedy(target));
+            (False, Reason::TargetNotFound, named(target, &what))
+        }
+        TargetView::Unknown { target } => {
+            let what = "has not been seen yet";
+            (Unknown, Reason::TargetUnknown, named(target, what))
+        }
         TargetView::Contested {
             target,
-            owner: Some(owner),
-            ..
-        } => (
-            False,
-            Reason::TargetContested,
-            format!(
-                "Scale target {} {} is scaled by {owner}, which is older; delete one of both",
-                target.kind, target.name
-            ),
-        ),
-        TargetView::Contested {
-            target, claimants, ..
-        } => (
-            False,
-            Reason::TargetContested,
-            format!(
-                "Scale target {} {} is named by several VariantAutoscalings, and none of them scales it; keep one \
-                 of: {}",
-                target.kind,
-                target.name,
-                listed(claimants)
-            ),
-        ),
+            claimants,
+            owner,
+        } => {
+            let what = match owner {
+                Some(owner) => {
+                    format!("is scaled by {owner}, which is older; delete one of both")
+                }
+                None => format!(
+                    "is named by several VariantAutoscalings, and none of them scales it; keep one of: {}",
+                    listed(claimants)
+                ),
+            };
+            (False, Reason::TargetContested, named(target, &what))
+        }
         TargetView::UnsupportedKind { kind, name, why } => (
             False,
             Reason::UnsupportedTargetKind,

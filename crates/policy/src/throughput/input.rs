@@ -79,10 +79,9 @@ impl From<&SaturationPolicy> for Params {
 
 /// One model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct ThroughputModelInput {
     /// Its settings.
-    #[serde(default)]
     pub params: Params,
     /// Requests per second, counted when they are accepted and not when they are placed: placements
     /// fall behind exactly when the fleet does.
@@ -90,70 +89,49 @@ pub struct ThroughputModelInput {
     /// Requests that wait in the router; absent where nothing counts them.
     pub router_queue: Option<f64>,
     /// The signal without which requests may wait in a router, arrive there, or run in an engine, unseen.
-    #[serde(default)]
     pub hides_requests: Option<SignalName>,
     /// How long ago they were counted.
-    #[serde(default)]
     pub router_queue_age: Duration,
     /// Whether anything is asked of it now.
-    #[serde(default)]
     pub activity: ModelActivity,
     /// Whether any variant may be needed: GPUs or quotas may refuse replicas that bounds allow, or other analyzers vote.
-    #[serde(default)]
     pub needs_any_variant: bool,
     /// Signals that no engine exposes and that others stand for.
-    #[serde(default)]
     pub derived: Vec<SignalName>,
     /// Its variants, whether they report or not.
-    #[serde(default)]
     pub variants: BTreeMap<VariantKey, ThroughputVariantInput>,
 }
 
 /// One variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct ThroughputVariantInput {
     /// The part of a request that it serves.
-    #[serde(default)]
     pub role: ServingRole,
     /// What makes its engine what it is: accelerator, GPUs of one replica, and the arguments that
     /// change its speed. Variants with the same text are interchangeable; another text makes what
     /// was learned worthless.
-    #[serde(default = "unnamed")]
     pub engine: Arc<str>,
     /// Replicas that serve.
-    #[serde(default)]
     pub ready: Replicas,
     /// Replicas on their way up.
-    #[serde(default)]
     pub pending: Replicas,
     /// Replicas that its target has, late ones included.
-    #[serde(default)]
     pub current: Replicas,
     /// Time until the pending replicas are ready, as far as known; the others have just begun.
-    #[serde(default)]
     pub remaining: Vec<Duration>,
     /// Time that a new replica takes to be ready.
-    #[serde(default)]
     pub start: Duration,
     /// Requests that a replica works on at once: the engine's `max-num-seqs`, for each of its ranks.
     pub max_sequences: Option<f64>,
     /// Fewest replicas that it may have.
-    #[serde(default)]
     pub min: Replicas,
     /// Most replicas that it can have, if there is a limit: its maximum, or those of now where further ones do not start.
-    #[serde(default)]
     pub max: Option<Replicas>,
     /// Cost of one replica; a variant without one is not guessed at.
-    #[serde(default)]
     pub cost: Option<Cost>,
     /// Its ready replicas, by pod.
-    #[serde(default)]
     pub replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,
-}
-
-fn unnamed() -> Arc<str> {
-    Arc::from("")
 }
 
 /// One ready replica.

@@ -40,21 +40,17 @@ pub struct QueueingModelInput {
 
 /// One variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct QueueingVariantInput {
     /// The part of a request that it serves.
-    #[serde(default)]
     pub role: ServingRole,
     /// Replicas that serve.
-    #[serde(default)]
     pub ready: Replicas,
     /// Replicas on their way up.
-    #[serde(default)]
     pub pending: Replicas,
     /// Requests that a replica works on at once; the engine's `max-num-seqs`.
     pub batch: Option<u32>,
     /// Its ready replicas, by pod.
-    #[serde(default)]
     pub replicas: BTreeMap<Arc<str>, QueueingReplicaInput>,
 }
 
