@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::average::mean;
 use super::shape::RequestShape;
 use super::supply::full_sequences;
+use crate::analyzers::analyzer_band;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::Band;
 use crate::key::VariantKey;
@@ -52,23 +53,9 @@ impl Default for Params {
 }
 
 impl From<&SaturationPolicy> for Params {
-    /// The model's own settings, with the thresholds of the enabled `throughput` entry of
-    /// `analyzers[]`; a pair that contradicts itself is inherited whole.
     fn from(policy: &SaturationPolicy) -> Self {
-        let kind = AnalyzerName::Throughput.as_str();
-        let mut entries = policy.analyzers.iter();
-        let own = entries.find(|entry| entry.enabled && entry.kind == kind);
-        let inherited = Band::from(policy.common_band);
-        let band = own.map_or(inherited, |own| Band {
-            scale_up: own.scale_up_threshold.unwrap_or(inherited.scale_up),
-            scale_down: own.scale_down_boundary.unwrap_or(inherited.scale_down),
-        });
         Self {
-            band: if band.scale_up > band.scale_down {
-                band
-            } else {
-                inherited
-            },
+            band: analyzer_band(policy, AnalyzerName::Throughput),
             kv_threshold: policy.thresholds.kv_cache_threshold,
             queue_threshold: policy.thresholds.queue_length_threshold,
             burst_reserve: policy.burst_reserve,
