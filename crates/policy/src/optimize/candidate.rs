@@ -78,6 +78,13 @@ pub(super) struct Sized<'a> {
     pub(super) gains: Vec<f64>,
 }
 
+/// What one replica of a variant means to each claim; none where no claim can size it.
+pub(super) fn gains(claims: &[CapacityClaim], key: &VariantKey) -> Option<Vec<f64>> {
+    let of_claim = |claim: &CapacityClaim| claim.per_replica.get(key).copied().unwrap_or(0.0);
+    let gains: Vec<f64> = claims.iter().map(of_claim).collect();
+    gains.iter().any(|gain| *gain > 0.0).then_some(gains)
+}
+
 pub(super) fn sized<'a>(
     candidates: &'a BTreeMap<VariantKey, Candidate>,
     role: ServingRole,
@@ -86,15 +93,13 @@ pub(super) fn sized<'a>(
     candidates
         .iter()
         .filter(|(_, candidate)| candidate.role == role)
-        .map(|(key, candidate)| Sized {
-            key,
-            candidate,
-            gains: claims
-                .iter()
-                .map(|claim| claim.per_replica.get(key).copied().unwrap_or(0.0))
-                .collect(),
+        .filter_map(|(key, candidate)| {
+            Some(Sized {
+                key,
+                candidate,
+                gains: gains(claims, key)?,
+            })
         })
-        .filter(|sized| sized.gains.iter().any(|gain| *gain > 0.0))
         .collect()
 }
 

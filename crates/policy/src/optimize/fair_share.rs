@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::candidate::{late_supply, outstanding};
+use super::candidate::{gains, late_supply, outstanding};
 use super::contest::{Contender, Contest};
 use super::cover::prices;
 use super::feed::{SINGLY, TOLERANCE, follow, reach};
@@ -250,14 +250,10 @@ impl<'a> RoleDemand<'a> {
             .iter()
             .filter(|(_, contender)| contender.candidate.role == role)
             .filter_map(|(key, contender)| {
-                let gains: Vec<f64> = claims
-                    .iter()
-                    .map(|claim| claim.per_replica.get(key).copied().unwrap_or(0.0))
-                    .collect();
-                gains.iter().any(|gain| *gain > 0.0).then_some(Taker {
+                Some(Taker {
                     key,
                     contender,
-                    gains,
+                    gains: gains(claims, key)?,
                     cheapest: cheapest.get(key).copied().unwrap_or(0),
                     added: 0,
                 })

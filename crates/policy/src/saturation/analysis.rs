@@ -124,22 +124,43 @@ impl Sums {
     }
 }
 
-/// Figures of the replicas that started within the time that peaks reach back.
+/// Figures of some replicas, and what the non-saturated ones have below the thresholds.
 #[derive(Debug, Default)]
-struct Newest {
+struct Measured {
     figures: VariantFigures,
     sums: Sums,
 }
 
-impl Newest {
+impl Measured {
     fn add(&mut self, load: ReplicaLoad, pod: &Arc<str>, thresholds: &SaturationThresholds) {
-        add(&mut self.figures, &mut self.sums, load, pod, thresholds);
+        let figures = &mut self.figures;
+        let kv = load.kv.unwrap_or(0.0);
+        let queue = load.queue.unwrap_or(0.0);
+        figures.reporting += 1;
+        figures.stale += u32::from(load.stale);
+        figures.without_kv += u32::from(load.kv.is_none());
+        figures.without_queue += u32::from(load.queue.is_none());
+        figures.max_kv = figures.max_kv.max(kv);
+        figures.max_queue = figures.max_queue.max(queue);
+        if kv >= thresholds.kv_cache_threshold || queue >= thresholds.queue_length_threshold {
+            figures.saturated.push(Arc::clone(pod));
+        } else {
+            figures.non_saturated += 1;
+            let below = |threshold: f64, sample: Option<f64>| Some(threshold - sample?);
+            self.sums.add(
+                below(thresholds.kv_cache_threshold, load.kv),
+                below(thresholds.queue_length_threshold, load.queue),
+            );
+        }
     }
 
-    fn spare(&self, thresholds: &SaturationThresholds) -> Option<Spare> {
+    fn spare(&self, thresholds: &SaturationThresholds) -> (f64, f64) {
         let figures = &self.figures;
-        let (kv, queue) = (self.sums).spare(figures.non_saturated, sampled(figures), thresholds);
-        (self.figures.reporting > 0).then(|| compare(kv, queue, thresholds))
+        let with_samples = (
+            figures.reporting - figures.without_kv,
+            figures.reporting - figures.without_queue,
+        );
+        (self.sums).spare(figures.non_saturated, with_samples, thresholds)
     }
 }
 
@@ -152,10 +173,14 @@ pub(crate) fn analyze(
 ) -> (SaturationAnalysis, Vec<VariantFigures>) {
     let mut figures = SaturationFigures::default();
     let (mut sums, mut load) = (Sums::default(), Sums::default());
-    let mut newest = Newest::default();
+    // Of replicas that started within the time that peaks reach back.
+    let mut newest = Measured::default();
     let mut variants = Vec::with_capacity(members.len());
     for view in members {
-        let (variant, own) = measure(view, reader, thresholds, (&mut load, &mut newest));
+        let Measured {
+            figures: variant,
+            sums: own,
+        } = measure(view, reader, thresholds, (&mut load, &mut newest));
         figures.replicas += variant.reporting;
         figures.non_saturated += variant.non_saturated;
         figures.stale += variant.stale;
@@ -172,12 +197,13 @@ pub(crate) fn analyze(
         sums.spare(figures.non_saturated, with_samples, thresholds);
     let spare = compare(figures.spare_kv, figures.spare_queue, thresholds);
     figures.scale_up = figures.replicas > 0 && !spare.is_sufficient();
+    let (kv, queue) = newest.spare(thresholds);
     let mut analysis = SaturationAnalysis {
         figures,
         spare,
         thresholds: *thresholds,
         load,
-        newest: newest.spare(thresholds),
+        newest: (newest.figures.reporting > 0).then(|| compare(kv, queue, thresholds)),
     };
     let after_shrink = analysis.after_shrink(figures.non_saturated);
     analysis.figures.scale_down_safe = after_shrink.is_some_and(Spare::is_sufficient);
@@ -188,63 +214,25 @@ fn measure(
     view: &VariantView,
     reader: SampleReader<'_>,
     thresholds: &SaturationThresholds,
-    (all, newest): (&mut Sums, &mut Newest),
-) -> (VariantFigures, Sums) {
-    let mut figures = VariantFigures::default();
-    // What is left below the thresholds, over the non-saturated.
-    let mut sums = Sums::default();
+    (all, newest): (&mut Sums, &mut Measured),
+) -> Measured {
+    let mut own = Measured::default();
     for (pod, report) in reader.reports(view) {
-        figures.ready += 1;
+        own.figures.ready += 1;
         match report {
             Report::Usable(load) => {
                 all.add(load.kv, load.queue);
                 if reader.is_newest(pod) {
                     newest.add(load, &pod.name, thresholds);
                 }
-                add(&mut figures, &mut sums, load, &pod.name, thresholds);
+                own.add(load, &pod.name, thresholds);
             }
-            Report::Outdated => figures.outdated += 1,
+            Report::Outdated => own.figures.outdated += 1,
             Report::Nothing => {}
         }
     }
-    (figures.spare_kv, figures.spare_queue) =
-        sums.spare(figures.non_saturated, sampled(&figures), thresholds);
-    (figures, sums)
-}
-
-/// The replicas of a variant that have a sample of the KV cache, and of the queue.
-fn sampled(figures: &VariantFigures) -> (u32, u32) {
-    (
-        figures.reporting - figures.without_kv,
-        figures.reporting - figures.without_queue,
-    )
-}
-
-fn add(
-    figures: &mut VariantFigures,
-    sums: &mut Sums,
-    load: ReplicaLoad,
-    pod: &Arc<str>,
-    thresholds: &SaturationThresholds,
-) {
-    let kv = load.kv.unwrap_or(0.0);
-    let queue = load.queue.unwrap_or(0.0);
-    figures.reporting += 1;
-    figures.stale += u32::from(load.stale);
-    figures.without_kv += u32::from(load.kv.is_none());
-    figures.without_queue += u32::from(load.queue.is_none());
-    figures.max_kv = figures.max_kv.max(kv);
-    figures.max_queue = figures.max_queue.max(queue);
-    if kv >= thresholds.kv_cache_threshold || queue >= thresholds.queue_length_threshold {
-        figures.saturated.push(Arc::clone(pod));
-    } else {
-        figures.non_saturated += 1;
-        let below = |threshold: f64, sample: Option<f64>| Some(threshold - sample?);
-        sums.add(
-            below(thresholds.kv_cache_threshold, load.kv),
-            below(thresholds.queue_length_threshold, load.queue),
-        );
-    }
+    (own.figures.spare_kv, own.figures.spare_queue) = own.spare(thresholds);
+    own
 }
 
 fn compare(kv: f64, queue: f64, thresholds: &SaturationThresholds) -> Spare {
