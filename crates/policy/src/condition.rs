@@ -2,19 +2,16 @@
 //! measurements, so that they stay the same while the situation does.
 
 mod actuation;
-mod conflict;
 mod metrics;
-mod notes;
 mod optimization;
 
 pub use actuation::obstacle_reason;
-pub use conflict::conflict;
 
 use serde::Serialize;
 
 use super::key::{TargetKey, TargetKind};
 use super::metrics_gap::MetricsGap;
-use super::ownership::Exposure;
+use super::ownership::{Exposure, Ownership};
 use super::plan::{Decision, MetricsState};
 use super::snapshot::{TargetPast, TargetView, VariantView};
 use wva_base::text::listed;
@@ -312,4 +309,25 @@ fn ready(
         _ => like(target),
     };
     Condition::new(ConditionType::Ready, status, reason, message)
+}
+
+/// `ControllerConflict`, where there is one.
+pub fn conflict(standing: &Ownership) -> Option<Condition> {
+    let (reason, message) = match standing {
+        Ownership::Alone => return None,
+        Ownership::Shared => (
+            ConditionReason::SecondSeries,
+            "Prometheus has a second series wva_desired_replicas for this variant; find the other controller by its pod label, and give each its own CONTROLLER_INSTANCE, or uninstall one".to_owned(),
+        ),
+        Ownership::Behind { managers } => (
+            ConditionReason::OtherController,
+            format!(
+                "Another controller holds this object, so this one publishes nothing for it; give each its own \
+                 CONTROLLER_INSTANCE, or uninstall one. It writes as {}",
+                listed(managers)
+            ),
+        ),
+    };
+    let kind = ConditionType::ControllerConflict;
+    Some(Condition::new(kind, ConditionStatus::True, reason, message))
 }

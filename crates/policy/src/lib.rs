@@ -57,7 +57,6 @@ pub mod slo;
 pub mod snapshot;
 mod spare;
 pub mod startup;
-mod target_problem;
 pub mod throughput;
 mod tier;
 pub mod tokens;

@@ -26,7 +26,6 @@ pub use super::reason::{
     Abstention, MissingInput, MissingSignal, Reason, ReleaseObstacle, ViewGap,
 };
 pub use super::spare::{Spare, SpareTrigger};
-pub use super::target_problem::TargetProblem;
 pub use super::transition::TransitionReason;
 
 /// The outcome of one planning cycle.
@@ -239,6 +238,24 @@ wva_base::named! {
         NoReplicas = "no replica to measure",
         /// They were not looked at, since the target is not resolved.
         NotEvaluated = "metrics were not looked at",
+    }
+}
+
+wva_base::named! {
+    shown
+    /// What is wrong with a scale target.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum TargetProblem {
+        /// It does not exist.
+        NotFound = "the scale target does not exist",
+        /// Several variants name it.
+        Contested = "several variants name the scale target",
+        /// Its kind cannot be scaled.
+        UnsupportedKind = "the kind of the scale target is not supported",
+        /// It has not been seen yet.
+        Unknown = "the scale target has not been seen yet",
+        /// The object that names it is malformed.
+        Malformed = "the object is malformed",
     }
 }
 

@@ -1,7 +1,6 @@
 //! Why a stage did what it did, with the numbers that it compared. `Display` is what people read.
 
 mod gap;
-mod stay;
 mod text;
 
 use std::sync::Arc;
@@ -10,7 +9,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use gap::{Abstention, MissingInput, MissingSignal, ViewGap};
-pub use stay::ReleaseObstacle;
 
 use super::bounds::BoundSource;
 use super::capacity::{AnalyzerName, ServingRole};
@@ -19,11 +17,10 @@ use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
 use super::limit::{GpuPool, HeldGpus, NotCounted, PoolFigures, Withheld};
 use super::optimize::{Method, WantedAmount};
-use super::plan::MetricsState;
+use super::plan::{MetricsState, TargetProblem};
 use super::router_queue::{HeldQueue, QueueSource};
 use super::slo::straggler::Straggler;
 use super::spare::{Spare, SpareTrigger};
-use super::target_problem::TargetProblem;
 use super::transition::TransitionReason;
 use super::units::{Gpus, Replicas};
 use super::zero::{WakeCause, WakeObstacle, ZeroBlock};
@@ -426,6 +423,23 @@ pub enum Reason {
         /// What is wrong with it.
         problem: TargetProblem,
     },
+}
+
+/// Why a variant keeps its replicas although its role could lose some.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReleaseObstacle {
+    /// It stands at its minimum.
+    Minimum(Replicas),
+    /// It has no replicas.
+    NoReplicas,
+    /// Its replica is the last one of its role.
+    LastOfRole,
+    /// One of its replicas supplies more than may go.
+    TooLarge(WantedAmount),
+    /// Others of its role go first, and what may go is used up.
+    #[default]
+    OthersFirst,
 }
 
 impl Reason {

@@ -1,13 +1,13 @@
 //! `OptimizationReady`.
 
-use super::{Condition, ConditionReason, ConditionStatus, ConditionType, notes};
+use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::backlog::STANDS;
 use crate::combine::BlockReason;
 use crate::hybrid::Basis;
 use crate::plan::{
     Action, Decision, DecisionOutcome, PlanStage, Reason, SpareTrigger, Step, TargetProblem,
 };
-use crate::snapshot::VariantView;
+use crate::snapshot::{DeclaredBounds, VariantView};
 use crate::units::Replicas;
 use crate::zero::ZeroBlock;
 
@@ -36,7 +36,7 @@ pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Conditio
             ),
         },
     };
-    for note in notes::of(view, decision) {
+    for note in notes(view, decision) {
         message.push_str(". ");
         message.push_str(&note);
     }
@@ -252,3 +252,35 @@ fn held(hold: &BlockReason) -> &'static str {
 }
 
 const NO_VIEW: &str = "no analyzer has a view on its role";
+
+/// What the owner of the object should know about its fields.
+fn notes(view: &VariantView, decision: Option<&Decision>) -> Vec<String> {
+    let mut notes: Vec<String> = view.notes.iter().map(ToString::to_string).collect();
+    match view.bounds {
+        LEGACY_BOUNDS => notes.push(
+            "minReplicas 1 and maxReplicas 2 are the original's schema defaults, which it stored in objects that set neither; remove maxReplicas or set the one that you want"
+                .to_owned(),
+        ),
+        DeclaredBounds {
+            min: Some(min),
+            max: Some(max),
+        } if min > max => {
+            notes.push(format!(
+                "minReplicas {min} is above maxReplicas {max}: the maximum holds until one of them is changed"
+            ));
+        }
+        _ => {}
+    }
+    notes.extend(
+        decision
+            .into_iter()
+            .flat_map(|decision| decision.notes.iter().cloned()),
+    );
+    notes
+}
+
+/// What the original's schema wrote into every object that left its bounds out.
+const LEGACY_BOUNDS: DeclaredBounds = DeclaredBounds {
+    min: Some(Replicas(1)),
+    max: Some(Replicas(2)),
+};

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
+use crate::key::ModelKey;
+use crate::units::Gpus;
 use wva_base::text::listed;
 
 /// A supply of GPUs that several variants draw from.
@@ -67,4 +69,19 @@ wva_base::display_of! { GpuPool:
 pub(crate) struct Room {
     pub pool: GpuPool,
     pub left: Budget,
+}
+
+/// GPUs of one pool that the growth of other models does not get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldGpus {
+    /// The model that starts, or will once there are enough.
+    pub model: ModelKey,
+    /// The pool.
+    pub pool: GpuPool,
+    /// GPUs.
+    pub gpus: Gpus,
+}
+
+wva_base::display_of! { HeldGpus:
+    Self { model: ModelKey { namespace, model }, pool, gpus } => "{gpus} in {pool} for {namespace}/{model}";
 }

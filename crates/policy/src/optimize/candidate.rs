@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::bounds::{Bounds, CEILING};
-use crate::capacity::ServingRole;
+use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::CapacityClaim;
 use crate::key::VariantKey;
 use crate::startup::StartProspect;
@@ -146,4 +148,25 @@ pub(super) fn late_supply<'a>(
         Some(per_replica * (candidate.late.to_f64() + candidate.gated.to_f64()))
     });
     supplied.sum()
+}
+
+/// An amount that an analyzer wants added, still lacks, or leaves to be released, in its own unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WantedAmount {
+    /// The analyzer.
+    pub analyzer: AnalyzerName,
+    /// How much.
+    pub amount: f64,
+}
+
+impl WantedAmount {
+    pub(super) fn of(claims: &[CapacityClaim]) -> Vec<Self> {
+        claims
+            .iter()
+            .map(|claim| Self {
+                analyzer: claim.analyzer,
+                amount: claim.amount,
+            })
+            .collect()
+    }
 }

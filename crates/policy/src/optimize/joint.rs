@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::amount::WantedAmount;
-use super::candidate::{Candidate, Sized, late_supply, outstanding, sized};
+use super::candidate::{Candidate, Sized, WantedAmount, late_supply, outstanding, sized};
 use super::cover::{Cover, Item};
 use super::feed::{follow, reach};
 use super::shed::Shed;

@@ -3,7 +3,6 @@
 //! Every optimizer starts from the counts that the role targets were computed for, that is from the
 //! replicas that exist: pending ones are in the claims already.
 
-mod amount;
 mod candidate;
 mod contest;
 mod cover;
@@ -22,8 +21,7 @@ use super::combine::RoleTarget;
 use super::key::VariantKey;
 use super::units::Replicas;
 
-pub(crate) use amount::WantedAmount;
-pub(crate) use candidate::Candidate;
+pub(crate) use candidate::{Candidate, WantedAmount};
 pub(crate) use contest::{Contender, Contest};
 pub(crate) use fair_share::share;
 

@@ -1,7 +1,6 @@
 //! The parameters of decisions: types, lookups by model, and what holds where nothing is stated. The
 //! settings read them from texts.
 
-mod actuation;
 mod analyzers;
 mod band;
 mod dynamic;
@@ -14,7 +13,6 @@ mod scale_to_zero;
 mod selector;
 mod service_class;
 
-pub use actuation::ActuationMode;
 pub use analyzers::{AnalyzerSettings, SATURATION, SLO};
 pub(crate) use band::SLO_RELEASE;
 pub use band::{StatedBand, UtilizationBand};
@@ -29,8 +27,8 @@ pub use queueing_model::{
     QueueingModelPolicy,
 };
 pub use saturation::{
-    BurstReserve, SaturationEntry, SaturationLayers, SaturationMethod, SaturationPolicy,
-    SaturationThresholds, kv_fault, queue_fault,
+    ActuationMode, BurstReserve, SaturationEntry, SaturationLayers, SaturationMethod,
+    SaturationPolicy, SaturationThresholds, kv_fault, queue_fault,
 };
 pub use scale_to_zero::{DEFAULT_RETENTION, ScaleToZeroEntry, ScaleToZeroLayers};
 pub use selector::{InvalidSelector, LabelRequirement, LabelSelector, Requirement};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::actuation::ActuationMode;
 use super::analyzers::{AnalyzerSettings, SATURATION, SLO};
 use super::band::{SLO_RELEASE, StatedBand, UtilizationBand};
 use super::entries::{EntryLayer, NamedModel, ScopedEntries};
@@ -89,6 +88,27 @@ wva_base::named! {
         Economical = "economical",
         /// What the needs and the bursts of the last hour take.
         Strict = "strict",
+    }
+}
+
+wva_base::named! {
+    listed
+    /// Who writes the count of a target.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ActuationMode {
+        /// An HPA or KEDA, which follows what is published.
+        #[default]
+        Scaler = "scaler",
+        /// The controller, as long as no scaler is attached to the target.
+        Direct = "direct",
+    }
+}
+
+impl ActuationMode {
+    /// Whether an HPA or KEDA is to follow.
+    pub fn is_scaler(&self) -> bool {
+        *self == Self::Scaler
     }
 }
 

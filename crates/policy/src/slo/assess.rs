@@ -22,7 +22,7 @@ use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, Varia
 use crate::key::{ModelKey, VariantKey};
 use crate::params::BurstReserve;
 use crate::throughput::assess::generating_roles;
-use crate::throughput::hold::orders_nothing;
+use crate::throughput::floor::orders_nothing;
 use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
 use crate::total::total;
 use crate::units::Replicas;

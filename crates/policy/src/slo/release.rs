@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::combine::{Awaited, Band};
-use crate::throughput::hold::{MARGIN, orders_nothing};
+use crate::throughput::floor::{MARGIN, orders_nothing};
 
 wva_base::named! {
     /// Why replicas of a role are not released; its text is the end of a line.

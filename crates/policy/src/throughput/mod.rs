@@ -13,7 +13,6 @@ pub mod assess;
 mod average;
 pub mod decode;
 pub mod floor;
-pub mod hold;
 pub mod input;
 pub mod learned;
 pub mod line;

@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::average::mean;
-use super::floor::{FloorLoad, Landing, MIN_HORIZON, queue_order, served};
-use super::hold::{hold, orders_nothing};
+use super::floor::{FloorLoad, Landing, MIN_HORIZON, hold, orders_nothing, queue_order, served};
 use super::input::{Params, ThroughputVariantInput};
 use super::streak::{Streak, wanted};
 use super::variant::ThroughputVariantFigures;

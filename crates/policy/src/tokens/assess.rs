@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::TokensReport;
+use serde::{Deserialize, Serialize};
+
 use super::input::TokenModelInput;
 use super::learned::LearnedTokens;
 use super::roles::{TokenRoleFigures, by_role, of_model};
@@ -13,6 +14,21 @@ use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
 use crate::combine::Band;
 use crate::key::{ModelKey, VariantKey};
 use wva_base::moment::Moment;
+
+/// Figures of one model, in KV tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TokensReport {
+    /// Its mean request.
+    pub workload: MeanWorkload,
+    /// What waits in the router.
+    pub router: RouterDemand,
+    /// The model as a whole.
+    pub model: TokenRoleFigures,
+    /// Its roles; empty where every variant serves whole requests.
+    pub roles: BTreeMap<ServingRole, TokenRoleFigures>,
+    /// Its variants.
+    pub variants: BTreeMap<VariantKey, TokenVariantFigures>,
+}
 
 /// Assesses one model. `learned` has taken this collection in.
 ///

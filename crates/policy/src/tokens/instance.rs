@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::bound::{CapacityReason, derived_from};
-use super::charge::waiting_charge;
 use super::history::{EngineKey, HistoryKey};
-use super::input::{InstanceInput, TokenVariantInput};
+use super::input::{ABSURD, InstanceInput, TokenVariantInput};
 use super::learned::{LearnedTokens, Trust};
 use super::workload::MeanWorkload;
 use crate::capacity::ServingRole;
@@ -253,4 +252,24 @@ fn missing(said: &InstanceInput, size: SizeSource) -> BTreeSet<Missing> {
     .into_iter()
     .filter_map(|(signal, is_missing)| is_missing.then_some(signal))
     .collect()
+}
+
+/// Tokens that the requests waiting in an engine will hold: their prompts, and their answers where
+/// the engine writes them. A mean that is not known adds nothing. Rounded down once.
+pub(super) fn waiting_charge(
+    role: ServingRole,
+    waiting: f64,
+    input_tokens: Option<f64>,
+    output_tokens: Option<f64>,
+) -> KvTokens {
+    let written = match role {
+        ServingRole::Prefill => 0.0,
+        ServingRole::Decode | ServingRole::Both => output_tokens.unwrap_or(0.0),
+    };
+    let tokens = waiting * (input_tokens.unwrap_or(0.0) + written);
+    if waiting > 0.0 && tokens > 0.0 && tokens < ABSURD {
+        KvTokens(tokens.floor())
+    } else {
+        KvTokens::ZERO
+    }
 }

@@ -11,8 +11,6 @@
 
 mod assess;
 mod bound;
-mod charge;
-mod figures;
 mod history;
 mod idle;
 mod input;
@@ -26,8 +24,8 @@ mod workload;
 #[cfg(test)]
 mod tests;
 
+pub use assess::TokensReport;
 pub use bound::CapacityReason;
-pub use figures::TokensReport;
 pub use instance::Missing;
 pub use learned::LearnedTokens;
 pub use variant::TokenVariantFigures;

@@ -10,7 +10,7 @@ use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::memory::NeedMemory;
 use crate::slo::release::ReleaseHold;
 use crate::slo::{LearnedSlo, SloGoal, assess};
-use crate::throughput::hold::MARGIN;
+use crate::throughput::floor::MARGIN;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{BOTH, ENGINE, Story, key, model, replica, variant};
 use crate::combine::{Balance, Band};
-use crate::throughput::hold::hold;
+use crate::throughput::floor::hold;
 use crate::throughput::window::WINDOW_SIZE;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;

@@ -12,8 +12,8 @@ use crate::engine_args::{KvTokens, StepTokens};
 use crate::tests::vectors::{Tally, run};
 use crate::throughput::shape::OutputClass;
 use crate::tokens::bound::{CapacityReason, derived, median};
-use crate::tokens::charge::waiting_charge;
 use crate::tokens::history::RollingWindow;
+use crate::tokens::instance::waiting_charge;
 
 const TABLE: &str = include_str!("../../../../../tests/vectors/tokens.yaml");
 
