@@ -5,7 +5,6 @@
 //! known; 0 is known to be zero.
 
 mod inventory;
-mod pod;
 mod pod_autoscaler;
 mod read;
 mod read_learned;
@@ -26,7 +25,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use inventory::{GpuPodDocument, InventoryDocument, TypeDocument, understated_use};
-pub use pod::{PodDocument, RouterDocument, SignalsDocument};
 pub use pod_autoscaler::{
     AutoscaledPodDocument, AutoscaledPodState, AutoscalerSituation, PodAutoscalerDocument,
     SourceDocument,
@@ -34,7 +32,10 @@ pub use pod_autoscaler::{
 pub use read::{DocumentError, DocumentFault, Situation};
 pub use reading::{DocumentReading, ReadingFailure, ReadingState};
 pub use scalar::{CostText, Span};
-pub use variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
+pub use variant::{
+    ContainerDocument, PodDocument, RouterDocument, SignalsDocument, TargetDocument, TargetState,
+    VariantDocument,
+};
 
 use super::snapshot::SignalName;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inventory::{InventoryDocument, sums};
-use super::pod::{PodDocument, SignalsDocument};
 use super::pod_autoscaler::AutoscalerSituation;
 use super::read_learned::moments;
 use super::reading::DocumentReading;
+use super::variant::{PodDocument, SignalsDocument};
 use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
 use crate::key::ModelKey;
 use crate::learned::Learned;

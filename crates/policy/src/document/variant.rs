@@ -6,9 +6,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pod::{PodDocument, yes};
+use super::reading::DocumentReading;
 use super::scalar::{self, CostText, Span};
 use crate::capacity::ServingRole;
+use crate::samples::{PodSamples, RouterSamples};
 use crate::snapshot::{DeclaredBounds, VariantPolicy};
 
 /// One variant: the object, its scale target and its pods.
@@ -163,3 +164,40 @@ pub struct ContainerDocument {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<Arc<str>, Arc<str>>,
 }
+
+/// One live pod of a variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodDocument {
+    /// Its name.
+    #[serde(deserialize_with = "scalar::name")]
+    pub name: Arc<str>,
+    /// Whether its Ready condition is true. Left out: true.
+    #[serde(default = "yes")]
+    pub ready: bool,
+    /// Whether it waits behind a scheduling gate. Left out: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gated: bool,
+    /// How long ago it was created. Left out: just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age: Option<Span>,
+    /// How long it has been ready. Left out: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_for: Option<Span>,
+    /// Its node. Left out: it has none, or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Arc<str>>,
+    /// What it reports for the model of its variant.
+    #[serde(default)]
+    pub signals: SignalsDocument,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What one replica reports.
+pub type SignalsDocument = PodSamples<DocumentReading>;
+
+/// The router in front of a model.
+pub type RouterDocument = RouterSamples<DocumentReading>;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::inventory::{GpuPodDocument, InventoryDocument, TypeDocument};
-use super::pod::PodDocument;
 use super::reading::{DocumentReading, ReadingFailure, ReadingState};
 use super::scalar::{CostText, Span};
-use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
+use super::variant::{
+    ContainerDocument, PodDocument, TargetDocument, TargetState, VariantDocument,
+};
 use super::{
     CollectionDocument, CollectionState, DOCUMENT_VERSION, DirectQueueDocument, ModelDocument,
     SnapshotDocument, TimeDocument,

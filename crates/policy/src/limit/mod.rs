@@ -11,7 +11,6 @@ mod accelerator_name;
 mod budget;
 mod figures;
 mod gpu_demand;
-mod headroom;
 mod inventory;
 mod not_counted;
 mod pass;
@@ -45,7 +44,7 @@ pub(crate) use rescale::{AwaitedStart, RescaleSwitches, Turn, rescale};
 pub(crate) use rescale_candidate::{RescaleCandidate, ShareVariant};
 
 #[cfg(test)]
-pub(crate) use headroom::{Claimant, headroom};
+pub(crate) use gpu_demand::{Claimant, headroom};
 #[cfg(test)]
 pub(crate) use pass::Grant;
 #[cfg(test)]
