@@ -274,9 +274,7 @@ impl Readers {
         let is_known = !self.mirrors.pools.synced() || !self.mirrors.pools_of(target).is_empty();
         let direct = self.direct.load();
         let counted = direct.get(model).and_then(|queue| queue.counted);
-        let absent = Signal::Failed {
-            why: Failure::Absent,
-        };
+        let absent = Signal::from(Failure::Absent);
         is_known.then(|| {
             counted.map_or(absent, |counted| {
                 let age = now.since(counted.at);

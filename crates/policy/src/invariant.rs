@@ -173,12 +173,7 @@ fn check_record(view: &VariantView, decision: &Decision) -> Result<(), PlanViola
     if decision.current != resolved.map(|target| target.current) {
         return differs("current");
     }
-    let unmanaged = matches!(
-        view.target,
-        TargetView::NotFound { .. }
-            | TargetView::Contested { .. }
-            | TargetView::UnsupportedKind { .. }
-    );
+    let unmanaged = view.target.is_unmanaged();
     if unmanaged != (decision.outcome == DecisionOutcome::Unmanaged) {
         return differs("outcome");
     }

@@ -115,7 +115,7 @@ impl PublishedRecord {
         let known = previous.and_then(|previous| previous.target.clone());
         let is_replaced =
             (target.as_ref().zip(known.as_ref())).is_some_and(|(one, other)| one != other);
-        let outlived = if takes_gauges_down(&view.target) || is_replaced {
+        let outlived = if view.target.is_unmanaged() || is_replaced {
             plan.map(|plan| plan.cycle)
         } else {
             previous.and_then(|previous| previous.outlived)
@@ -220,15 +220,6 @@ impl PublishedRecord {
             && desired(self) == desired(other)
             && essence(self) == essence(other)
     }
-}
-
-fn takes_gauges_down(target: &TargetView) -> bool {
-    matches!(
-        target,
-        TargetView::NotFound { .. }
-            | TargetView::Contested { .. }
-            | TargetView::UnsupportedKind { .. }
-    )
 }
 
 /// In the words of the previous record, where they mean the same.

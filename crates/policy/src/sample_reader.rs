@@ -274,15 +274,11 @@ impl<'a> SampleReader<'a> {
     }
 
     pub(crate) fn judge(&self, sample: Option<Sample>, range: RangeInclusive<f64>) -> Signal {
-        sample.map_or(
-            Signal::Failed {
-                why: Failure::Absent,
-            },
-            |sample| {
-                let age = sample.age.saturating_add(self.lag);
-                self.bands.judge(sample.value, age, range)
-            },
-        )
+        let absent = Signal::from(Failure::Absent);
+        sample.map_or(absent, |sample| {
+            let age = sample.age.saturating_add(self.lag);
+            self.bands.judge(sample.value, age, range)
+        })
     }
 }
 
@@ -321,11 +317,5 @@ fn is_held(signal: Signal) -> bool {
 }
 
 fn is_outdated(signal: Signal) -> bool {
-    let is_too_old = matches!(
-        signal,
-        Signal::Failed {
-            why: Failure::TooOld
-        }
-    );
-    is_held(signal) || is_too_old
+    is_held(signal) || signal == Signal::from(Failure::TooOld)
 }

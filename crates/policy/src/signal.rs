@@ -83,6 +83,12 @@ impl Signal {
     }
 }
 
+impl From<Failure> for Signal {
+    fn from(why: Failure) -> Self {
+        Self::Failed { why }
+    }
+}
+
 wva_base::display_of! { Signal:
     Self::Known { value, age } => "{value} ({}s old)", age.as_secs();
     Self::KnownZero { age } => "zero ({}s old)", age.as_secs();
@@ -115,9 +121,7 @@ impl FreshnessBands {
     /// Judges one sample. `value` must lie in `range`, which the caller knows.
     pub fn judge(&self, value: f64, age: Duration, range: std::ops::RangeInclusive<f64>) -> Signal {
         if !value.is_finite() || !range.contains(&value) {
-            Signal::Failed {
-                why: Failure::Invalid,
-            }
+            Failure::Invalid.into()
         } else if age < self.fresh {
             if value == 0.0 {
                 Signal::KnownZero { age }
@@ -137,9 +141,7 @@ impl FreshnessBands {
                 band: StaleBand::Hold,
             }
         } else {
-            Signal::Failed {
-                why: Failure::TooOld,
-            }
+            Failure::TooOld.into()
         }
     }
 }

@@ -256,6 +256,14 @@ impl TargetView {
             | Self::Malformed { .. } => None,
         }
     }
+
+    /// Whether it is known that the variant has no target to scale, so that nothing is published.
+    pub(crate) fn is_unmanaged(&self) -> bool {
+        matches!(
+            self,
+            Self::NotFound { .. } | Self::Contested { .. } | Self::UnsupportedKind { .. }
+        )
+    }
 }
 
 /// Replica state of a target that was found.

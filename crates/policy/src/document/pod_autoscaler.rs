@@ -429,11 +429,8 @@ impl Reader {
             }
             readings.push(if source.is_total() {
                 let path = format!("{path}.total");
-                let absent = Signal::Failed {
-                    why: Failure::Absent,
-                };
                 let total = document.total.map(|reading| self.signal(&path, reading));
-                SourceReading::Total(total.unwrap_or(absent))
+                SourceReading::Total(total.unwrap_or_else(|| Failure::Absent.into()))
             } else {
                 let values = document.pods.iter().map(|(name, reading)| {
                     let path = format!("{path}.pods.{name}");
@@ -454,25 +451,19 @@ impl Reader {
                     path,
                     format!("{:?} is no amount; write 0 to 1e100", sample.value),
                 );
-                Signal::Failed {
-                    why: Failure::Invalid,
-                }
+                Failure::Invalid.into()
             }
             Ok(Some(sample)) => {
                 let age = sample.age.saturating_add(lag);
                 self.bands.judge(sample.value, age, AMOUNTS)
             }
-            Ok(None) => Signal::Failed {
-                why: match (reading.state, reading.why) {
-                    (Some(ReadingState::Failed), None) => Failure::QueryFailed,
-                    _ => Failure::Absent,
-                },
+            Ok(None) => match (reading.state, reading.why) {
+                (Some(ReadingState::Failed), None) => Failure::QueryFailed.into(),
+                _ => Failure::Absent.into(),
             },
             Err(why) => {
                 self.fault(path, why);
-                Signal::Failed {
-                    why: Failure::Invalid,
-                }
+                Failure::Invalid.into()
             }
         }
     }

@@ -199,11 +199,7 @@ impl AutoscalerPolicy {
     pub fn bounds(&self, now: Timestamp) -> EffectiveBounds {
         let mut effective = match &self.schedules {
             Some(schedules) => schedules.resolve(self.base, now),
-            None => EffectiveBounds {
-                bounds: self.base,
-                active: None,
-                explicit_min: false,
-            },
+            None => self.base.into(),
         };
         if self.strategy == ScalingStrategy::Hpa {
             // The API server accepts a minimum of zero only with a feature gate.

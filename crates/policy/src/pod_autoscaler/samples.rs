@@ -92,10 +92,8 @@ impl SampleReading {
     pub fn signal(&self, now: Moment, bands: &FreshnessBands) -> Signal {
         let failed = self.failure.as_ref().map(|failure| failure.kind);
         match (self.value, failed) {
-            (None, why) => Signal::Failed {
-                why: why.unwrap_or(Failure::Absent),
-            },
-            (Some(_), Some(why @ (Failure::Absent | Failure::Invalid))) => Signal::Failed { why },
+            (None, why) => why.unwrap_or(Failure::Absent).into(),
+            (Some(_), Some(why @ (Failure::Absent | Failure::Invalid))) => why.into(),
             (Some((value, at)), _) => bands.judge(value, now.since(at), AMOUNTS),
         }
     }
@@ -178,9 +176,7 @@ pub fn source_readings<'a>(
     };
     let read = |source: &MetricSource| {
         if source.is_total() {
-            let absent = Signal::Failed {
-                why: Failure::Absent,
-            };
+            let absent = Signal::from(Failure::Absent);
             return SourceReading::Total(signal(None, source).unwrap_or(absent));
         }
         let values = pods.iter().filter_map(|pod| {

@@ -54,6 +54,16 @@ pub struct EffectiveBounds {
     pub explicit_min: bool,
 }
 
+impl From<ReplicaBounds> for EffectiveBounds {
+    fn from(bounds: ReplicaBounds) -> Self {
+        Self {
+            bounds,
+            active: None,
+            explicit_min: false,
+        }
+    }
+}
+
 /// One entry: a part of certain days.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ScheduleEntry {
@@ -87,11 +97,7 @@ impl Schedules {
     /// The bounds at a time.
     pub fn resolve(&self, base: ReplicaBounds, now: Timestamp) -> EffectiveBounds {
         let Some(entry) = self.active(now) else {
-            return EffectiveBounds {
-                bounds: base,
-                active: None,
-                explicit_min: false,
-            };
+            return base.into();
         };
         EffectiveBounds {
             bounds: ReplicaBounds {

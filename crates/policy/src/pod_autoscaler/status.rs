@@ -13,7 +13,6 @@ use super::condition;
 use super::decide::{AutoscalerDecision, AutoscalerOutcome};
 use super::reason::{AutoscalerReason, AutoscalerStage, amount};
 use super::record::{AutoscalerRecord, AutoscalerVerdict};
-use super::schedule::EffectiveBounds;
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
 
@@ -302,11 +301,7 @@ fn bounds(record: &AutoscalerRecord, now: WallTime) -> ScheduledBounds {
     let in_force = match (&record.verdict, &record.policy) {
         (AutoscalerVerdict::Decided(decision), _) => decision.bounds.clone(),
         (_, Some(policy)) => policy.bounds(Timestamp::from_millisecond(now.0).unwrap_or_default()),
-        (_, None) => EffectiveBounds {
-            bounds: record.base,
-            active: None,
-            explicit_min: false,
-        },
+        (_, None) => record.base.into(),
     };
     ScheduledBounds {
         active_schedule: in_force.active,
