@@ -22,6 +22,9 @@ use wva_base::moment::Since;
 /// Version of the layout of [`Learned`]; stored snapshots of another version are refused.
 pub const LEARNED_VERSION: u32 = 2;
 
+/// Most variants that are remembered: as many as are ever scaled.
+pub const MAX_VARIANTS: usize = 50_000;
+
 /// Learned state of the whole fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Learned {

@@ -8,7 +8,7 @@ use super::learned::{LEARNED_VERSION, Learned, Reporting};
 use super::observations::Observations;
 use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
-use super::startup::{PodOrigin, SchedulingGate, StartOutlook, StartSeeds, StartingPod};
+use super::startup::{PodOrigin, StartOutlook, StartSeeds, StartingPod};
 use super::tier::tiered;
 use super::transition::Coverage;
 use super::variant::oldest_unready;
@@ -96,10 +96,7 @@ fn pods_of(
                 Readiness::Ready => Some(pod.ready_since.unwrap_or(now.wall)),
                 Readiness::NotReady | Readiness::Gated => None,
             },
-            gate: match pod.readiness {
-                Readiness::Gated => SchedulingGate::Closed,
-                Readiness::Ready | Readiness::NotReady => SchedulingGate::Open,
-            },
+            is_gated: pod.readiness == Readiness::Gated,
             origin: PodOrigin::Own,
         });
         Some(pods.collect())

@@ -14,6 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::key::VariantKey;
+use super::learned::MAX_VARIANTS;
 use super::snapshot::{ClusterSnapshot, PodView, Readiness, VariantView};
 use super::units::Replicas;
 use crate::params::DynamicSettings;
@@ -24,8 +25,6 @@ const KEPT_STARTS: usize = 10;
 const KEPT_NODES: usize = 64;
 /// Pods on their way up that are remembered of each variant, and as many that have been ready.
 const KEPT_PODS: usize = 1_000;
-/// Most variants that are remembered: as many as are ever scaled.
-const MAX_VARIANTS: usize = 50_000;
 /// How much longer than the slowest start a replica may take before it no longer counts as starting.
 const PATIENCE: u32 = 2;
 
@@ -56,7 +55,7 @@ pub enum StartProspect {
 }
 
 /// A live pod of a variant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartingPod {
     /// Its name.
     pub name: Arc<str>,
@@ -66,31 +65,16 @@ pub struct StartingPod {
     pub created: WallTime,
     /// When it became ready; `None` while it is not.
     pub ready: Option<WallTime>,
-    /// Whether the scheduler may place it.
-    #[serde(default)]
-    pub gate: SchedulingGate,
+    /// Whether a scheduling gate forbids the scheduler to place it: its start has not begun.
+    pub is_gated: bool,
     /// Whose it is.
-    #[serde(default)]
     pub origin: PodOrigin,
 }
 
-/// Whether the scheduler may place a pod.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SchedulingGate {
-    /// It may.
-    #[default]
-    Open,
-    /// A scheduling gate forbids it: its start has not begun.
-    Closed,
-}
-
 /// Whose pod it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodOrigin {
     /// The variant's own.
-    #[default]
     Own,
     /// Lent from a pool of warm pods: it woke up, which says nothing about a start.
     Lent,
@@ -333,7 +317,7 @@ impl VariantStarts {
     fn learn(mut self, pods: &[StartingPod], now: WallTime) -> Self {
         let mut pods: Vec<&StartingPod> = pods.iter().collect();
         pods.sort_by(|one, other| (one.ready, &one.name).cmp(&(other.ready, &other.name)));
-        let gated = (pods.iter()).filter(|pod| pod.gate == SchedulingGate::Closed);
+        let gated = (pods.iter()).filter(|pod| pod.is_gated);
         self.gated
             .extend(gated.map(|pod| (Arc::clone(&pod.name), now)));
         let is_unseen = |pod: &StartingPod| {
@@ -389,8 +373,7 @@ impl VariantStarts {
         let late = (pods.iter()).filter(|pod| {
             let limit = estimate.late_after(pod.node.is_some(), pending);
             let is_new = pod.node.is_none() || !self.served.contains(&pod.name);
-            let is_admitted = pod.gate == SchedulingGate::Open;
-            pod.ready.is_none() && is_admitted && is_new && now.since(self.begun(pod)) >= limit
+            pod.ready.is_none() && !pod.is_gated && is_new && now.since(self.begun(pod)) >= limit
         });
         let created: Vec<_> = late.map(|pod| pod.created).collect();
         let landed_since = |first: WallTime| {
@@ -401,7 +384,7 @@ impl VariantStarts {
         let is_recent = |ready: WallTime| now.since(ready) < GATED_FOR;
         let is_gated = pods
             .iter()
-            .any(|pod| pod.gate == SchedulingGate::Closed && now.since(pod.created) >= GATED_FOR)
+            .any(|pod| pod.is_gated && now.since(pod.created) >= GATED_FOR)
             && !pods.iter().any(|pod| pod.ready.is_some_and(is_recent));
         match created.iter().min() {
             Some(first) if created.len() > landed_since(*first) => self.stalled = Some(now),

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::{
-    KEPT_NODES, KEPT_STARTS, PodOrigin, SchedulingGate, StartOutlook, StartProspect, StartSeeds,
-    StartSource, StartTimes, StartingPod, VariantKey, WallTime,
+    KEPT_NODES, KEPT_STARTS, PodOrigin, StartOutlook, StartProspect, StartSeeds, StartSource,
+    StartTimes, StartingPod, VariantKey, WallTime,
 };
 use crate::tests::vectors::{Tally, run};
 use wva_base::moment::Moment;
@@ -53,7 +53,7 @@ fn pod(name: &str, node: Option<&str>, created: i64, ready: i64, lent: bool) -> 
         node: node.map(Arc::from),
         created: WallTime(created * 1000),
         ready: (ready >= 0).then_some(WallTime(ready * 1000)),
-        gate: SchedulingGate::Open,
+        is_gated: false,
         origin: if lent {
             PodOrigin::Lent
         } else {
@@ -219,7 +219,7 @@ fn stalled_starts_are_remembered_until_one_lands_and_for_half_an_hour_at_most() 
 fn a_gated_pod_is_late_by_a_limit_of_its_own_and_starts_when_its_gates_are_gone() {
     use StartProspect::{Open, Stalled};
     let gated = |created| StartingPod {
-        gate: SchedulingGate::Closed,
+        is_gated: true,
         ..pod("p", None, created, -1, false)
     };
     let looks = [

@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::assess::QueueingModelInput;
 use super::tuner::{Tuned, TunerSettings, tune};
 use crate::key::{ModelKey, VariantKey};
-
-/// Most variants that are remembered: as many as are ever scaled.
-pub const MAX_VARIANTS: usize = 50_000;
+use crate::learned::MAX_VARIANTS;
 
 /// What has been learned of every variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -18,13 +18,12 @@ use super::straggler;
 use super::work;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
+use crate::learned::MAX_VARIANTS;
 use crate::snapshot::SignalName;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
 use wva_base::moment::Moment;
 
-/// Most variants that are remembered.
-pub const MAX_VARIANTS: usize = 50_000;
 /// The least horizon of a need, whatever a start takes.
 const LEAST_HORIZON: Duration = Duration::from_mins(15);
 /// Starts of a replica for which a need is remembered at least.

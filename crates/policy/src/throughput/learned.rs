@@ -12,10 +12,8 @@ use super::tracker::Tracker;
 use crate::capacity::ServingRole;
 use crate::coupling::Coupling;
 use crate::key::{ModelKey, VariantKey};
+use crate::learned::MAX_VARIANTS;
 use wva_base::moment::Moment;
-
-/// Most variants that are remembered: as many as are ever scaled.
-pub const MAX_VARIANTS: usize = 50_000;
 
 /// What has been learned of every model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -16,6 +16,7 @@ use crate::capacity::ServingRole;
 use crate::coupling::Coupling;
 use crate::engine_args::KvTokens;
 use crate::key::{ModelKey, VariantKey};
+use crate::learned::MAX_VARIANTS;
 use crate::pairs;
 use wva_base::moment::Moment;
 
@@ -24,9 +25,6 @@ pub(super) const STALE_AGE: Duration = Duration::from_mins(30);
 
 /// A record that nothing was added to for so long is forgotten.
 pub(super) const RECORD_AGE: Duration = Duration::from_hours(7 * 24);
-
-/// Most variants that are remembered: as many as are ever scaled.
-pub(super) const MAX_VARIANTS: usize = 50_000;
 
 /// Most kinds of engines, and most windows of readings, that are remembered.
 pub(super) const MAX_ENGINES: usize = 100_000;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::world::{Cycle, Fleet, Policy};
 use crate::key::VariantKey;
+use crate::learned::MAX_VARIANTS;
 use crate::tokens::LearnedTokens;
-use crate::tokens::learned::MAX_VARIANTS;
 
 fn cycle(text: &str) -> Cycle {
     serde_yaml::from_str(text).unwrap()
