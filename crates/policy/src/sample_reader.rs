@@ -93,13 +93,6 @@ impl<'a> SampleReader<'a> {
         }
     }
 
-    pub(crate) fn with_routers(self, direct: &'a DirectQueues) -> Self {
-        Self {
-            direct: Some(direct),
-            ..self
-        }
-    }
-
     /// Reads a snapshot as of `now`, routers included.
     pub(crate) fn of(
         snapshot: &'a ClusterSnapshot,
@@ -107,7 +100,10 @@ impl<'a> SampleReader<'a> {
         now: Moment,
     ) -> Self {
         let (bands, reuse) = (&settings.freshness, settings.cache.reuse);
-        Self::new(&snapshot.metrics, bands, reuse, now).with_routers(&snapshot.direct)
+        Self {
+            direct: Some(&snapshot.direct),
+            ..Self::new(&snapshot.metrics, bands, reuse, now)
+        }
     }
 
     /// How far back peaks and rates reach.

@@ -45,9 +45,10 @@ pub(crate) struct GpuPools {
     physical: Physical,
     quotas: Vec<Limiter>,
     managed: ManagedUse,
-    uncounted: UncountedUse,
+    /// Whose GPUs no quota counts: what is left of those that they draw from is not known.
+    pub(crate) uncounted: UncountedUse,
     /// GPUs that pods on their way out still hold, by short type name.
-    leaving: BTreeMap<Arc<str>, Gpus>,
+    pub(crate) leaving: BTreeMap<Arc<str>, Gpus>,
     taken: BTreeMap<GpuPool, Gpus>,
     /// For starts that are refused today.
     held: Vec<HeldGpus>,
@@ -128,20 +129,6 @@ impl GpuPools {
             held: Vec::new(),
             partners: Vec::new(),
         }
-    }
-
-    /// Says how much of what nodes' pods hold will be free once those are gone that are deleted.
-    #[must_use]
-    pub(crate) fn with_leaving(mut self, leaving: BTreeMap<Arc<str>, Gpus>) -> Self {
-        self.leaving = leaving;
-        self
-    }
-
-    /// Says whose GPUs no quota counts: what is left of those that they draw from is not known.
-    #[must_use]
-    pub(crate) fn with_uncounted(mut self, uncounted: UncountedUse) -> Self {
-        self.uncounted = uncounted;
-        self
     }
 
     /// The pools that a variant draws from, in the order in which they are credited, and what is

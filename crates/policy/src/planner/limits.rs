@@ -237,12 +237,11 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
             .or_default();
         *sum = sum.plus(held);
     }
-    let leaving = gpus_of_nodes
+    let mut pools = GpuPools::new(physical, limiters, managed);
+    pools.uncounted = uncounted(snapshot, works);
+    pools.leaving = gpus_of_nodes
         .map(|inventory| inventory.leaving(&cycle.settings.node_selector))
         .unwrap_or_default();
-    let mut pools = GpuPools::new(physical, limiters, managed)
-        .with_leaving(leaving)
-        .with_uncounted(uncounted(snapshot, works));
     if let Some(GpuInventory::Nodes { pods, .. }) = gpus_of_nodes {
         let holders = Holders::of(pods);
         for draft in works.iter().flat_map(|work| &work.drafts) {
