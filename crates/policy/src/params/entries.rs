@@ -21,7 +21,7 @@ pub struct Identity {
 }
 
 /// The entries of one ConfigMap that are in force.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EntrySet<E> {
     /// The entry for every model without one.
     pub default: Option<E>,
@@ -31,16 +31,6 @@ pub struct EntrySet<E> {
     /// Tiers: entries for the models whose variants name them, by their keys.
     #[serde(default = "BTreeMap::new", skip_serializing_if = "BTreeMap::is_empty")]
     pub tiers: BTreeMap<String, E>,
-}
-
-impl<E> Default for EntrySet<E> {
-    fn default() -> Self {
-        Self {
-            default: None,
-            models: BTreeMap::new(),
-            tiers: BTreeMap::new(),
-        }
-    }
 }
 
 impl<E> EntrySet<E> {
@@ -120,21 +110,12 @@ wva_base::display_of! { EntryLayer<'_>:
 }
 
 /// Global entries and those of namespaces.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScopedEntries<E> {
     /// Those of the global ConfigMap.
     pub global: EntrySet<E>,
     /// Those of namespaces.
     pub namespaces: BTreeMap<Arc<str>, EntrySet<E>>,
-}
-
-impl<E> Default for ScopedEntries<E> {
-    fn default() -> Self {
-        Self {
-            global: EntrySet::default(),
-            namespaces: BTreeMap::new(),
-        }
-    }
 }
 
 impl<E> ScopedEntries<E> {

@@ -48,7 +48,7 @@ pub(crate) fn place(named: &NamedModel<'_>, purpose: Purpose) -> EntryPlace {
 }
 
 /// What differs from an earlier state, scope by scope, the global one first.
-pub(crate) fn changes<E: PartialEq>(
+pub(crate) fn changes<E: Default + PartialEq>(
     earlier: &ScopedEntries<E>,
     later: &ScopedEntries<E>,
 ) -> Vec<ScopeChange> {

@@ -12,7 +12,7 @@ pub(super) use read::{read_document, read_scoped, refuse};
 use super::config_maps::Purpose;
 use wva_base::yaml::DocumentField;
 
-pub(super) trait Entry: Clone + PartialEq {
+pub(super) trait Entry: Clone + Default + PartialEq {
     type Document: DeserializeOwned + Default;
     /// The ConfigMap it stands in.
     const PURPOSE: Purpose;
