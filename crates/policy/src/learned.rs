@@ -25,11 +25,22 @@ pub const LEARNED_VERSION: u32 = 2;
 /// Most variants that are remembered: as many as are ever scaled.
 pub const MAX_VARIANTS: usize = 50_000;
 
+/// The layout of stored state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LearnedVersion(u32);
+
+impl Default for LearnedVersion {
+    fn default() -> Self {
+        Self(LEARNED_VERSION)
+    }
+}
+
 /// Learned state of the whole fleet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// Layout version, see [`LEARNED_VERSION`].
-    pub version: u32,
+    pub version: LearnedVersion,
     /// When the collection ended that was taken in last, on the clock of the process. One
     /// collection teaches once, however often it is looked at.
     #[serde(default)]
@@ -74,28 +85,6 @@ pub struct Learned {
     /// Variants that were started from zero recently.
     #[serde(default)]
     pub wakes: WakeLog,
-}
-
-impl Default for Learned {
-    fn default() -> Self {
-        Self {
-            version: LEARNED_VERSION,
-            collected: None,
-            reporting: BTreeMap::new(),
-            tokens: LearnedTokens::default(),
-            queueing: LearnedParameters::default(),
-            throughput: LearnedThroughput::default(),
-            slo: LearnedSlo::default(),
-            starts: StartTimes::default(),
-            analyzers: AnalyzerLog::default(),
-            asked: AskedLog::default(),
-            relapses: ScaleDownMemory::default(),
-            backlogs: Backlogs::default(),
-            activity: ActivityLog::default(),
-            at_zero: BTreeSet::new(),
-            wakes: WakeLog::default(),
-        }
-    }
 }
 
 /// Whether as many replicas report as the target has.

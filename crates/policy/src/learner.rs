@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::key::VariantKey;
-use super::learned::{LEARNED_VERSION, Learned, Reporting};
+use super::learned::{Learned, LearnedVersion, Reporting};
 use super::observations::Observations;
 use super::sample_reader::SampleReader;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
@@ -46,7 +46,7 @@ pub fn learn(
         })
         .collect();
     let next = Learned {
-        version: LEARNED_VERSION,
+        version: LearnedVersion::default(),
         reporting,
         starts: (learned.starts).learn(
             &pods_of(snapshot, now),

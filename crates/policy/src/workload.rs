@@ -12,7 +12,7 @@ use super::units::Gpus;
 use crate::params::LabelSelector;
 
 /// One replica of a variant, as its scale target describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaTemplate {
     /// The part of a request that it serves.
     pub role: ServingRole,
@@ -25,18 +25,6 @@ pub struct ReplicaTemplate {
     pub containers: Containers,
     /// The service class that the object names.
     pub service_class: Option<Arc<str>>,
-}
-
-impl Default for ReplicaTemplate {
-    fn default() -> Self {
-        Self {
-            role: ServingRole::Both,
-            gpus: BTreeMap::new(),
-            gpu_count: GpuCount::default(),
-            containers: Containers::default(),
-            service_class: None,
-        }
-    }
 }
 
 impl ReplicaTemplate {
