@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tonic::Status;
 
 use super::super::visibility::{NotVisible, scaler_visible, visible};
 use super::trigger::{ScalerTrigger, VARIANT_NAME};
@@ -24,72 +25,6 @@ pub(super) struct ScalingAnswer {
     count: Option<Replicas>,
 }
 
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(super) enum Unanswerable {
-    #[error(
-        "ScaledObject {object}: {why}; the count is served again once the controller reaches the API server"
-    )]
-    Blind { object: ObjectKey, why: NotVisible },
-    #[error(
-        "ScaledObject {}: {VARIANT_NAME}={:?} names no VariantAutoscaling of its namespace; create it, or correct the \
-         trigger metadata", object, variant.name
-    )]
-    NoVariant {
-        object: ObjectKey,
-        variant: VariantKey,
-    },
-    #[error(
-        "ScaledObject {object}: {} {} is not managed by this controller; correct its instance label, or the exclusion \
-         of its namespace", record.kind(), record.object.key
-    )]
-    Foreign {
-        object: ObjectKey,
-        record: Arc<VariantRecord>,
-    },
-    #[error(
-        "ScaledObject {object} is no variant by its annotation {MANAGED_ANNOTATION}=\"false\", and no \
-         VariantAutoscaling names {target} as its target; correct the annotation, or create one"
-    )]
-    Excluded { object: ObjectKey, target: String },
-    #[error(
-        "ScaledObject {object} is not seen by this controller, or its target is of no kind that can be scaled; state {VARIANT_NAME} in \
-         the trigger metadata, or let the controller watch its namespace"
-    )]
-    NoObject { object: ObjectKey },
-    #[error(
-        "ScaledObject {object}: no VariantAutoscaling names {target} as its target; create one, state \
-         {VARIANT_NAME} in the trigger metadata, or with ANNOTATED_SCALERS_ENABLED=true {MODEL_KEY}"
-    )]
-    NoClaimant { object: ObjectKey, target: String },
-    #[error(
-        "ScaledObject {object}: VariantAutoscalings {names} name {target} as their target; delete all but one, or \
-         state {VARIANT_NAME} in the trigger metadata"
-    )]
-    SeveralClaimants {
-        object: ObjectKey,
-        target: String,
-        names: String,
-    },
-    #[error(
-        "ScaledObject {object} scales {scaled}, and {VARIANT_NAME}={:?} scales {decided}; give both the same \
-         scaleTargetRef", variant.name
-    )]
-    OtherTarget {
-        object: ObjectKey,
-        variant: VariantKey,
-        scaled: String,
-        decided: String,
-    },
-    #[error(
-        "ScaledObject {object}: nothing is decided for {} {} yet, and the count of its target is unknown; see {}",
-        record.kind(), record.object.key, account(record)
-    )]
-    NoCount {
-        object: ObjectKey,
-        record: Arc<VariantRecord>,
-    },
-}
-
 /// Where an object has what keeps it from a decision.
 fn account(record: &VariantRecord) -> &'static str {
     match record.declared_by {
@@ -100,11 +35,8 @@ fn account(record: &VariantRecord) -> &'static str {
 
 impl ScalingAnswer {
     /// The count: the decision, or before the first one what there is.
-    pub(super) fn count(&self, object: &ObjectKey) -> Result<Replicas, Unanswerable> {
-        self.count.ok_or_else(|| Unanswerable::NoCount {
-            object: object.clone(),
-            record: Arc::clone(&self.record),
-        })
+    pub(super) fn count(&self, object: &ObjectKey) -> Result<Replicas, Status> {
+        self.count.ok_or_else(|| no_count(object, &self.record))
     }
 
     /// Whether the target is to have replicas. A target that does not exist is left to be made.
@@ -121,15 +53,15 @@ impl DecisionLookup {
         Self(shared)
     }
 
-    pub(super) fn answer(&self, trigger: &ScalerTrigger) -> Result<ScalingAnswer, Unanswerable> {
+    pub(super) fn answer(&self, trigger: &ScalerTrigger) -> Result<ScalingAnswer, Status> {
         let object = &trigger.object;
-        self.visible().map_err(|why| blind(object, why))?;
+        self.visible().map_err(|why| blind(object, &why))?;
         let record = match &trigger.variant {
             Some(name) => self.named(object, name)?,
             None => self.claimant(object)?,
         };
         scaler_visible(&self.0.mirrors, &record, self.0.clock.now())
-            .map_err(|why| blind(object, why))?;
+            .map_err(|why| blind(object, &why))?;
         let count = match record.object.stored.desired {
             Some(desired) => Some(desired),
             None => self.current(object, &record)?,
@@ -148,20 +80,17 @@ impl DecisionLookup {
     fn current(
         &self,
         object: &ObjectKey,
-        record: &Arc<VariantRecord>,
-    ) -> Result<Option<Replicas>, Unanswerable> {
+        record: &VariantRecord,
+    ) -> Result<Option<Replicas>, Status> {
         let mirrors = &self.0.mirrors;
-        let no_count = || Unanswerable::NoCount {
-            object: object.clone(),
-            record: Arc::clone(record),
-        };
+        let no_count = || no_count(object, record);
         let target = target_of(record);
         let target = target.or_else(|| scaled_target(mirrors, object));
         let target = target.ok_or_else(no_count)?;
         match mirrors.sight(&target) {
             TargetLookup::Found(found) => {
                 let seen = self.kind_visible(&target.kind);
-                seen.map_err(|why| blind(object, why))?;
+                seen.map_err(|why| blind(object, &why))?;
                 Ok(Some(found.spec_replicas.unwrap_or(Replicas::ONE)))
             }
             TargetLookup::Missing | TargetLookup::Unscalable(_) => Ok(None),
@@ -191,67 +120,66 @@ impl DecisionLookup {
         Ok(())
     }
 
-    fn named(
-        &self,
-        object: &ObjectKey,
-        name: &Arc<str>,
-    ) -> Result<Arc<VariantRecord>, Unanswerable> {
+    fn named(&self, object: &ObjectKey, name: &Arc<str>) -> Result<Arc<VariantRecord>, Status> {
         let mirrors = &self.0.mirrors;
         let variant = VariantKey::new(Arc::clone(&object.namespace), Arc::clone(name));
-        let object = || object.clone();
         let Some(known) = mirrors.any_record(&variant) else {
-            let object = object();
-            return Err(Unanswerable::NoVariant { object, variant });
+            return Err(Status::not_found(format!(
+                "ScaledObject {object}: {VARIANT_NAME}={name:?} names no VariantAutoscaling of its namespace; create \
+                 it, or correct the trigger metadata"
+            )));
         };
         let Some(record) = mirrors.managed(&variant) else {
-            let (object, record) = (object(), known);
-            return Err(Unanswerable::Foreign { object, record });
+            return Err(foreign(object, &known));
         };
-        let pair = scaled_target(mirrors, &object()).zip(target_of(&record));
+        let pair = scaled_target(mirrors, object).zip(target_of(&record));
         match pair.filter(|(scaled, decided)| scaled != decided) {
-            Some((scaled, decided)) => Err(Unanswerable::OtherTarget {
-                object: object(),
-                variant,
-                scaled: scaled.to_string(),
-                decided: decided.to_string(),
-            }),
+            Some((scaled, decided)) => Err(Status::failed_precondition(format!(
+                "ScaledObject {object} scales {scaled}, and {VARIANT_NAME}={name:?} scales {decided}; give both the \
+                 same scaleTargetRef"
+            ))),
             None => Ok(record),
         }
     }
 
     /// The one VariantAutoscaling of this controller with the target of the ScaledObject.
-    fn claimant(&self, object: &ObjectKey) -> Result<Arc<VariantRecord>, Unanswerable> {
+    fn claimant(&self, object: &ObjectKey) -> Result<Arc<VariantRecord>, Status> {
         let mirrors = &self.0.mirrors;
         visible("ScaledObjects", &mirrors.scaled_objects, self.0.clock.now())
-            .map_err(|why| blind(object, why))?;
+            .map_err(|why| blind(object, &why))?;
         let own = VariantKey::new(Arc::clone(&object.namespace), Arc::clone(&object.name));
         let own = mirrors.managed(&own);
         if let Some(own) = own.filter(|own| own.declared_by == Some(ScalerKind::ScaledObject)) {
             return Ok(own);
         }
-        let object = || object.clone();
-        let Some(target) = scaled_target(mirrors, &object()) else {
-            let object = object();
-            return Err(Unanswerable::NoObject { object });
+        let Some(target) = scaled_target(mirrors, object) else {
+            return Err(Status::not_found(format!(
+                "ScaledObject {object} is not seen by this controller, or its target is of no kind that can be \
+                 scaled; state {VARIANT_NAME} in the trigger metadata, or let the controller watch its namespace"
+            )));
         };
         let claimants = mirrors.claimants(&target);
         let mut ours = claimants.iter().filter_map(|key| mirrors.managed(key));
         let Some(record) = ours.next() else {
-            let (object, foreign) = (object(), mirrors.foreign_claimant(&target));
-            let target = target.to_string();
-            return Err(match foreign {
-                Some(record) => Unanswerable::Foreign { object, record },
-                None if self.is_excluded(&object) => Unanswerable::Excluded { object, target },
-                None => Unanswerable::NoClaimant { object, target },
+            return Err(match mirrors.foreign_claimant(&target) {
+                Some(record) => foreign(object, &record),
+                None if self.is_excluded(object) => Status::not_found(format!(
+                    "ScaledObject {object} is no variant by its annotation {MANAGED_ANNOTATION}=\"false\", and no \
+                     VariantAutoscaling names {target} as its target; correct the annotation, or create one"
+                )),
+                None => Status::not_found(format!(
+                    "ScaledObject {object}: no VariantAutoscaling names {target} as its target; create one, state \
+                     {VARIANT_NAME} in the trigger metadata, or with ANNOTATED_SCALERS_ENABLED=true {MODEL_KEY}"
+                )),
             });
         };
         if claimants.len() > 1 {
             let names: Vec<&str> = claimants.iter().map(|key| &*key.name).collect();
-            return Err(Unanswerable::SeveralClaimants {
-                object: object(),
-                target: target.to_string(),
-                names: names.join(", "),
-            });
+            return Err(Status::failed_precondition(format!(
+                "ScaledObject {object}: VariantAutoscalings {} name {target} as their target; delete all but one, or \
+                 state {VARIANT_NAME} in the trigger metadata",
+                names.join(", ")
+            )));
         }
         Ok(record)
     }
@@ -282,11 +210,26 @@ impl DecisionLookup {
     }
 }
 
-fn blind(object: &ObjectKey, why: NotVisible) -> Unanswerable {
-    Unanswerable::Blind {
-        object: object.clone(),
-        why,
-    }
+fn blind(object: &ObjectKey, why: &NotVisible) -> Status {
+    Status::unavailable(format!(
+        "ScaledObject {object}: {why}; the count is served again once the controller reaches the API server"
+    ))
+}
+
+fn foreign(object: &ObjectKey, record: &VariantRecord) -> Status {
+    let (kind, key) = (record.kind(), &record.object.key);
+    Status::failed_precondition(format!(
+        "ScaledObject {object}: {kind} {key} is not managed by this controller; correct its instance label, or the \
+         exclusion of its namespace"
+    ))
+}
+
+fn no_count(object: &ObjectKey, record: &VariantRecord) -> Status {
+    let (kind, key) = (record.kind(), &record.object.key);
+    Status::unavailable(format!(
+        "ScaledObject {object}: nothing is decided for {kind} {key} yet, and the count of its target is unknown; see {}",
+        account(record)
+    ))
 }
 
 fn scaled_target(mirrors: &Mirrors, object: &ObjectKey) -> Option<TargetKey> {

@@ -19,19 +19,19 @@ use hyper::body::Incoming;
 use prost::Message;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
+use tonic::Status;
 use tonic::body::Body;
-use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 
-use self::decisions::{DecisionLookup, Unanswerable};
+use self::decisions::DecisionLookup;
 use self::proto::{
     GetMetricSpecResponse, GetMetricsRequest, GetMetricsResponse, IsActiveResponse,
     MetricTargetSpec, MetricValue, ScaledObjectRef,
 };
 pub use self::server::ExternalScalerServer;
 use self::streams::StreamTerms;
+use self::trigger::ScalerTrigger;
 pub use self::trigger::refused;
-use self::trigger::{ScalerTrigger, TriggerError};
 use super::access::{AccessDenied, Authorizer};
 use crate::cluster::project::scaler::STATED;
 use crate::cluster::review::Access;
@@ -63,28 +63,6 @@ struct ScalerClient {
     is_proven: bool,
     /// True once the connection closes.
     closing: watch::Receiver<bool>,
-}
-
-impl From<TriggerError> for Status {
-    fn from(error: TriggerError) -> Self {
-        Self::invalid_argument(error.to_string())
-    }
-}
-
-impl From<Unanswerable> for Status {
-    fn from(error: Unanswerable) -> Self {
-        let code = match error {
-            Unanswerable::Blind { .. } | Unanswerable::NoCount { .. } => Code::Unavailable,
-            Unanswerable::NoVariant { .. }
-            | Unanswerable::NoObject { .. }
-            | Unanswerable::Excluded { .. }
-            | Unanswerable::NoClaimant { .. } => Code::NotFound,
-            Unanswerable::Foreign { .. }
-            | Unanswerable::SeveralClaimants { .. }
-            | Unanswerable::OtherTarget { .. } => Code::FailedPrecondition,
-        };
-        Self::new(code, error.to_string())
-    }
 }
 
 impl ExternalScaler {
@@ -176,7 +154,7 @@ impl ExternalScaler {
             let is_stated = |key: &String| STATED.iter().any(|field| field.key == key);
             reference.scaler_metadata.retain(|key, _| !is_stated(key));
         }
-        Ok(ScalerTrigger::read(&reference)?)
+        ScalerTrigger::read(&reference).map_err(Status::invalid_argument)
     }
 
     /// A target of 1 makes the count the number of replicas.

@@ -18,40 +18,6 @@ pub(super) struct ScalerTrigger {
     pub(super) variant: Option<Arc<str>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TriggerError {
-    #[error("the reference names no ScaledObject: its {0} is empty")]
-    Unnamed(&'static str),
-    #[error("trigger metadata of ScaledObject {object}: {why}")]
-    UnknownKeys { object: ObjectKey, why: String },
-    #[error(
-        "trigger metadata of ScaledObject {object}: {VARIANT_NAME}={value:?} is no name of an object; write the name \
-         of a VariantAutoscaling in namespace {}, or remove the key to take that of the target", object.namespace
-    )]
-    BadVariantName { object: ObjectKey, value: String },
-    #[error(
-        "trigger metadata of ScaledObject {object}: {VARIANT_NAME}={value:?} names a variant, and {MODEL_KEY} makes the \
-         ScaledObject one; remove one of the keys"
-    )]
-    TwoVariants { object: ObjectKey, value: String },
-    #[error("trigger metadata of ScaledObject {object}: {key}={value:?} {remedy}")]
-    BadValue {
-        object: ObjectKey,
-        key: &'static str,
-        value: String,
-        remedy: &'static str,
-    },
-    #[error(
-        "trigger metadata of ScaledObject {object}: {key}={value:?} has no effect without {MODEL_KEY}; remove it, and \
-         state it where the model is stated"
-    )]
-    Alone {
-        object: ObjectKey,
-        key: &'static str,
-        value: String,
-    },
-}
-
 /// Why the scaler refuses the metadata of a trigger of a ScaledObject, if it does. `None` also where nothing shows that
 /// the trigger is one of ours, as `is_needed` or a key of ours does.
 pub fn refused(
@@ -59,58 +25,71 @@ pub fn refused(
     metadata: &BTreeMap<String, String>,
     is_needed: bool,
 ) -> Option<String> {
-    let error = ScalerTrigger::of(object, metadata).err()?;
+    let why = ScalerTrigger::of(object, metadata).err()?;
     let is_own = |key: &String| own_keys().any(|own| own.eq_ignore_ascii_case(key));
-    (is_needed || metadata.keys().any(is_own)).then(|| error.to_string())
+    (is_needed || metadata.keys().any(is_own)).then_some(why)
 }
 
 impl ScalerTrigger {
-    pub(super) fn read(reference: &ScaledObjectRef) -> Result<Self, TriggerError> {
+    /// Reads the reference of a call.
+    ///
+    /// # Errors
+    /// Why it is refused, with the remedy.
+    pub(super) fn read(reference: &ScaledObjectRef) -> Result<Self, String> {
         for (field, text) in [
             ("namespace", &reference.namespace),
             ("name", &reference.name),
         ] {
             if text.is_empty() {
-                return Err(TriggerError::Unnamed(field));
+                return Err(format!(
+                    "the reference names no ScaledObject: its {field} is empty"
+                ));
             }
         }
         let object = ObjectKey::new(&*reference.namespace, &*reference.name);
         Self::of(object, &reference.scaler_metadata)
     }
 
-    fn of(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Result<Self, TriggerError> {
+    fn of(object: ObjectKey, metadata: &BTreeMap<String, String>) -> Result<Self, String> {
+        let refused = |why: &str| format!("trigger metadata of ScaledObject {object}: {why}");
         if let Some(why) = unknown_keys(metadata) {
-            return Err(TriggerError::UnknownKeys { object, why });
+            return Err(refused(&why));
         }
-        let variant = match metadata.get(VARIANT_NAME) {
-            Some(value) if !is_dns_subdomain(value) => {
-                let value = shortened(value);
-                return Err(TriggerError::BadVariantName { object, value });
+        let has_model = metadata.contains_key(MODEL_KEY);
+        let stated = metadata.get(VARIANT_NAME);
+        if let Some(value) = stated {
+            let shown = shortened(value);
+            if !is_dns_subdomain(value) {
+                return Err(refused(&format!(
+                    "{VARIANT_NAME}={shown:?} is no name of an object; write the name of a VariantAutoscaling in \
+                     namespace {}, or remove the key to take that of the target",
+                    object.namespace
+                )));
             }
-            Some(value) if metadata.contains_key(MODEL_KEY) => {
-                let value = shortened(value);
-                return Err(TriggerError::TwoVariants { object, value });
+            if has_model {
+                return Err(refused(&format!(
+                    "{VARIANT_NAME}={shown:?} names a variant, and {MODEL_KEY} makes the ScaledObject one; remove one \
+                     of the keys"
+                )));
             }
-            stated => stated.map(|name| Arc::from(&**name)),
-        };
+        }
         for field in STATED {
             let Some(text) = metadata.get(field.key) else {
                 continue;
             };
             let (key, value) = (field.key, shortened(text));
-            if !metadata.contains_key(MODEL_KEY) {
-                return Err(TriggerError::Alone { object, key, value });
+            if !has_model {
+                return Err(refused(&format!(
+                    "{key}={value:?} has no effect without {MODEL_KEY}; remove it, and state it where the model is \
+                     stated"
+                )));
             }
             if !field.takes(text) {
                 let remedy = field.refusal(text);
-                return Err(TriggerError::BadValue {
-                    object,
-                    key,
-                    value,
-                    remedy,
-                });
+                return Err(refused(&format!("{key}={value:?} {remedy}")));
             }
         }
+        let variant = stated.map(|name| Arc::from(&**name));
         Ok(Self { object, variant })
     }
 }
@@ -134,7 +113,7 @@ mod tests {
                 .map(|(key, value)| (key.to_string(), value.to_string()))
                 .collect(),
         };
-        let trigger = ScalerTrigger::read(&reference).map_err(|error| error.to_string())?;
+        let trigger = ScalerTrigger::read(&reference)?;
         assert_eq!(trigger.object.to_string(), format!("{namespace}/{name}"));
         Ok(trigger.variant.map(|name| name.to_string()))
     }
