@@ -67,9 +67,9 @@ pub enum PrintFormat {
 /// An argument that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
-    /// No flag has this name, or it is no flag at all.
+    /// It is no flag, has no meaning here, or has a value that is not accepted.
     #[error("{0}")]
-    Unknown(String),
+    Refused(String),
     /// The flag needs a value and none follows.
     #[error("{flag} needs a value; write {flag}=<{kind}>")]
     MissingValue {
@@ -78,17 +78,6 @@ pub enum ArgumentError {
         /// What it takes.
         kind: &'static str,
     },
-    /// A flag of another controller that has no meaning here.
-    #[error("{flag} is not accepted: {why}")]
-    Meaningless {
-        /// The flag.
-        flag: String,
-        /// Why, and what to do.
-        why: &'static str,
-    },
-    /// A value of `--print-config`.
-    #[error("--print-config is {0:?}; give one of text or json")]
-    Format(String),
 }
 
 /// Reads the arguments after the command. One dash is as good as two; a value follows after `=` or
@@ -140,7 +129,7 @@ impl Parser {
                 format!(", and a value is joined to its switch: {switch}={argument}")
             });
             let text = [unknown(argument), joined].concat();
-            self.errors.push(ArgumentError::Unknown(text));
+            self.errors.push(ArgumentError::Refused(text));
             return;
         };
         let (name, value) = match body.split_once('=') {
@@ -164,14 +153,15 @@ impl Parser {
     ) {
         let flag = dashed(name);
         let known = MEANINGLESS.iter().find(|(flag, _)| *flag == name);
-        self.errors.push(match known {
+        let text = match known {
             Some((_, why)) => {
                 // Its value is no argument of its own.
                 drop(value.or_else(|| rest.next()));
-                ArgumentError::Meaningless { flag, why }
+                format!("{flag} is not accepted: {why}")
             }
-            None => ArgumentError::Unknown(unknown(&flag)),
-        });
+            None => unknown(&flag),
+        };
+        self.errors.push(ArgumentError::Refused(text));
     }
 
     fn setting(
@@ -213,7 +203,8 @@ impl Parser {
             Some("json") => PrintFormat::Json,
             Some("false") => return,
             Some(other) => {
-                self.errors.push(ArgumentError::Format(other.to_owned()));
+                let text = format!("--print-config is {other:?}; give one of text or json");
+                self.errors.push(ArgumentError::Refused(text));
                 return;
             }
         };
