@@ -35,7 +35,7 @@ pub trait PromApi: fmt::Debug + Send + Sync {
     /// series and moment. Answers within the deadline, too. A source without a history returns an error.
     fn history<'a>(&'a self, _promql: &'a str, _deadline: Duration) -> PromAnswer<'a> {
         let problem = "no history is kept".to_owned();
-        Box::pin(std::future::ready(Err(QueryError::Malformed { problem })))
+        Box::pin(std::future::ready(Err(QueryError::Malformed(problem))))
     }
 }
 
@@ -144,7 +144,7 @@ impl HttpPrometheus {
     ) -> Result<QueryResult, QueryError> {
         tokio::time::timeout(deadline, self.ask(promql, deadline, decoder))
             .await
-            .unwrap_or(Err(QueryError::Timeout { deadline }))
+            .unwrap_or(Err(QueryError::Timeout(deadline)))
     }
 }
 
@@ -154,9 +154,10 @@ async fn read(mut response: Response, mut decoder: Decoder) -> Result<QueryResul
             Ok(Some(chunk)) => decoder.feed(&chunk)?,
             Ok(None) => return decoder.finish(),
             Err(error) => {
-                return Err(QueryError::Malformed {
-                    problem: format!("it breaks off: {}", causes(&error)),
-                });
+                return Err(QueryError::Malformed(format!(
+                    "it breaks off: {}",
+                    causes(&error)
+                )));
             }
         }
     }
@@ -248,9 +249,9 @@ fn build(
         builder = builder.tls_danger_accept_invalid_certs(true);
     }
     builder = with_files(builder, settings, material)?;
-    builder.build().map_err(|error| QueryError::Tls {
-        cause: causes(&error),
-    })
+    builder
+        .build()
+        .map_err(|error| QueryError::Tls(causes(&error)))
 }
 
 fn with_files(
@@ -261,9 +262,7 @@ fn with_files(
     let unusable = |what: &str, path: Option<&std::path::PathBuf>, why: &str| {
         let path = path.map(|path| path.display().to_string());
         let path = path.unwrap_or_default();
-        QueryError::Credentials {
-            problem: format!("failed to parse {what} from {path}: {why}"),
-        }
+        QueryError::Credentials(format!("failed to parse {what} from {path}: {why}"))
     };
     if let Some(pem) = &material.ca {
         let ca = |why: &str| unusable("CA certificate", settings.tls.ca_path.as_ref(), why);
@@ -297,13 +296,13 @@ fn failed(error: &reqwest::Error) -> QueryError {
     let mut source = error.source();
     while let Some(inner) = source {
         match handshake(inner) {
-            Some(rustls::Error::InvalidMessage(_)) => return QueryError::NotTls { cause },
-            Some(_) => return QueryError::Tls { cause },
+            Some(rustls::Error::InvalidMessage(_)) => return QueryError::NotTls(cause),
+            Some(_) => return QueryError::Tls(cause),
             None => {}
         }
         source = inner.source();
     }
-    QueryError::Unreachable { cause }
+    QueryError::Unreachable(cause)
 }
 
 fn handshake<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {

@@ -127,7 +127,7 @@ fn bound(results: &mut Results, max_samples: Option<NonZeroU64>) {
     for result in results.values_mut() {
         total = total.saturating_add(result.as_ref().map_or(0, count));
         if total > limit && result.is_ok() {
-            *result = Err(QueryError::TooMany { limit });
+            *result = Err(QueryError::TooMany(limit));
         }
     }
 }

@@ -60,16 +60,16 @@ pub(super) async fn token(
     };
     match token_problem(&origin, &secret) {
         None => Ok(Some(secret)),
-        Some(problem) => Err(QueryError::Credentials { problem }),
+        Some(problem) => Err(QueryError::Credentials(problem)),
     }
 }
 
 async fn read(path: &Path, what: &str, setting: &str) -> Result<Vec<u8>, QueryError> {
     let read = small_file::read(path, MAX_FILE).await;
-    read.map_err(|error| QueryError::Credentials {
-        problem: format!(
+    read.map_err(|error| {
+        QueryError::Credentials(format!(
             "failed to read {what} from {} ({setting}): {error}",
             path.display()
-        ),
+        ))
     })
 }

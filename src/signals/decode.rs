@@ -69,7 +69,7 @@ impl Decoder {
             .received
             .saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
         if self.received > self.limit {
-            return Err(QueryError::TooLarge { limit: self.limit });
+            return Err(QueryError::TooLarge(self.limit));
         }
         let Self {
             splitter,
@@ -181,9 +181,7 @@ impl Envelope {
 }
 
 fn malformed(problem: impl Into<String>) -> QueryError {
-    QueryError::Malformed {
-        problem: problem.into(),
-    }
+    QueryError::Malformed(problem.into())
 }
 
 fn extend_envelope(envelope: &mut Vec<u8>, bytes: &[u8]) -> Result<(), QueryError> {

@@ -78,7 +78,7 @@ pub(super) fn check_endpoint(url: &Url, hosts: &EndpointHosts) -> Result<(), Pag
              POD_AUTOSCALER_ENDPOINT_HOSTS ({hosts})"
         )
     };
-    Err(PageReadError::NotPermitted { why })
+    Err(PageReadError::NotPermitted(why))
 }
 
 /// Resolves names as the system does, without addresses that are never read: a permitted name may lead anywhere.

@@ -8,60 +8,40 @@ const EXCERPT: usize = 200;
 /// A query that failed. No variant ever holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
-    /// No connection, or it broke before an answer began.
+    /// No connection, or it broke before an answer began; with what the connection said.
     #[error(
-        "Prometheus cannot be reached ({cause}); check PROMETHEUS_BASE_URL, the Service behind it and network policies"
+        "Prometheus cannot be reached ({0}); check PROMETHEUS_BASE_URL, the Service behind it and network policies"
     )]
-    Unreachable {
-        /// What the connection said.
-        cause: String,
-    },
-    /// No complete answer in time.
+    Unreachable(String),
+    /// No complete answer in this time.
     #[error(
-        "Prometheus did not answer within {deadline:?}; it is overloaded or cut off, or GLOBAL_OPT_INTERVAL, which the deadline follows from, is too short"
+        "Prometheus did not answer within {0:?}; it is overloaded or cut off, or GLOBAL_OPT_INTERVAL, which the deadline follows from, is too short"
     )]
-    Timeout {
-        /// The time that it had.
-        deadline: Duration,
-    },
-    /// The TLS handshake failed.
+    Timeout(Duration),
+    /// The TLS handshake failed; with what it said.
     #[error(
-        "no TLS connection to Prometheus ({cause}); check PROMETHEUS_CA_CERT_PATH, PROMETHEUS_SERVER_NAME and, if the server requires one, the client certificate"
+        "no TLS connection to Prometheus ({0}); check PROMETHEUS_CA_CERT_PATH, PROMETHEUS_SERVER_NAME and, if the server requires one, the client certificate"
     )]
-    Tls {
-        /// What the handshake said.
-        cause: String,
-    },
-    /// What answered does not speak TLS.
+    Tls(String),
+    /// What answered does not speak TLS; with what the handshake said.
     #[error(
-        "Prometheus does not answer with TLS ({cause}); if it serves plain HTTP, write http:// in PROMETHEUS_BASE_URL and set PROMETHEUS_ALLOW_HTTP to true"
+        "Prometheus does not answer with TLS ({0}); if it serves plain HTTP, write http:// in PROMETHEUS_BASE_URL and set PROMETHEUS_ALLOW_HTTP to true"
     )]
-    NotTls {
-        /// What the handshake said.
-        cause: String,
-    },
-    /// A token, key or certificate file cannot be used; it is read again for the next query.
-    #[error("{problem}")]
-    Credentials {
-        /// Which file, which setting, what is wrong.
-        problem: String,
-    },
-    /// HTTP 401.
+    NotTls(String),
+    /// A token, key or certificate file cannot be used: which file, which setting, what is wrong. It is read again for
+    /// the next query.
+    #[error("{0}")]
+    Credentials(String),
+    /// HTTP 401, with what the server said after a separator, or nothing.
     #[error(
-        "Prometheus does not accept the credentials of the controller (HTTP 401{detail}); set PROMETHEUS_BEARER_TOKEN or PROMETHEUS_TOKEN_PATH to a valid token"
+        "Prometheus does not accept the credentials of the controller (HTTP 401{0}); set PROMETHEUS_BEARER_TOKEN or PROMETHEUS_TOKEN_PATH to a valid token"
     )]
-    Unauthorized {
-        /// What the server said, with a leading separator, or nothing.
-        detail: String,
-    },
-    /// HTTP 403.
+    Unauthorized(String),
+    /// HTTP 403, likewise.
     #[error(
-        "Prometheus accepts the credentials of the controller and refuses the query (HTTP 403{detail}); grant the service account the right to read metrics"
+        "Prometheus accepts the credentials of the controller and refuses the query (HTTP 403{0}); grant the service account the right to read metrics"
     )]
-    Forbidden {
-        /// What the server said, with a leading separator, or nothing.
-        detail: String,
-    },
+    Forbidden(String),
     /// The server understood the request and rejected the query.
     #[error("Prometheus rejected the query (HTTP {status}{message})")]
     BadRequest {
@@ -80,30 +60,21 @@ pub enum QueryError {
         /// What the server said, with a leading separator, or nothing.
         detail: String,
     },
-    /// The answer exceeds the limit.
+    /// The answer exceeds this limit, in bytes.
     #[error(
-        "the answer of Prometheus exceeds {limit} bytes; limit the controller to one namespace with WATCH_NAMESPACE or divide the fleet among several controllers"
+        "the answer of Prometheus exceeds {0} bytes; limit the controller to one namespace with WATCH_NAMESPACE or divide the fleet among several controllers"
     )]
-    TooLarge {
-        /// The limit.
-        limit: u64,
-    },
-    /// More samples than may be held; the signals that come later in the table do not fit.
+    TooLarge(u64),
+    /// More samples than may be held, `PROMETHEUS_METRICS_CACHE_MAX_SIZE`; the signals that come later in the table do not fit.
     #[error(
-        "with this query more than {limit} samples would be held; raise PROMETHEUS_METRICS_CACHE_MAX_SIZE, or limit the controller to one namespace with WATCH_NAMESPACE"
+        "with this query more than {0} samples would be held; raise PROMETHEUS_METRICS_CACHE_MAX_SIZE, or limit the controller to one namespace with WATCH_NAMESPACE"
     )]
-    TooMany {
-        /// `PROMETHEUS_METRICS_CACHE_MAX_SIZE`.
-        limit: u64,
-    },
-    /// The answer is not what the API promises.
+    TooMany(u64),
+    /// The answer is not what the API promises; with what is wrong with it.
     #[error(
-        "the answer is not one of the Prometheus API ({problem}); check what PROMETHEUS_BASE_URL points at"
+        "the answer is not one of the Prometheus API ({0}); check what PROMETHEUS_BASE_URL points at"
     )]
-    Malformed {
-        /// What is wrong with it.
-        problem: String,
-    },
+    Malformed(String),
     /// HTTP 5xx, or 429.
     #[error(
         "Prometheus failed or is overloaded (HTTP {status}{message}); see its own log and load"
@@ -143,8 +114,8 @@ impl QueryError {
             format!(": {said}")
         };
         match status {
-            401 => Self::Unauthorized { detail: said },
-            403 => Self::Forbidden { detail: said },
+            401 => Self::Unauthorized(said),
+            403 => Self::Forbidden(said),
             400 | 422 => Self::BadRequest {
                 status,
                 message: said,

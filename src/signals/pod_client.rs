@@ -32,8 +32,10 @@ impl PageUrl {
     /// The port is none.
     pub fn of_pod(address: IpAddr, port: &str, page: &MetricsPage) -> Result<Self, PageReadError> {
         let number: Option<u16> = port.parse().ok().filter(|port| *port > 0);
-        let number = number.ok_or_else(|| PageReadError::InvalidUrl {
-            why: format!("port {port:?} is no number from 1 to 65535; write one"),
+        let number = number.ok_or_else(|| {
+            PageReadError::InvalidUrl(format!(
+                "port {port:?} is no number from 1 to 65535; write one"
+            ))
         })?;
         let host = match address {
             IpAddr::V4(address) => address.to_string(),
@@ -52,9 +54,9 @@ impl PageUrl {
         if is_host && Url::parse(&url.url).is_ok_and(|url| url.port() != Some(0)) {
             return Ok(url);
         }
-        Err(PageReadError::InvalidUrl {
-            why: format!("endpoint {endpoint:?} is no host with a port; write host:port"),
-        })
+        Err(PageReadError::InvalidUrl(format!(
+            "endpoint {endpoint:?} is no host with a port; write host:port"
+        )))
     }
 
     /// Its whole URL.
@@ -62,8 +64,8 @@ impl PageUrl {
     /// # Errors
     /// It is no URL, or names a host that is not read.
     pub(crate) fn permitted(&self, hosts: &EndpointHosts) -> Result<Url, PageReadError> {
-        let url = Url::parse(&self.url).map_err(|error| PageReadError::InvalidUrl {
-            why: format!("{self} is no URL ({error}); correct path"),
+        let url = Url::parse(&self.url).map_err(|error| {
+            PageReadError::InvalidUrl(format!("{self} is no URL ({error}); correct path"))
         })?;
         if !self.is_endpoint {
             return Ok(url);
@@ -99,45 +101,30 @@ pub trait PodPages: fmt::Debug + Send + Sync {
 /// Why a page was not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PageReadError {
-    /// It has no URL.
-    #[error("{why}")]
-    InvalidUrl {
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Its host may not be read.
-    #[error("{why}")]
-    NotPermitted {
-        /// Why, and the remedy.
-        why: String,
-    },
-    /// No connection, or it broke.
+    /// It has no URL; with what is wrong.
+    #[error("{0}")]
+    InvalidUrl(String),
+    /// Its host may not be read: why, and the remedy.
+    #[error("{0}")]
+    NotPermitted(String),
+    /// No connection, or it broke; with the cause.
     #[error(
-        "the page cannot be reached ({cause}); check port, protocolType and network policies, and for https that the \
+        "the page cannot be reached ({0}); check port, protocolType and network policies, and for https that the \
          certificate names the host of an endpoint and that its authority is trusted"
     )]
-    Unreachable {
-        /// The cause.
-        cause: String,
-    },
-    /// No complete answer in time.
+    Unreachable(String),
+    /// No complete answer in this time.
     #[error(
         "the page did not come within {}; check port, network policies and the load of what serves it",
-        humantime::format_duration(*deadline)
+        humantime::format_duration(*.0)
     )]
-    Timeout {
-        /// The time that it had.
-        deadline: Duration,
-    },
+    Timeout(Duration),
     /// HTTP 503 of an engine that moves its shards.
     #[error("the engine is scaling, and serves no page at present (HTTP 503)")]
     Unavailable,
     /// Any other status than 200. Redirects are not followed.
-    #[error("the page answers with HTTP {status}; check path and port")]
-    Status {
-        /// HTTP status.
-        status: u16,
-    },
+    #[error("the page answers with HTTP {0}; check path and port")]
+    Status(u16),
     /// The page cannot be read.
     #[error(transparent)]
     Page(#[from] PageFault),
@@ -243,9 +230,7 @@ async fn fetch(
     wanted: Vec<Arc<str>>,
 ) -> Result<MetricFamilies, PageReadError> {
     let url = page.permitted(&hosts)?;
-    let unreachable = |error: reqwest::Error| PageReadError::Unreachable {
-        cause: causes(&error),
-    };
+    let unreachable = |error: reqwest::Error| PageReadError::Unreachable(causes(&error));
     let request = client.get(url).header(ACCEPT, "text/plain;version=0.0.4");
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status();
@@ -254,7 +239,7 @@ async fn fetch(
     }
     if status != StatusCode::OK {
         let status = status.as_u16();
-        return Err(PageReadError::Status { status });
+        return Err(PageReadError::Status(status));
     }
     let mut reader = FamilyReader::new(wanted);
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
@@ -274,7 +259,7 @@ impl PodPages for HttpPods {
         Box::pin(async move {
             tokio::time::timeout(deadline, fetch(client, hosts, page, wanted))
                 .await
-                .unwrap_or(Err(PageReadError::Timeout { deadline }))
+                .unwrap_or(Err(PageReadError::Timeout(deadline)))
         })
     }
 }

@@ -31,20 +31,12 @@ pub trait RouterApi: fmt::Debug + Send + Sync {
 /// Why a router said nothing. No variant ever holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RouterError {
-    /// No connection, or it broke.
-    #[error("its metrics cannot be reached ({cause}); check its port and network policies")]
-    Unreachable {
-        /// What the connection said.
-        cause: String,
-    },
-    /// No complete answer in time.
-    #[error(
-        "its metrics did not come within {deadline:?}; check its port, network policies and its load"
-    )]
-    Timeout {
-        /// The time that it had.
-        deadline: Duration,
-    },
+    /// No connection, or it broke; with what it said.
+    #[error("its metrics cannot be reached ({0}); check its port and network policies")]
+    Unreachable(String),
+    /// No complete answer in this time.
+    #[error("its metrics did not come within {0:?}; check its port, network policies and its load")]
+    Timeout(Duration),
     /// HTTP 401 or 403.
     #[error(
         "it refuses its metrics (HTTP {status}, {sent}); set EPP_METRIC_READER_BEARER_TOKEN, or \
@@ -58,12 +50,9 @@ pub enum RouterError {
     },
     /// Any other status.
     #[error(
-        "its metrics page answers with HTTP {status}; check that its port serves /metrics, without a redirect"
+        "its metrics page answers with HTTP {0}; check that its port serves /metrics, without a redirect"
     )]
-    Status {
-        /// HTTP status.
-        status: u16,
-    },
+    Status(u16),
     /// The page cannot be read.
     #[error(transparent)]
     Page(#[from] PageError),
@@ -130,9 +119,7 @@ impl HttpRouters {
         if let Some(bearer) = bearer {
             request = request.header(AUTHORIZATION, bearer);
         }
-        let unreachable = |error: reqwest::Error| RouterError::Unreachable {
-            cause: causes(&error),
-        };
+        let unreachable = |error: reqwest::Error| RouterError::Unreachable(causes(&error));
         let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status().as_u16();
         match response.status() {
@@ -140,7 +127,7 @@ impl HttpRouters {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 return Err(RouterError::Refused { status, sent });
             }
-            _ => return Err(RouterError::Status { status }),
+            _ => return Err(RouterError::Status(status)),
         }
         let mut reader = PageReader::default();
         while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
@@ -155,7 +142,7 @@ impl RouterApi for HttpRouters {
         Box::pin(async move {
             tokio::time::timeout(deadline, self.ask(router))
                 .await
-                .unwrap_or(Err(RouterError::Timeout { deadline }))
+                .unwrap_or(Err(RouterError::Timeout(deadline)))
         })
     }
 }

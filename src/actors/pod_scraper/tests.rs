@@ -68,7 +68,7 @@ impl PodPages for FakePages {
                 Served::Error(error) => Err(error),
                 Served::Hang => {
                     sleep(deadline).await;
-                    Err(PageReadError::Timeout { deadline })
+                    Err(PageReadError::Timeout(deadline))
                 }
             }
         }
@@ -336,7 +336,7 @@ async fn a_failed_read_keeps_the_last_value_and_names_the_failure() {
 
     for (served, kind, part, is_unavailable) in wva_base::cases! {
         (Served::Error(PageReadError::Unavailable), Failure::QueryFailed, "503", true),
-        (Served::Error(PageReadError::Status { status: 404 }), Failure::QueryFailed, "404", false),
+        (Served::Error(PageReadError::Status(404)), Failure::QueryFailed, "404", false),
         (Served::Text("y 1\n".to_owned()), Failure::Absent, "no series of that name", false),
         (Served::Text("x NaN\n".to_owned()), Failure::Invalid, "not finite", false),
         (Served::Text("<html>\n".to_owned()), Failure::Invalid, "line 1", false),

@@ -247,9 +247,7 @@ fn refused(error: &RequestError) -> QueryError {
             status,
             message: format!(": {error}"),
         },
-        _ => QueryError::Unreachable {
-            cause: format!("through the API server: {error}"),
-        },
+        _ => QueryError::Unreachable(format!("through the API server: {error}")),
     }
 }
 

@@ -101,7 +101,7 @@ async fn silence_ends_at_the_deadline() {
     for mode in [Mode::Hang, Mode::Stall] {
         server.become_(mode.clone());
         let error = client.query("up", deadline).await.unwrap_err();
-        assert_eq!(error, QueryError::Timeout { deadline }, "{mode:?}");
+        assert_eq!(error, QueryError::Timeout(deadline), "{mode:?}");
         assert!(error.to_string().contains("100ms"), "{error}");
     }
 }
@@ -113,7 +113,7 @@ async fn an_answer_without_end_is_cut_off() {
         response_limit: 100_000,
         ..settings(&server)
     });
-    let expected = QueryError::TooLarge { limit: 100_000 };
+    let expected = QueryError::TooLarge(100_000);
     assert_eq!(ask(&client).await.unwrap_err(), expected);
 }
 

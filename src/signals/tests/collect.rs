@@ -169,9 +169,7 @@ impl RecordCase {
 }
 
 pub(super) fn timeout() -> QueryError {
-    QueryError::Timeout {
-        deadline: Duration::from_secs(10),
-    }
+    QueryError::Timeout(Duration::from_secs(10))
 }
 
 #[test]

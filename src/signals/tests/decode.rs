@@ -146,7 +146,7 @@ fn a_body_may_have_its_limit_and_not_one_byte_more() {
     assert!(read(length).unwrap().is_empty());
     assert_eq!(
         read(length - 1).unwrap_err(),
-        QueryError::TooLarge { limit: length - 1 }
+        QueryError::TooLarge(length - 1)
     );
 }
 

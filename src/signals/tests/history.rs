@@ -178,8 +178,5 @@ fn a_matrix_is_read_where_a_history_is_expected_and_nowhere_else() {
         "{error}"
     );
     let mut small = Decoder::of_history(20);
-    assert!(matches!(
-        small.feed(matrix),
-        Err(QueryError::TooLarge { limit: 20 })
-    ));
+    assert!(matches!(small.feed(matrix), Err(QueryError::TooLarge(20))));
 }

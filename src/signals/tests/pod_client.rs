@@ -89,14 +89,14 @@ async fn the_wanted_series_are_read_and_nothing_is_followed() {
 
     for (mode, error, kind) in wva_base::cases! {
         (Mode::Answer(503, SCALING.to_owned()), PageReadError::Unavailable, Failure::QueryFailed),
-        (Mode::Answer(503, "upstream connect error".to_owned()), PageReadError::Status { status: 503 },
+        (Mode::Answer(503, "upstream connect error".to_owned()), PageReadError::Status(503),
          Failure::QueryFailed),
-        (Mode::Answer(503, String::new()), PageReadError::Status { status: 503 }, Failure::QueryFailed),
-        (Mode::Answer(503, format!("{}{SCALING}", " ".repeat(4096))), PageReadError::Status { status: 503 },
+        (Mode::Answer(503, String::new()), PageReadError::Status(503), Failure::QueryFailed),
+        (Mode::Answer(503, format!("{}{SCALING}", " ".repeat(4096))), PageReadError::Status(503),
          Failure::QueryFailed),
-        (Mode::Answer(500, SCALING.to_owned()), PageReadError::Status { status: 500 }, Failure::QueryFailed),
-        (Mode::Answer(404, String::new()), PageReadError::Status { status: 404 }, Failure::QueryFailed),
-        (Mode::Redirect("/metrics".to_owned()), PageReadError::Status { status: 302 }, Failure::QueryFailed),
+        (Mode::Answer(500, SCALING.to_owned()), PageReadError::Status(500), Failure::QueryFailed),
+        (Mode::Answer(404, String::new()), PageReadError::Status(404), Failure::QueryFailed),
+        (Mode::Redirect("/metrics".to_owned()), PageReadError::Status(302), Failure::QueryFailed),
     } {
         let before = server.seen().len();
         server.become_(mode);
@@ -131,7 +131,7 @@ async fn a_page_that_hangs_ends_by_its_deadline() {
         let error = read(&pods(), "http", server.port, deadline)
             .await
             .unwrap_err();
-        assert_eq!(error, PageReadError::Timeout { deadline });
+        assert_eq!(error, PageReadError::Timeout(deadline));
         let expected = "the page did not come within 50ms; check port, network policies and the load of what serves it";
         assert_eq!(error.to_string(), expected);
     }

@@ -119,7 +119,7 @@ async fn a_router_has_until_the_deadline_and_no_endless_line() {
     let deadline = Duration::from_millis(50);
     let error = routers.held(router, deadline).await;
     let error = error.unwrap_err();
-    assert_eq!(error, RouterError::Timeout { deadline });
+    assert_eq!(error, RouterError::Timeout(deadline));
     let expected =
         "its metrics did not come within 50ms; check its port, network policies and its load";
     assert_eq!(error.to_string(), expected);

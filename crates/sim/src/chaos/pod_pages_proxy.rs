@@ -84,10 +84,10 @@ impl PodPagesProxy {
             self.ills.hit(id);
             if fault == AutoscalerFault::PagesHang {
                 sleep(deadline).await;
-                return Some(PageReadError::Timeout { deadline });
+                return Some(PageReadError::Timeout(deadline));
             }
             let cause = "connection refused".to_owned();
-            return Some(PageReadError::Unreachable { cause });
+            return Some(PageReadError::Unreachable(cause));
         }
         None
     }

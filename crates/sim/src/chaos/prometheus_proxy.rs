@@ -124,7 +124,7 @@ impl PrometheusProxy {
         deadline: Duration,
     ) -> Result<QueryResult, QueryError> {
         let answer = timeout(deadline, self.answer(promql, of, deadline)).await;
-        answer.unwrap_or(Err(QueryError::Timeout { deadline }))
+        answer.unwrap_or(Err(QueryError::Timeout(deadline)))
     }
 
     async fn answer(
@@ -195,20 +195,14 @@ impl PrometheusProxy {
 
     async fn fail(&self, fault: Prom) -> Option<QueryError> {
         Some(match fault {
-            Prom::Down => QueryError::Unreachable {
-                cause: "connection refused".to_owned(),
-            },
-            Prom::Status(401) => QueryError::Unauthorized {
-                detail: String::new(),
-            },
-            Prom::Status(403) => QueryError::Forbidden {
-                detail: String::new(),
-            },
+            Prom::Down => QueryError::Unreachable("connection refused".to_owned()),
+            Prom::Status(401) => QueryError::Unauthorized(String::new()),
+            Prom::Status(403) => QueryError::Forbidden(String::new()),
             Prom::Status(status) => QueryError::ServerError {
                 status,
                 message: String::new(),
             },
-            Prom::Endless => QueryError::TooLarge { limit: 268_435_456 },
+            Prom::Endless => QueryError::TooLarge(268_435_456),
             Prom::Hang => std::future::pending().await,
             Prom::Slow(time) => {
                 sleep(time).await;

@@ -29,9 +29,7 @@ impl InProcess {
         let now = self.clock.now().wall;
         let server = locked(&self.server);
         if server.is_down() {
-            return Err(QueryError::Unreachable {
-                cause: "connection refused".to_owned(),
-            });
+            return Err(QueryError::Unreachable("connection refused".to_owned()));
         }
         let answer = {
             // What the server needs for an answer is not held by who asks.
@@ -56,9 +54,9 @@ impl InProcess {
             }
             (other, _) => {
                 let (kind, expected) = (other.kind(), expected.as_str());
-                return Err(QueryError::Malformed {
-                    problem: format!("it is a {kind} where a {expected} was expected"),
-                });
+                return Err(QueryError::Malformed(format!(
+                    "it is a {kind} where a {expected} was expected"
+                )));
             }
         }
         Ok(result)

@@ -50,10 +50,9 @@ impl RouterApi for PodNetwork {
     fn held(&self, router: SocketAddr, deadline: Duration) -> RouterAnswer<'_> {
         Box::pin(async move {
             let page = tokio::time::timeout(deadline, self.page(router)).await;
-            let page = page.map_err(|_elapsed| RouterError::Timeout { deadline })?;
-            let page = page.ok_or_else(|| RouterError::Unreachable {
-                cause: "connection refused".to_owned(),
-            })?;
+            let page = page.map_err(|_elapsed| RouterError::Timeout(deadline))?;
+            let page =
+                page.ok_or_else(|| RouterError::Unreachable("connection refused".to_owned()))?;
             let mut reader = PageReader::default();
             reader.feed(page.as_bytes())?;
             Ok(reader.finish()?)
@@ -65,15 +64,13 @@ impl PodPages for PodNetwork {
     fn read(&self, page: PageUrl, wanted: Vec<Arc<str>>, deadline: Duration) -> PageAnswer {
         let network = self.clone();
         Box::pin(async move {
-            let refused = || PageReadError::Unreachable {
-                cause: "connection refused".to_owned(),
-            };
+            let refused = || PageReadError::Unreachable("connection refused".to_owned());
             let address = page.to_string();
             let address = address.trim_start_matches("http://").split('/').next();
             let address = address.and_then(|address| address.parse().ok());
             let address = address.ok_or_else(refused)?;
             let page = tokio::time::timeout(deadline, network.page(address)).await;
-            let page = page.map_err(|_elapsed| PageReadError::Timeout { deadline })?;
+            let page = page.map_err(|_elapsed| PageReadError::Timeout(deadline))?;
             let mut reader = FamilyReader::new(wanted);
             reader.feed(page.ok_or_else(refused)?.as_bytes())?;
             Ok(reader.finish()?)
