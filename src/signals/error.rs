@@ -65,7 +65,8 @@ pub enum QueryError {
         "the answer of Prometheus exceeds {0} bytes; limit the controller to one namespace with WATCH_NAMESPACE or divide the fleet among several controllers"
     )]
     TooLarge(u64),
-    /// More samples than may be held, `PROMETHEUS_METRICS_CACHE_MAX_SIZE`; the signals that come later in the table do not fit.
+    /// More samples than may be held, `PROMETHEUS_METRICS_CACHE_MAX_SIZE`; the signals that come later in the table do
+    /// not fit.
     #[error(
         "with this query more than {0} samples would be held; raise PROMETHEUS_METRICS_CACHE_MAX_SIZE, or limit the controller to one namespace with WATCH_NAMESPACE"
     )]
