@@ -34,8 +34,46 @@ use crate::state::claim::ClaimReader;
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::ActorRegistry;
 
+/// Hooks that each answer no.
+macro_rules! answers_no {
+    ($($(#[$doc:meta])* $hook:ident;)+) => {
+        $($(#[$doc])* fn $hook(&self) -> bool {
+            false
+        })+
+    };
+}
+
 /// What a simulation changes in one controller. By default nothing.
 pub trait ControllerHooks: fmt::Debug + Send + Sync {
+    answers_no! {
+        /// Whether leading begins without a fresh list of what is stored.
+        leads_without_reading;
+        /// Whether an orderly end leaves the lease held.
+        keeps_lease;
+        /// Whether something other than the metrics server serves the decisions in memory.
+        serves_history;
+        /// Whether decisions are shown without a claim.
+        shows_without_claim;
+        /// Whether the series of a variant that is gone stay.
+        keeps_series;
+        /// Whether the series of a `PodAutoscaler` that is gone is kept.
+        keeps_autoscaler_series;
+        /// Whether the current count and the ratio stay under the former labels of a variant.
+        keeps_labels;
+        /// Whether a status that failed to be written is forgotten.
+        drops_failed_status;
+        /// Whether a deletion that only a list shows is not passed on.
+        hides_relisted_deletion;
+        /// Whether a new life of a variant begins without the clocks of the one before.
+        forgets_clocks;
+        /// Whether a new life of the collector begins without what was learned.
+        forgets_learned;
+        /// Whether a later life of the collector sets no timer when it starts.
+        skips_collector_timer;
+        /// Whether a timer of an earlier epoch starts a cycle.
+        accepts_old_timers;
+    }
+
     /// Answers a request for a path that the metrics server does not have.
     fn answer(&self, _head: &Parts, _actors: &ActorRegistry<Role>) -> Option<HttpResponse> {
         None
@@ -61,41 +99,6 @@ pub trait ControllerHooks: fmt::Debug + Send + Sync {
         end
     }
 
-    /// Whether leading begins without a fresh list of what is stored.
-    fn leads_without_reading(&self) -> bool {
-        false
-    }
-
-    /// Whether an orderly end leaves the lease held.
-    fn keeps_lease(&self) -> bool {
-        false
-    }
-
-    /// Whether something other than the metrics server serves the decisions in memory.
-    fn serves_history(&self) -> bool {
-        false
-    }
-
-    /// Whether decisions are shown without a claim.
-    fn shows_without_claim(&self) -> bool {
-        false
-    }
-
-    /// Whether the series of a variant that is gone stay.
-    fn keeps_series(&self) -> bool {
-        false
-    }
-
-    /// Whether the series of a `PodAutoscaler` that is gone is kept.
-    fn keeps_autoscaler_series(&self) -> bool {
-        false
-    }
-
-    /// Whether the current count and the ratio stay under the former labels of a variant.
-    fn keeps_labels(&self) -> bool {
-        false
-    }
-
     /// Returns the shown count of existing replicas.
     fn current_replicas(&self, current: Replicas) -> f64 {
         current.to_f64()
@@ -114,11 +117,6 @@ pub trait ControllerHooks: fmt::Debug + Send + Sync {
     /// Changes a status before it is applied.
     fn status(&self, _object: &VariantRecord, _patch: &mut StatusPatch) {}
 
-    /// Whether a status that failed to be written is forgotten.
-    fn drops_failed_status(&self) -> bool {
-        false
-    }
-
     /// Returns the delay before a failed write is tried again.
     fn retry_delay(&self, delay: Duration) -> Duration {
         delay
@@ -127,11 +125,6 @@ pub trait ControllerHooks: fmt::Debug + Send + Sync {
     /// Returns the honoured part of a Retry-After.
     fn retry_after(&self, retry_after: Option<Duration>) -> Option<Duration> {
         retry_after
-    }
-
-    /// Whether a deletion that only a list shows is not passed on.
-    fn hides_relisted_deletion(&self) -> bool {
-        false
     }
 
     /// Whether a change of a known object is missed.
@@ -146,11 +139,6 @@ pub trait ControllerHooks: fmt::Debug + Send + Sync {
 
     /// Whether the first reading of a scale is kept for good.
     fn keeps_scale(&self, _known: Option<&ScaleReading>) -> bool {
-        false
-    }
-
-    /// Whether a new life of a variant begins without the clocks of the one before.
-    fn forgets_clocks(&self) -> bool {
         false
     }
 
@@ -182,24 +170,9 @@ pub trait ControllerHooks: fmt::Debug + Send + Sync {
         now
     }
 
-    /// Whether a new life of the collector begins without what was learned.
-    fn forgets_learned(&self) -> bool {
-        false
-    }
-
-    /// Whether a later life of the collector sets no timer when it starts.
-    fn skips_collector_timer(&self) -> bool {
-        false
-    }
-
     /// Returns the number of a cycle, which is `counted` for the process and `of_life` for the optimizer's life.
     fn cycle(&self, counted: u64, _of_life: u64) -> u64 {
         counted
-    }
-
-    /// Whether a timer of an earlier epoch starts a cycle.
-    fn accepts_old_timers(&self) -> bool {
-        false
     }
 
     /// Returns the snapshot that a cycle decides on.
