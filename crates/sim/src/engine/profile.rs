@@ -39,108 +39,56 @@ const H100_RIDGE: u64 = 295;
 /// Of an A100-80GB SXM: 312 TFLOP/s to 2.04 TB/s.
 const A100_RIDGE: u64 = 153;
 
-impl Profile {
+/// Rows of profiles: name, KV cache in tokens, ridge, timing of decoding, timing of prompts.
+macro_rules! profiles {
+    ($(
+        $(#[$doc:meta])*
+        $vis:vis $profile:ident = $name:literal, $kv_tokens:literal, $ridge:ident, $decode:expr, $prompt:expr;
+    )+) => {
+        impl Profile {
+            $($(#[$doc])* $vis const $profile: Self = Self {
+                name: $name,
+                timing: timing($ridge, $decode, $prompt),
+                kv_tokens: $kv_tokens,
+            };)+
+
+            pub(crate) const ALL: [Self; [$($name),+].len()] = [$(Self::$profile),+];
+        }
+    };
+}
+
+profiles! {
     /// Qwen3-8B in BF16 on one H100-80GB: fitted to published medians of vLLM from September 2026
     /// (silybench-data), 1 to 384 sequences of 200 to 8 400 tokens.
-    pub const QWEN3_8B_BF16_H100: Self = Self {
-        name: "Qwen3-8B BF16, 1×H100-80GB",
-        timing: timing(
-            H100_RIDGE,
-            [6_800_000_000, 12_200_000, 50_200],
-            [3_000_000_000, 30_500_000],
-        ),
-        kv_tokens: 376_000,
-    };
-
+    pub QWEN3_8B_BF16_H100 = "Qwen3-8B BF16, 1×H100-80GB", 376_000, H100_RIDGE,
+        [6_800_000_000, 12_200_000, 50_200], [3_000_000_000, 30_500_000];
     /// Qwen3-8B in FP8 on one H100-80GB, from the same data.
-    pub(crate) const QWEN3_8B_FP8_H100: Self = Self {
-        name: "Qwen3-8B FP8, 1×H100-80GB",
-        timing: timing(
-            H100_RIDGE,
-            [4_540_000_000, 14_300_000, 50_600],
-            [3_000_000_000, 24_600_000],
-        ),
-        kv_tokens: 430_000,
-    };
-
+    pub(crate) QWEN3_8B_FP8_H100 = "Qwen3-8B FP8, 1×H100-80GB", 430_000, H100_RIDGE,
+        [4_540_000_000, 14_300_000, 50_600], [3_000_000_000, 24_600_000];
     /// Qwen3-32B in BF16 on two H100-80GB. Step and context are those of Qwen3-8B in the ratio of the bytes that are
     /// read (65.5 GB of weights and 262 144 bytes a token, from twice the bandwidth). Prompts: 15 400 to 15 900
     /// tokens a second, KV: 350 000 tokens (both llm-d's guide to token-aware scaling). Of 4 000 and 1 000 tokens
     /// that makes 1.5 requests a second, where NVIDIA's kernel tables give 1.4 to 1.5.
-    pub(crate) const QWEN3_32B_H100_TP2: Self = Self {
-        name: "Qwen3-32B BF16, 2×H100-80GB",
-        timing: timing(
-            H100_RIDGE,
-            [13_600_000_000, 24_400_000, 44_600],
-            [3_000_000_000, 63_900_000],
-        ),
-        kv_tokens: 350_000,
-    };
-
+    pub(crate) QWEN3_32B_H100_TP2 = "Qwen3-32B BF16, 2×H100-80GB", 350_000, H100_RIDGE,
+        [13_600_000_000, 24_400_000, 44_600], [3_000_000_000, 63_900_000];
     /// Llama-3.1-8B in BF16 on two A100-80GB. Fitted to an older engine (SageServe), 1 to 32
     /// sequences of one length, so its per-sequence cost includes that of context. KV: what 0.9 of
     /// the memory leaves after 16 GB of weights, at 131 072 bytes a token.
-    pub(crate) const LLAMA_8B_A100_TP2: Self = Self {
-        name: "Llama-3.1-8B BF16, 2×A100-80GB",
-        timing: timing(A100_RIDGE, [8_290_000_000, 244_000_000, 0], [0, 62_000_000]),
-        kv_tokens: 945_000,
-    };
-
+    pub(crate) LLAMA_8B_A100_TP2 = "Llama-3.1-8B BF16, 2×A100-80GB", 945_000, A100_RIDGE,
+        [8_290_000_000, 244_000_000, 0], [0, 62_000_000];
     /// Llama-2-70B on four H100-80GB (SageServe). KV: what 0.9 of the memory leaves after 140 GB of
     /// weights and 12 GB of overhead, at 327 680 bytes a token.
-    pub(crate) const LLAMA_70B_H100_TP4: Self = Self {
-        name: "Llama-2-70B, 4×H100-80GB",
-        timing: timing(
-            H100_RIDGE,
-            [28_600_000_000, 329_000_000, 0],
-            [2_000_000_000, 107_000_000],
-        ),
-        kv_tokens: 415_000,
-    };
-
+    pub(crate) LLAMA_70B_H100_TP4 = "Llama-2-70B, 4×H100-80GB", 415_000, H100_RIDGE,
+        [28_600_000_000, 329_000_000, 0], [2_000_000_000, 107_000_000];
     /// Llama-2-70B on eight H100-80GB (SageServe); KV as with four, from twice the memory.
-    pub(crate) const LLAMA_70B_H100_TP8: Self = Self {
-        name: "Llama-2-70B, 8×H100-80GB",
-        timing: timing(
-            H100_RIDGE,
-            [29_900_000_000, 302_000_000, 0],
-            [6_000_000_000, 80_000_000],
-        ),
-        kv_tokens: 1_257_000,
-    };
-
+    pub(crate) LLAMA_70B_H100_TP8 = "Llama-2-70B, 8×H100-80GB", 1_257_000, H100_RIDGE,
+        [29_900_000_000, 302_000_000, 0], [6_000_000_000, 80_000_000];
     /// Llama-2-70B on four A100-80GB (SageServe).
-    pub(crate) const LLAMA_70B_A100_TP4: Self = Self {
-        name: "Llama-2-70B, 4×A100-80GB",
-        timing: timing(
-            A100_RIDGE,
-            [42_400_000_000, 419_000_000, 0],
-            [3_000_000_000, 228_000_000],
-        ),
-        kv_tokens: 415_000,
-    };
-
+    pub(crate) LLAMA_70B_A100_TP4 = "Llama-2-70B, 4×A100-80GB", 415_000, A100_RIDGE,
+        [42_400_000_000, 419_000_000, 0], [3_000_000_000, 228_000_000];
     /// Llama-2-70B on eight A100-80GB (SageServe).
-    pub(crate) const LLAMA_70B_A100_TP8: Self = Self {
-        name: "Llama-2-70B, 8×A100-80GB",
-        timing: timing(
-            A100_RIDGE,
-            [43_600_000_000, 396_000_000, 0],
-            [8_000_000_000, 153_000_000],
-        ),
-        kv_tokens: 1_257_000,
-    };
-
-    pub(crate) const ALL: [Self; 8] = [
-        Self::QWEN3_8B_BF16_H100,
-        Self::QWEN3_8B_FP8_H100,
-        Self::QWEN3_32B_H100_TP2,
-        Self::LLAMA_8B_A100_TP2,
-        Self::LLAMA_70B_H100_TP4,
-        Self::LLAMA_70B_H100_TP8,
-        Self::LLAMA_70B_A100_TP4,
-        Self::LLAMA_70B_A100_TP8,
-    ];
+    pub(crate) LLAMA_70B_A100_TP8 = "Llama-2-70B, 8×A100-80GB", 1_257_000, A100_RIDGE,
+        [43_600_000_000, 396_000_000, 0], [8_000_000_000, 153_000_000];
 }
 
 /// How a server is set up, by vLLM's names.
