@@ -11,7 +11,7 @@ use crate::actors::config::Config;
 use crate::actors::external_scaler::{ExternalScalerActor, ExternalScalerPort};
 use crate::actors::http::{Http, HttpServers};
 use crate::actors::leadership::{Election, Leadership};
-use crate::actors::mailboxes::Mailboxes;
+use crate::actors::mailboxes::{Addresses, Mailboxes};
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::PodAutoscalers;
 use crate::actors::pump;
@@ -170,24 +170,24 @@ impl Wiring {
         children
     }
 
+    fn addresses(&self) -> &Addresses {
+        &self.mailboxes.addresses
+    }
+
     fn config(&self, env: &Env, startup: &Startup) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.config));
         let (mailboxes, levels) = (Arc::clone(&self.mailboxes), env.levels.clone());
         let fixed = startup.fixed.clone();
-        wva_supervise::machine(
-            Role::Config,
-            &self.mailboxes.addresses.config,
-            move |epoch| {
-                Config::new(
-                    shared.clone(),
-                    Arc::clone(&writers),
-                    epoch,
-                    fixed.clone(),
-                    Arc::clone(&mailboxes),
-                    levels.clone(),
-                )
-            },
-        )
+        wva_supervise::machine(Role::Config, &self.addresses().config, move |epoch| {
+            Config::new(
+                shared.clone(),
+                Arc::clone(&writers),
+                epoch,
+                fixed.clone(),
+                Arc::clone(&mailboxes),
+                levels.clone(),
+            )
+        })
     }
 
     fn leadership(&self, env: &Env) -> ChildSpec<Role> {
@@ -200,11 +200,7 @@ impl Wiring {
             env.kit.seed.child("leadership"),
             Arc::clone(&env.hooks),
         );
-        pump(
-            Role::Leadership,
-            &self.mailboxes.addresses.leadership,
-            leadership,
-        )
+        pump(Role::Leadership, &self.addresses().leadership, leadership)
     }
 
     fn election(&self, env: &Env) -> Election {
@@ -250,7 +246,7 @@ impl Wiring {
         let mailboxes = Arc::clone(&self.mailboxes);
         wva_supervise::dynamic_supervisor(
             Role::Variants,
-            &self.mailboxes.addresses.variants,
+            &self.addresses().variants,
             move |epoch| {
                 let (shared, writers) = (shared.clone(), Arc::clone(&writers));
                 Variants::new(shared, writers, epoch, Arc::clone(&mailboxes))
@@ -263,7 +259,7 @@ impl Wiring {
         let board = Arc::clone(&self.writers.pod_autoscalers);
         wva_supervise::dynamic_supervisor(
             Role::PodAutoscalers,
-            &self.mailboxes.addresses.pod_autoscalers,
+            &self.addresses().pod_autoscalers,
             move |_epoch| {
                 PodAutoscalers::new(shared.clone(), Arc::clone(&board), Arc::clone(&mailboxes))
             },
@@ -288,11 +284,7 @@ impl Wiring {
             Arc::clone(&self.mailboxes),
             self.permissions(env),
         );
-        pump(
-            Role::ScaleReader,
-            &self.mailboxes.addresses.scale_reader,
-            reader,
-        )
+        pump(Role::ScaleReader, &self.addresses().scale_reader, reader)
     }
 
     fn watchers(&self, env: &Env) -> Vec<ChildSpec<Role>> {

@@ -32,14 +32,10 @@ impl Wiring {
     fn emitter(&self) -> ChildSpec<Role> {
         let (shared, writers) = (self.readers.clone(), Arc::clone(&self.writers.emitter));
         let mailboxes = Arc::clone(&self.mailboxes);
-        wva_supervise::machine(
-            Role::Emitter,
-            &self.mailboxes.addresses.emitter,
-            move |epoch| {
-                let (shared, writers) = (shared.clone(), Arc::clone(&writers));
-                emitter::Emitter::new(shared, writers, epoch, Arc::clone(&mailboxes))
-            },
-        )
+        wva_supervise::machine(Role::Emitter, &self.addresses().emitter, move |epoch| {
+            let (shared, writers) = (shared.clone(), Arc::clone(&writers));
+            emitter::Emitter::new(shared, writers, epoch, Arc::clone(&mailboxes))
+        })
     }
 
     fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
@@ -51,11 +47,7 @@ impl Wiring {
             self.write_api(env),
             env.kit.seed.child("status-writer"),
         );
-        pump(
-            Role::StatusWriter,
-            &self.mailboxes.addresses.status_writer,
-            writer,
-        )
+        pump(Role::StatusWriter, &self.addresses().status_writer, writer)
     }
 
     fn event_recorder(&self, env: &Env) -> ChildSpec<Role> {
@@ -74,7 +66,7 @@ impl Wiring {
         );
         pump(
             Role::EventRecorder,
-            &self.mailboxes.addresses.event_recorder,
+            &self.addresses().event_recorder,
             recorder,
         )
     }
@@ -90,7 +82,7 @@ impl Wiring {
         );
         pump(
             Role::AutoscalerWriter,
-            &self.mailboxes.addresses.autoscaler_writer,
+            &self.addresses().autoscaler_writer,
             writer,
         )
     }
@@ -99,11 +91,7 @@ impl Wiring {
         let marks = PodMarks::new(self.readers.clone(), self.write_api(env));
         let requests = &self.writers.pod_marker;
         let rounds = self.rounds(env, marks, requests);
-        pump(
-            Role::PodMarker,
-            &self.mailboxes.addresses.pod_marker,
-            rounds,
-        )
+        pump(Role::PodMarker, &self.addresses().pod_marker, rounds)
     }
 
     fn target_scaler(&self, env: &Env) -> ChildSpec<Role> {
@@ -111,11 +99,7 @@ impl Wiring {
         let scales = DirectScales::new(self.readers.clone(), api, named);
         let requests = &self.writers.target_scaler;
         let rounds = self.rounds(env, scales, requests);
-        pump(
-            Role::TargetScaler,
-            &self.mailboxes.addresses.target_scaler,
-            rounds,
-        )
+        pump(Role::TargetScaler, &self.addresses().target_scaler, rounds)
     }
 
     fn rounds<W: RoundWork>(

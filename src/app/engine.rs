@@ -33,24 +33,20 @@ impl Wiring {
             Arc::clone(&self.writers.collector),
             Arc::clone(&env.prometheus),
             namespace,
-            self.mailboxes.addresses.optimizer.clone(),
+            self.addresses().optimizer.clone(),
         );
-        pump(
-            Role::Collector,
-            &self.mailboxes.addresses.collector,
-            collector,
-        )
+        pump(Role::Collector, &self.addresses().collector, collector)
     }
 
     fn optimizer(&self) -> ChildSpec<Role> {
         let optimizer = optimizer::Optimizer::new(
             self.readers.clone(),
             self.mailboxes.plans.clone(),
-            self.mailboxes.addresses.collector.clone(),
+            self.addresses().collector.clone(),
         );
         wva_supervise::machine(
             Role::Optimizer,
-            &self.mailboxes.addresses.optimizer,
+            &self.addresses().optimizer,
             move |_epoch| optimizer.clone(),
         )
     }
