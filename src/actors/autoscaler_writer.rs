@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use self::carrier::{Attempt, DecisionCarrier, WrittenRecord};
 use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
-use crate::actors::retry_queue::RetryEntry;
+use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::cluster::autoscaler::AutoscalerWriteError;
 use crate::cluster::event::{EventNotice, EventReason, EventType};
 use crate::cluster::permit::WriteApi;
@@ -84,6 +84,10 @@ impl AutoscalerWriter {
         }
     }
 
+    fn queue(&self) -> &RetryQueue<ObjectKey> {
+        &self.carrier.mailboxes.autoscaler_writes
+    }
+
     /// Keeps attempts in flight until nothing is due: one that takes long holds its own place alone.
     async fn work(&mut self, cx: &Context<AutoscalerWriterMessage>) {
         let began = cx.now();
@@ -94,11 +98,7 @@ impl AutoscalerWriter {
             let is_late = cx.now().since(began) >= AT_A_TIME;
             let may_begin = !is_late;
             if may_begin && due.len() < AHEAD {
-                let taken = self
-                    .carrier
-                    .mailboxes
-                    .autoscaler_writes
-                    .take_due(cx.now(), AHEAD - due.len());
+                let taken = self.queue().take_due(cx.now(), AHEAD - due.len());
                 queue_up(&mut due, taken);
             }
             while may_begin && running.len() < IN_FLIGHT {
@@ -106,18 +106,12 @@ impl AutoscalerWriter {
                     break;
                 };
                 if let Some(entry) = self.spared_entry(&key, entry, cx.now()) {
-                    self.carrier
-                        .mailboxes
-                        .autoscaler_writes
-                        .put_back(key, entry);
+                    self.queue().put_back(key, entry);
                     continue;
                 }
                 // Two attempts at one object would overtake each other.
                 if !busy.insert(key.clone()) {
-                    self.carrier
-                        .mailboxes
-                        .autoscaler_writes
-                        .put_back(key, entry);
+                    self.queue().put_back(key, entry);
                     continue;
                 }
                 let (carrier, before) = (Arc::clone(&self.carrier), self.done.get(&key).cloned());
@@ -137,10 +131,7 @@ impl AutoscalerWriter {
         }
         let is_left = cx.now().since(began) >= AT_A_TIME || !due.is_empty();
         for (key, entry) in due {
-            self.carrier
-                .mailboxes
-                .autoscaler_writes
-                .put_back(key, entry);
+            self.queue().put_back(key, entry);
         }
         self.come_back(cx, is_left);
     }
@@ -150,7 +141,7 @@ impl AutoscalerWriter {
             cx.send_self(AutoscalerWriterMessage::Work);
             return;
         }
-        if let Some(due) = self.carrier.mailboxes.autoscaler_writes.next_due(cx.now()) {
+        if let Some(due) = self.queue().next_due(cx.now()) {
             let timer = self.timer.advance();
             cx.arm(due.since(cx.now()), AutoscalerWriterMessage::Due(timer));
         }
@@ -251,10 +242,7 @@ impl AutoscalerWriter {
             tracing::warn!(autoscaler = %key, %error, failures, retry_in = ?delay, "status not written");
         }
         let entry = RetryEntry::at(failures, now.later(delay));
-        self.carrier
-            .mailboxes
-            .autoscaler_writes
-            .put_back(key, entry);
+        self.queue().put_back(key, entry);
     }
 }
 
@@ -275,7 +263,7 @@ impl Actor for AutoscalerWriter {
         match event {
             Event::Started => {
                 for key in self.carrier.shared.autoscalers.snapshot().into_keys() {
-                    self.carrier.mailboxes.autoscaler_writes.add(key);
+                    self.queue().add(key);
                 }
             }
             Event::Message(AutoscalerWriterMessage::Due(timer)) if timer != self.timer => {
