@@ -63,23 +63,6 @@ pub(crate) struct WatchSpec<K: Projected> {
     pub(crate) relists: Option<Arc<RelistResponder>>,
 }
 
-impl<K: Projected> Clone for WatchSpec<K> {
-    fn clone(&self) -> Self {
-        Self {
-            kind: self.kind,
-            api: Arc::clone(&self.api),
-            older: Arc::clone(&self.older),
-            discovery: self.discovery.clone(),
-            options: self.options.clone(),
-            wanted: Arc::clone(&self.wanted),
-            malformed: self.malformed,
-            mirror: Arc::clone(&self.mirror),
-            notify: Arc::clone(&self.notify),
-            relists: self.relists.clone(),
-        }
-    }
-}
-
 wva_base::debug_of!([K: Projected] WatchSpec<K>: kind);
 
 /// What there is to publish.
@@ -93,7 +76,7 @@ pub(crate) enum WatchUpdate<'a, V> {
 }
 
 pub(crate) struct Watcher<K: Projected> {
-    spec: WatchSpec<K>,
+    spec: Arc<WatchSpec<K>>,
     shared: Readers,
     permissions: PermissionReporter,
     watch: Option<Watch<K>>,
@@ -109,7 +92,7 @@ wva_base::debug_of!([K: Projected] Watcher<K>: spec);
 
 impl<K: Projected> Watcher<K> {
     pub(crate) fn new(
-        spec: WatchSpec<K>,
+        spec: Arc<WatchSpec<K>>,
         shared: Readers,
         permissions: PermissionReporter,
     ) -> Self {

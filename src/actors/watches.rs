@@ -176,10 +176,11 @@ impl WatcherWiring<'_> {
 
     fn watcher<K: Projected>(&self, spec: WatchSpec<K>) -> ChildSpec<Role> {
         let (shared, permissions) = (self.shared.clone(), self.permissions.clone());
+        let spec = Arc::new(spec);
         wva_supervise::child(
             Role::Watcher(spec.kind),
             &Address::vacant(),
-            move |_epoch| Watcher::new(spec.clone(), shared.clone(), permissions.clone()),
+            move |_epoch| Watcher::new(Arc::clone(&spec), shared.clone(), permissions.clone()),
         )
     }
 
@@ -296,9 +297,8 @@ impl WatcherWiring<'_> {
             }
             WatchUpdate::Synced => mailboxes.dirty.insert(Invalidation::Everything),
         };
-        self.watcher(WatchSpec::<SlimPod> {
-            ..Self::spec(WatchedKind::Pod, self.api(), mirror, notify)
-        })
+        let spec = Self::spec::<SlimPod>(WatchedKind::Pod, self.api(), mirror, notify);
+        self.watcher(spec)
     }
 
     fn replica_sets(&self) -> ChildSpec<Role> {

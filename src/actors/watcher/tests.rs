@@ -59,7 +59,7 @@ fn silent() -> (mpsc::UnboundedSender<String>, FakeResponse) {
 /// The watcher of VariantAutoscalings at work.
 fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
     let permissions = PermissionReporter::for_test(shared.clock.clone(), Events::for_test());
-    let spec = WatchSpec::<VariantAutoscaling> {
+    let spec = Arc::new(WatchSpec::<VariantAutoscaling> {
         kind: WatchedKind::VariantAutoscaling,
         api: Arc::new(Api::all(server.client())),
         older: Arc::default(),
@@ -70,11 +70,11 @@ fn start(server: &FakeServer, shared: &SharedState) -> JoinHandle<ExitReason> {
         mirror: Arc::clone(&shared.writers.mirrors.variants),
         notify: Arc::new(|_| {}),
         relists: Some(Arc::clone(&shared.writers.relists.variants)),
-    };
+    });
     let of_watcher = shared.readers.clone();
     let role = Role::Watcher(WatchedKind::VariantAutoscaling);
     let watcher = wva_supervise::child(role, &Address::vacant(), move |_epoch| {
-        Watcher::new(spec.clone(), of_watcher.clone(), permissions.clone())
+        Watcher::new(Arc::clone(&spec), of_watcher.clone(), permissions.clone())
     });
     run(shared, watcher)
 }
