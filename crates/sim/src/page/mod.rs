@@ -8,16 +8,13 @@ mod routes;
 mod tests;
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use http::{Request, Response};
+use http::Request;
 use http_body_util::BodyExt;
-use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use tokio::net::TcpListener;
-use tower::Service;
+use tower::{Service as _, service_fn};
 
 pub(crate) use film::Film;
 use routes::PageRoutes;
@@ -27,32 +24,15 @@ use crate::world::pace::Gateway;
 
 pub(crate) async fn serve(listener: TcpListener, film: Film, world: Gateway) -> Infallible {
     let routes = Arc::new(PageRoutes::new(film));
-    socket::serve(listener, Pages { routes, world }).await
-}
-
-#[derive(Debug, Clone)]
-struct Pages {
-    routes: Arc<PageRoutes>,
-    world: Gateway,
-}
-
-type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
-
-impl Service<Request<Incoming>> for Pages {
-    type Response = Answer;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        if !matches!(request.uri().path(), "/" | "/frames") {
-            return self.world.call(request);
+    let pages = service_fn(move |request: Request<Incoming>| {
+        let (routes, mut world) = (Arc::clone(&routes), world.clone());
+        async move {
+            if !matches!(request.uri().path(), "/" | "/frames") {
+                return world.call(request).await;
+            }
+            let (head, _unread) = request.into_parts();
+            Ok(routes.answer(&head).map(BodyExt::boxed_unsync))
         }
-        let (head, _unread) = request.into_parts();
-        let answer = self.routes.answer(&head).map(BodyExt::boxed_unsync);
-        Box::pin(std::future::ready(Ok(answer)))
-    }
+    });
+    socket::serve(listener, pages).await
 }
