@@ -102,6 +102,9 @@ pub struct DemandTrack {
     pub queue_age: Duration,
     /// Requests per second by which that queue grew since the look before; negative where it shrank.
     pub queue_growth: f64,
+    /// Whether replicas started between the looks that the growth is of.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_landed: bool,
     /// Requests that wait in replicas; `None` where one of them does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<ReplicaQueues>,
@@ -178,6 +181,7 @@ impl DemandTrack {
                 queue: observation.queue.unwrap_or(0.0),
                 queue_age: observation.queue_age,
                 queue_growth: 0.0,
+                has_landed: false,
                 waiting: observation.waiting,
                 in_flight: observation.in_flight,
                 surge: 0.0,
@@ -278,6 +282,8 @@ impl DemandTrack {
         let rated = between.max(now.since(before.at));
         self.jump = before.arrivals.since_count(self.arrivals.recent, rated);
         self.queue_growth = (queue - self.queue) / between.as_secs_f64();
+        let counted = |queues: Option<ReplicaQueues>| queues.map(|queues| queues.replicas);
+        self.has_landed = counted(observation.waiting) > counted(before.waiting);
         self.queue = queue;
         self.queue_age = observation.queue_age;
         if -self.queue_growth > DRAINING * self.arrivals.smoothed {
@@ -345,6 +351,13 @@ impl DemandTrack {
             0.0
         };
         self.arrivals.recent.max(by_queue)
+    }
+
+    /// Requests per second that replicas took from a queue that grew, none of which had just started.
+    pub(super) fn taken(&self) -> Option<f64> {
+        let arrivals = self.rate().max(self.jump).max(self.surge);
+        let taken = Some(arrivals - self.queue_growth);
+        taken.filter(|taken| self.queue_growth > 0.0 && !self.has_landed && *taken > 0.0)
     }
 
     /// Requests per second to be served: the smoothed rate, or the rate of the last minute, or what is

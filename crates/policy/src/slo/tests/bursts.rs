@@ -9,6 +9,7 @@ use crate::key::{ModelKey, VariantKey};
 use crate::params::BurstReserve;
 use crate::slo::demand::{DemandObservation, DemandTrack, ReplicaQueues};
 use crate::slo::memory::NeedMemory;
+use crate::slo::overload;
 use crate::slo::release::ReleaseHold;
 use crate::slo::reserve::HeldReserve;
 use crate::slo::{LearnedSlo, SloGoal, assess};
@@ -38,6 +39,53 @@ fn a_jump_is_what_arrived_since_the_last_count() {
         ..arriving(40.0)
     };
     close(after(&jumped, unseen, 30).jump, 0.0);
+}
+
+/// Two replicas, or more, that took requests from a queue which grew by so many within 15 s, and completed the others.
+fn growing(queue: f64, completions: f64, replicas: u32) -> DemandTrack {
+    let seen = |replicas| {
+        Some(ReplicaQueues {
+            requests: 0.0,
+            replicas,
+        })
+    };
+    let quiet = DemandObservation {
+        waiting: seen(2),
+        ..QUIET
+    };
+    let observation = DemandObservation {
+        queue: Some(queue),
+        completions,
+        waiting: seen(replicas),
+        ..QUIET
+    };
+    let first = DemandTrack::after(None, quiet, at(0)).unwrap();
+    after(&first, observation, 15)
+}
+
+#[test]
+fn requests_are_larger_where_replicas_take_fewer_than_they_can() {
+    let larger =
+        |demand: &DemandTrack, supply, ready| overload::larger(demand, supply, 100.0, ready);
+    // Fifteen a second arrive. A queue that stays, or shrinks, says nothing.
+    close(larger(&growing(0.0, 15.0, 2), 3_000.0, 2), 1.0);
+    // Four of them stay in the queue: what does 1 100 of work per second took eleven.
+    let demand = growing(60.0, 11.0, 2);
+    close(demand.taken().unwrap(), 11.0);
+    close(larger(&demand, 1_000.0, 2), 1.0);
+    close(larger(&demand, 1_100.0 * 1.5, 2), 1.5);
+    close(larger(&demand, 11_000.0, 2), 2.0);
+    // A replica that was not seen took none of them, nor did one that has just started all that it can.
+    close(larger(&demand, 1_650.0, 3), 1.0);
+    close(larger(&growing(60.0, 11.0, 3), 1_650.0, 3), 1.0);
+    // Replicas that complete all that arrives of before are not slow: more arrives.
+    close(growing(60.0, 15.0, 2).taken().unwrap(), 15.0);
+    // Counts that jump raise what was taken, too.
+    let jumped = DemandTrack {
+        jump: 26.0,
+        ..demand
+    };
+    close(larger(&jumped, 1_650.0, 2), 1.0);
 }
 
 #[test]
