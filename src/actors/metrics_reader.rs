@@ -15,7 +15,7 @@ use crate::policy::pod_autoscaler::samples::{ReadFailure, SampleKey, SampleReadi
 use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
 use crate::policy::signal::{Failure, FreshnessBands};
 use crate::state::{MetricsReaderWriters, Readers};
-use wva_base::moment::Moment;
+use wva_base::moment::{Moment, WallTime};
 use wva_supervise::{Actor, ActorResult, Context, Event};
 
 /// From one round to the next. Requests of a round that are not sent by then come first in the next one.
@@ -23,6 +23,9 @@ const ROUND: Duration = Duration::from_secs(10);
 const WIDTH: usize = 16;
 /// Longest time for one message, after which values are published.
 const SLICE: Duration = Duration::from_millis(250);
+/// A value does not age for so long. Servers that measure once a minute show the next value a minute later, give or
+/// take their own delay and a round of ours, and a value is fresh for a minute.
+const RENEWAL: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) enum MetricsReaderMessage {
@@ -61,6 +64,8 @@ pub(crate) struct MetricsReader {
     discovered: Discovered,
     uses: BTreeMap<MetricsRequest, BTreeSet<SampleKey>>,
     samples: SampleTable,
+    /// The newest time that each value was measured at, and the read that first showed it.
+    shown: BTreeMap<SampleKey, (WallTime, Moment)>,
     /// Oldest first.
     waiting: VecDeque<MetricsRequest>,
     in_flight: BTreeSet<MetricsRequest>,
@@ -89,6 +94,7 @@ impl MetricsReader {
             discovered: Discovered::Unknown,
             uses: BTreeMap::new(),
             samples: SampleTable::new(),
+            shown: BTreeMap::new(),
             waiting: VecDeque::new(),
             in_flight: BTreeSet::new(),
             slots: RequestSlots::new(WIDTH),
@@ -119,6 +125,7 @@ impl MetricsReader {
         let wanted: BTreeSet<&SampleKey> = self.uses.values().flatten().collect();
         let before = self.samples.len();
         self.samples.retain(|key, _| wanted.contains(key));
+        self.shown.retain(|key, _| wanted.contains(key));
         self.has_changed |= self.samples.len() != before;
         if self.slots.is_empty() || !matches!(self.discovered, Discovered::Asked) {
             self.discovered = Discovered::Unknown;
@@ -272,8 +279,18 @@ impl MetricsReader {
 
     fn show(&mut self, request: &MetricsRequest, answer: &MetricsAnswer, at: Moment) {
         for key in self.uses.get(request).into_iter().flatten() {
+            let found = found(key, answer);
+            let measured = found.and_then(|metric| metric.at);
+            let first = measured.map_or(at, |measured| {
+                let shown = self.shown.entry(key.clone()).or_insert((measured, at));
+                // Servers that take turns show an older value again, which is no new one.
+                if measured > shown.0 {
+                    *shown = (measured, at);
+                }
+                shown.1
+            });
             let reading = self.samples.entry(key.clone()).or_default();
-            match found(key, answer).map(|metric| value(metric, at)) {
+            match found.map(|metric| value(metric, first, at)) {
                 Some(Ok(value)) => *reading = value,
                 Some(Err(failure)) => reading.failure = Some(failure),
                 None => reading.failure = Some(absent(request, key)),
@@ -332,8 +349,13 @@ fn found<'a>(key: &SampleKey, answer: &'a MetricsAnswer) -> Option<&'a MeasuredM
     }
 }
 
-/// The value with the time that it was measured at. A time ahead of the own clock is now.
-fn value(metric: &MeasuredMetric, now: Moment) -> Result<SampleReading, ReadFailure> {
+/// The value with the time that it counts from. Servers measure at intervals of their own, so that a time which was
+/// first shown just now is the newest that there is; one ahead of the own clock is now.
+fn value(
+    metric: &MeasuredMetric,
+    first: Moment,
+    now: Moment,
+) -> Result<SampleReading, ReadFailure> {
     let invalid = |why: String| ReadFailure::new(Failure::Invalid, why);
     let value = match &metric.value {
         Ok(value) if value.is_finite() && *value >= 0.0 => *value,
@@ -341,14 +363,18 @@ fn value(metric: &MeasuredMetric, now: Moment) -> Result<SampleReading, ReadFail
         Err(error) => return Err(invalid(error.to_string())),
     };
     let age = metric.at.map(|at| now.wall.since(at)).unwrap_or_default();
-    // No moment lies before the process, so an older sample would seem younger than it is.
-    if age > now.monotonic && age >= FreshnessBands::default().fresh {
-        let why =
-            "it was measured before the controller began; check the server of the metrics API";
-        return Err(ReadFailure::new(Failure::TooOld, why.to_owned()));
+    let bands = FreshnessBands::default();
+    if age >= bands.unavailable {
+        let age = age.as_secs();
+        let why = format!("it was measured {age} s ago; check the server of the metrics API");
+        return Ok(SampleReading {
+            value: None,
+            failure: Some(ReadFailure::new(Failure::TooOld, why)),
+        });
     }
+    let shown = now.since(first).saturating_sub(RENEWAL);
     Ok(SampleReading {
-        value: Some((value, now.earlier(age))),
+        value: Some((value, now.earlier(age.min(shown)))),
         failure: None,
     })
 }

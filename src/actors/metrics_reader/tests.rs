@@ -11,7 +11,6 @@ use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::roles::Role;
 use crate::state::SharedState;
-use wva_base::moment::WallTime;
 use wva_supervise::{Address, Reader};
 
 /// A reader at work.
@@ -219,31 +218,76 @@ async fn nothing_is_read_without_the_claim_and_only_what_is_wanted_stays() {
 }
 
 #[test]
-fn a_sample_is_as_old_as_its_server_says() {
+fn a_value_is_as_old_as_its_server_says_or_as_its_time_has_been_shown_for() {
     let moment = |monotonic, wall: i64| Moment {
         monotonic: Duration::from_secs(monotonic),
         wall: WallTime(wall * 1_000),
     };
-    let at = |now, seconds: Option<i64>| {
+    let at = |now, first, seconds: Option<i64>| {
         let metric = MeasuredMetric {
             value: Ok(1.0),
             at: seconds.map(|seconds| WallTime(seconds * 1_000)),
         };
-        let found = value(&metric, now).map_err(|failure| failure.kind);
-        found.map(|reading| reading.value.unwrap().1.monotonic.as_secs())
+        let reading = value(&metric, moment(first, 0), now).unwrap();
+        let at = reading.value.map(|(_, at)| at.monotonic.as_secs());
+        at.ok_or_else(|| reading.failure.unwrap().kind)
     };
-    let now = moment(100, 1_000);
-    for (measured, expected) in [
-        (None, Ok(100)),
-        (Some(1_000), Ok(100)),
-        (Some(1_050), Ok(100)),
-        (Some(970), Ok(70)),
-        (Some(900), Ok(0)),
-        (Some(899), Err(Failure::TooOld)),
+    let now = moment(1_000, 10_000);
+    for (first, measured, expected) in [
+        (1_000, None, Ok(1_000)),
+        (1_000, Some(10_000), Ok(1_000)),
+        (500, Some(10_050), Ok(1_000)),
+        (500, Some(9_970), Ok(970)),
+        (1_000, Some(9_970), Ok(1_000)),
+        (500, Some(9_800), Ok(800)),
+        (910, Some(9_800), Ok(940)),
+        (1_000, Some(9_800), Ok(1_000)),
+        (1_000, Some(9_701), Ok(1_000)),
+        (1_000, Some(9_700), Err(Failure::TooOld)),
     ] {
-        assert_eq!(at(now, measured), expected, "{measured:?}");
+        assert_eq!(at(now, first, measured), expected, "{first} {measured:?}");
     }
-    // Shortly after the start a sample that is fresh may be older than the process.
-    assert_eq!(at(moment(10, 1_000), Some(960)), Ok(0));
-    assert_eq!(at(moment(10, 1_000), Some(940)), Err(Failure::TooOld));
+    // Shortly after the start a value may be older than the process.
+    let early = moment(10, 10_000);
+    assert_eq!(at(early, 10, Some(9_940)), Ok(10));
+    assert_eq!(at(early, 10, Some(9_700)), Err(Failure::TooOld));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_of_a_server_that_is_behind_ages_from_the_read_that_first_showed_it() {
+    // Seconds before now that a read ten seconds after the one before shows, and the age that follows.
+    let reads = [
+        (90, Some(0)),
+        (90, Some(0)),
+        (90, Some(0)),
+        (90, Some(0)),
+        (90, Some(10)),
+        (90, Some(20)),
+        (85, Some(0)),
+        // The one before is no news.
+        (90, Some(0)),
+        (90, Some(0)),
+        (90, Some(0)),
+        (90, Some(10)),
+        (301, None),
+        (80, Some(0)),
+    ];
+    let now = jiff::Timestamp::now().as_second();
+    let answers = reads.iter().flat_map(|(ago, _)| {
+        let time = jiff::Timestamp::from_second(now - ago).unwrap();
+        let item = json!({"metricName": "q", "value": "1", "timestamp": time.to_string()});
+        let list = json!({"items": [item]});
+        [served(&[EXTERNAL]), FakeResponse::Json(200, list)]
+    });
+    let records = [record("one", "KPA", &[source("external", "q")], &[])];
+    let bench = Bench::start(records, answers);
+    for (round, (ago, expected)) in (0_u64..).zip(reads) {
+        bench.at(round * 10_000 + 100).await;
+        let table = bench.table.load();
+        let reading = table.values().next().unwrap();
+        let read = bench.shared.clock.now();
+        let age = reading.value.map(|(_, at)| read.since(at).as_secs());
+        assert_eq!(age, expected, "{round}: {ago}");
+        assert_eq!(reading.failure.is_some(), expected.is_none(), "{round}");
+    }
 }
