@@ -33,6 +33,32 @@ fn a_release_after_a_gap_of_more_than_a_minute_needs_a_long_window_again() {
     }
 }
 
+/// A release that history holds is a recommendation of the current count, so that the cooldown begins after it.
+#[test]
+fn a_release_after_a_gap_waits_for_a_long_window_and_then_for_the_cooldown() {
+    for (cooldown, gap, first) in [
+        ("300s", 10, 300),
+        ("300s", 70, 470),
+        ("60s", 10, 60),
+        ("60s", 70, 230),
+    ] {
+        let windows = [("scale-down-cooldown-window", cooldown)];
+        let mut run = Loop::new(policy("scalingStrategy: APA", &windows), 10);
+        assert_eq!(run.run(400, 100.0), [10; 40]);
+        run.seconds += gap - 10;
+        let held = run.run(first, 0.0);
+        assert!(
+            held.iter().all(|count| *count == 10),
+            "{cooldown} {gap}: {held:?}"
+        );
+        let released = run.share(0.0);
+        assert!(
+            released.desired < Replicas(10),
+            "{cooldown} {gap}: {released:?}"
+        );
+    }
+}
+
 /// A tick at which no source has a demand.
 fn fail(run: &mut Loop) -> AutoscalerDecision {
     let pods = usize::try_from(run.current).unwrap();
