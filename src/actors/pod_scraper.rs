@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::sample_plan::{RequestSlots, SliceEnd, wanted_samples};
+use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::metric_name::{PageMetric, SeriesType};
 use crate::policy::pod_autoscaler::page_value::{
     EarlierRead, FamilySamples, PageReading, page_value, shown_family,
@@ -134,6 +135,8 @@ pub(crate) struct PodScraper {
     writer: Arc<Writer<SampleTable>>,
     pages: Arc<dyn PodPages>,
     uses: BTreeMap<PageKey, PageUses>,
+    /// Pages of services, and of pods that serve: those that fail are errors.
+    serving: BTreeSet<PageKey>,
     samples: BTreeMap<SampleKey, PageSampleState>,
     waiting: FairPages,
     in_flight: BTreeSet<PageKey>,
@@ -154,6 +157,7 @@ impl PodScraper {
             writer,
             pages,
             uses: BTreeMap::new(),
+            serving: BTreeSet::new(),
             samples: BTreeMap::new(),
             waiting: FairPages::default(),
             in_flight: BTreeSet::new(),
@@ -193,9 +197,13 @@ impl PodScraper {
         self.samples.retain(|key, _| wanted.contains_key(key));
         self.has_changed |= self.samples.len() != before;
         self.uses.clear();
+        self.serving.clear();
         for (key, pod) in wanted {
             let state = PageSampleState::new(&key, pod.as_ref());
             if let (Some(page), Some(metric)) = (&state.page, &state.metric) {
+                if pod.as_ref().is_none_or(may_serve) {
+                    self.serving.insert(page.clone());
+                }
                 let uses = self.uses.entry(page.clone()).or_default();
                 uses.insert(key.clone(), metric.clone());
             }
@@ -268,9 +276,11 @@ impl PodScraper {
         let ScrapedPage { page, answer, at } = scraped;
         self.in_flight.remove(&page);
         if let Err(error) = &answer {
-            let errors = &self.shared.series.process.errors;
-            let labels = ["pod-scraper", error.reason()];
-            errors.with_label_values(&labels).inc();
+            if self.serving.contains(&page) {
+                let errors = &self.shared.series.process.errors;
+                let labels = ["pod-scraper", error.reason()];
+                errors.with_label_values(&labels).inc();
+            }
             tracing::debug!(page = %page.url, %error, "failed to read a metrics page");
         }
         let Some(uses) = self.uses.get(&page) else {
@@ -390,6 +400,11 @@ impl PageSampleState {
             matches!(shown, Some(Ok(PageReading::Value(requests))) if requests > 0.0)
         })
     }
+}
+
+/// A pod that loads its model refuses reads for minutes, which is no error.
+fn may_serve(pod: &MeasuredPod) -> bool {
+    !matches!(pod.pod, AutoscaledPod::Pending | AutoscaledPod::Gated)
 }
 
 fn needs_reads(metric: &PageMetric, why: &str) -> ReadFailure {

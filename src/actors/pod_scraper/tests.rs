@@ -361,6 +361,28 @@ async fn a_failed_read_keeps_the_last_value_and_names_the_failure() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_that_fails_is_an_error_where_its_pod_serves() {
+    let ready_for = Duration::ZERO;
+    for (pod, errors) in [
+        (AutoscaledPod::Ready { ready_for }, 1),
+        (AutoscaledPod::Draining, 1),
+        (AutoscaledPod::Resharding, 1),
+        (AutoscaledPod::Pending, 0),
+        (AutoscaledPod::Gated, 0),
+    ] {
+        let mut record = record("one", "KPA", &[of_pod("x")], &[A]);
+        let pods = Arc::make_mut(&mut record.pods);
+        pods.values_mut().for_each(|one| one.pod = pod);
+        let bench = Bench::start([record], &[]);
+        bench.at(2_100).await;
+        assert!(bench.reading("a", "x").unwrap().failure.is_some());
+        let labels = ["pod-scraper", PageReadError::Timeout(DEADLINE).reason()];
+        let counted = &bench.shared.readers.series.process.errors;
+        assert_eq!(counted.with_label_values(&labels).get(), errors, "{pod:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_reports_a_total_and_names_that_name_nothing_are_explained() {
     let service = json!({
         "metricSourceType": "external", "protocolType": "http", "endpoint": "10.0.0.9:8000",
