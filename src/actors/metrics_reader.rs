@@ -383,7 +383,7 @@ fn absent(request: &MetricsRequest, key: &SampleKey) -> ReadFailure {
     let (group, metric) = (request.api.group(), &key.source.metric);
     let namespace = &request.namespace;
     let why = match &key.pod {
-        Some(pod) => format!("{group} has no {metric} of pod {namespace}/{pod} yet"),
+        Some(_) => format!("{group} has no {metric} of it yet"),
         None => format!(
             "{group} has no item of {metric} in namespace {namespace}; correct targetMetric, or configure the adapter"
         ),

@@ -439,9 +439,9 @@ fn place(key: &SampleKey, pod: Option<&MeasuredPod>) -> Result<(PageKey, PageMet
             let engine = pod.engine.as_deref();
             let metric =
                 PageMetric::of_pod(metric, engine).map_err(|error| invalid(error.to_string()))?;
-            let address = pod.address.ok_or_else(|| {
-                ReadFailure::new(Failure::Absent, format!("pod {name} has no address yet"))
-            })?;
+            let address = pod
+                .address
+                .ok_or_else(|| ReadFailure::new(Failure::Absent, "it has no address yet"))?;
             let url = PageUrl::of_pod(address, port, page).map_err(refused)?;
             let pod = Some((Arc::clone(&key.namespace), Arc::clone(name)));
             Ok((PageKey { pod, url }, metric))

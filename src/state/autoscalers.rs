@@ -148,7 +148,6 @@ impl Readers {
             return false;
         }
         let tables = [self.pod_samples.load(), self.api_samples.load()];
-        let serves = |pod: &MeasuredPod| matches!(pod.pod, AutoscaledPod::Ready { .. });
         let serving = record.pods.iter().filter(|(_, pod)| serves(pod));
         let serving = serving.map(|(name, _)| name);
         record.pods.is_empty() || is_unread(policy, serving, &[&*tables[0], &*tables[1]])
@@ -242,7 +241,11 @@ impl Readers {
             readings: source_readings(policy, pods.keys(), &tables, now),
             held: model.and_then(|model| self.held(model, target, now)),
         };
-        let notes = read_failures(policy, pods.keys(), &tables);
+        // A pod that starts refuses reads, which explains nothing of those that serve.
+        let mut ordered: Vec<_> = pods.iter().collect();
+        ordered.sort_by_key(|(_, pod)| !serves(pod));
+        let names = ordered.iter().map(|(name, _)| *name);
+        let notes = read_failures(policy, names, &tables);
         (view, pods, notes)
     }
 
@@ -355,6 +358,10 @@ impl Readers {
             model: labels.and_then(|labels| labels.get(MODEL_KEY).cloned()),
         })
     }
+}
+
+fn serves(pod: &MeasuredPod) -> bool {
+    matches!(pod.pod, AutoscaledPod::Ready { .. })
 }
 
 /// The model of an object that sleeps or may: as its own label or annotation names it, or the label of its pods.

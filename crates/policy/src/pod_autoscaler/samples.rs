@@ -102,7 +102,7 @@ impl SampleReading {
 /// All values that are read by one reader.
 pub type SampleTable = BTreeMap<SampleKey, SampleReading>;
 
-/// The first failed read of each source of a policy, in its order, with the pod that it concerns.
+/// The first failed read of each source of a policy, in the order of these pods, with the pod that it concerns.
 pub fn read_failures<'a>(
     policy: &AutoscalerPolicy,
     pods: impl Iterator<Item = &'a Arc<str>>,

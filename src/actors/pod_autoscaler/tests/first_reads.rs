@@ -18,6 +18,36 @@ fn unread(shared: &SharedState) -> AutoscalerRecord {
     decide(shared, "a")
 }
 
+/// The labels of a pod of that service.
+fn labels() -> Value {
+    let place = "stormservice.orchestration.aibrix.ai/pod-group-index";
+    json!({"storm-service-name": "pd", "role-name": "prefill", place: "0"})
+}
+
+/// Publishes what reads of pods brought for the object of this record.
+fn publish_reads(shared: &SharedState, record: &AutoscalerRecord, reads: &[(&str, SampleReading)]) {
+    let source = &record.policy.as_ref().unwrap().sources[0];
+    let reads = reads.iter().map(|(pod, reading)| {
+        let key = SampleKey {
+            namespace: "ns".into(),
+            pod: Some((*pod).into()),
+            source: SampleSource::of(source),
+        };
+        (key, reading.clone())
+    });
+    let table: SampleTable = reads.collect();
+    let epoch = Epoch::for_test(Role::PodScraper, 1);
+    let writer = &shared.writers.pod_scraper;
+    writer.publish(&epoch, Arc::new(table)).unwrap();
+}
+
+fn refused() -> SampleReading {
+    SampleReading {
+        value: None,
+        failure: Some(ReadFailure::new(Failure::QueryFailed, "refused")),
+    }
+}
+
 fn decide_at(shared: &SharedState, now: Moment) -> AutoscalerRecord {
     let key = ObjectKey::new("ns", "a");
     shared.readers.decide_autoscaler(&key, now).unwrap()
@@ -36,28 +66,17 @@ async fn a_sample_is_on_its_way_until_a_read_brings_or_refuses_it() {
     let now = started.decided.later(Duration::from_secs(10));
     let again = decide_at(&shared, now);
     assert_eq!(again.unread_since, Some(started.decided));
-    let policy = again.policy.unwrap();
-    let publish = |reading: SampleReading| {
-        let key = SampleKey {
-            namespace: "ns".into(),
-            pod: Some("prefill-0".into()),
-            source: SampleSource::of(&policy.sources[0]),
-        };
-        let table: SampleTable = [(key, reading)].into();
-        let epoch = Epoch::for_test(Role::PodScraper, 1);
-        let writer = &shared.writers.pod_scraper;
-        writer.publish(&epoch, Arc::new(table)).unwrap();
+    let publish =
+        |reading: SampleReading| publish_reads(&shared, &again, &[("prefill-0", reading)]);
+    let counter = SampleReading {
+        value: None,
+        failure: Some(ReadFailure {
+            needs_reads: true,
+            ..ReadFailure::new(Failure::Absent, "read once")
+        }),
     };
-    let counter = ReadFailure {
-        needs_reads: true,
-        ..ReadFailure::new(Failure::Absent, "read once")
-    };
-    let refused = ReadFailure::new(Failure::QueryFailed, "refused");
-    for (failure, expected) in [(counter, Some(started.decided)), (refused, None)] {
-        publish(SampleReading {
-            value: None,
-            failure: Some(failure),
-        });
+    for (reading, expected) in [(counter, Some(started.decided)), (refused(), None)] {
+        publish(reading);
         let record = decide_at(&shared, now);
         assert_eq!(outcome(&record), AutoscalerOutcome::FailedComputeScale);
         assert_eq!(record.unread_since, expected);
@@ -83,10 +102,6 @@ async fn a_target_without_pods_waits_for_them() {
 /// The clock of a pod that is ready and unready by turns is that of its first start.
 #[tokio::test]
 async fn a_pod_that_flaps_gains_no_time() {
-    let labels = || {
-        let place = "stormservice.orchestration.aibrix.ai/pod-group-index";
-        json!({"storm-service-name": "pd", "role-name": "prefill", place: "0"})
-    };
     let shared = cluster(&[]);
     let started = unread(&shared);
     assert_eq!(started.starting_since, None);
@@ -105,4 +120,24 @@ async fn a_pod_that_flaps_gains_no_time() {
     list_pods(&shared, &[]);
     let now = started.decided.later(Duration::from_secs(40));
     assert_eq!(decide_at(&shared, now).starting_since, None);
+}
+
+#[tokio::test]
+async fn the_failure_of_a_pod_that_serves_is_shown_first() {
+    let shared = cluster(&[("cold-0", labels()), ("warm-0", labels())]);
+    let started = unread(&shared);
+    assert_eq!(names(&started), ["cold-0", "warm-0"]);
+    let shown = |pods: &[&str]| {
+        let reads: Vec<_> = pods.iter().map(|pod| (*pod, refused())).collect();
+        publish_reads(&shared, &started, &reads);
+        decide(&shared, "a").notes
+    };
+    for (pods, first) in [
+        (vec!["cold-0"], "cold-0"),
+        (vec!["cold-0", "warm-0"], "warm-0"),
+    ] {
+        let notes = shown(&pods);
+        let end = format!(": pod {first}: refused");
+        assert!(notes[0].ends_with(&end), "{notes:?}");
+    }
 }
