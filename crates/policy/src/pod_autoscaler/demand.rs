@@ -14,7 +14,8 @@ use super::amounts::{DemandRange, PodsPerReplica, TargetValue};
 use crate::signal::{Failure, Signal, StaleBand};
 use crate::units::Replicas;
 
-/// A pod that became ready within this time and has no sample is starting, not silent.
+/// A pod that became ready within this time and has no sample is starting, not silent: the last read may be one from
+/// before, which it refused.
 const FIRST_SAMPLE: Duration = Duration::from_mins(1);
 
 /// A release needs fresh samples of one in so many serving pods.
@@ -281,11 +282,13 @@ impl PodSum {
                     self.old_excess += (value - target.get()).max(0.0);
                 }
             }
-            (AutoscaledPod::Ready { .. }, Some(Signal::Failed { .. })) => counts.failed += 1,
-            (AutoscaledPod::Ready { ready_for }, None) if ready_for < FIRST_SAMPLE => {
+            (AutoscaledPod::Ready { ready_for }, None | Some(Signal::Failed { .. }))
+                if ready_for < FIRST_SAMPLE =>
+            {
                 counts.starting += 1;
                 self.unsampled += 1;
             }
+            (AutoscaledPod::Ready { .. }, Some(Signal::Failed { .. })) => counts.failed += 1,
             (AutoscaledPod::Ready { .. }, None) => counts.missing += 1,
         }
     }

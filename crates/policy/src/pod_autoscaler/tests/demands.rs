@@ -174,6 +174,8 @@ fn nothing_is_known_without_a_sample() {
     for (pods, text) in [
         ("", "no pod serves"),
         ("pending:-", "no pod serves (1 starting)"),
+        ("young:-", "no pod serves (1 starting)"),
+        ("young:x", "no pod serves (1 starting)"),
         ("gated:- gated:-", "no pod serves (2 gated)"),
         ("resharding:-", "no pod serves (1 resharding)"),
     ] {
@@ -181,9 +183,13 @@ fn nothing_is_known_without_a_sample() {
         assert!(matches!(gap, SourceGap::NoServingPod(_)), "{pods}");
         assert_eq!(gap.to_string(), text);
     }
-    let (missing, stale) = (
+    let (missing, failed, stale) = (
         PodCounts {
             missing: 1,
+            ..PodCounts::default()
+        },
+        PodCounts {
+            failed: 1,
             ..PodCounts::default()
         },
         PodCounts {
@@ -192,6 +198,7 @@ fn nothing_is_known_without_a_sample() {
         },
     );
     assert_eq!(demand(1, "-"), Err(SourceGap::NoSample(missing)));
+    assert_eq!(demand(1, "x"), Err(SourceGap::NoSample(failed)));
     assert_eq!(demand(1, "h5"), Err(SourceGap::NoSample(stale)));
 }
 
