@@ -8,6 +8,7 @@ use serde_yaml::{Mapping, Value};
 
 use super::problem::{SettingError, Severity, Warning};
 use super::sources::{Data, PolicySources, Sources};
+use super::statics::StaticSettings;
 use super::{FirstGeneration, start};
 use wva_base::nearest::with_suggestion;
 use wva_base::yaml::{MAX_TEXT, YamlError, check_bounds};
@@ -40,6 +41,8 @@ pub struct BundleError(pub String);
 pub struct Bundle {
     /// What is in force.
     pub settings: DynamicSettings,
+    /// What a process keeps for its life.
+    pub statics: Arc<StaticSettings>,
     /// What a running controller would mention in its log.
     pub notes: Vec<String>,
 }
@@ -76,6 +79,7 @@ pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
     if errors.is_empty() {
         Ok(Bundle {
             settings: (*started.generation.dynamic).clone(),
+            statics: Arc::clone(&started.generation.statics),
             notes: notes.into_iter().map(ToString::to_string).collect(),
         })
     } else {

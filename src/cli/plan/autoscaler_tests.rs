@@ -7,6 +7,7 @@ use crate::docs::check_block;
 use crate::policy::document::SnapshotDocument;
 use crate::policy::key::ObjectKey;
 use crate::policy::signal::FreshnessBands;
+use crate::settings::bundle::read_noted;
 
 const FILE: &str = "docs/development/plan.md";
 const PAGE: &str = include_str!("../../../docs/development/plan.md");
@@ -100,11 +101,62 @@ fn a_source_that_no_controller_can_read_is_noted() {
 }
 
 #[test]
+fn what_the_settings_rule_out_is_noted() {
+    let notes = |host: &str, settings: &str| {
+        let endpoint = format!("metricSourceType: external, endpoint: \"{host}:8080\"");
+        let values = "pods: {chat-a: 25, chat-b: {value: 19, age: 12s}, chat-c: {state: failed}}";
+        let mut snapshot = block("`chat.yaml`:").to_owned();
+        for (from, to) in [
+            ("metricSourceType: pod", endpoint.as_str()),
+            ("port: \"8000\", ", ""),
+            (values, "total: 20"),
+            (
+                "scale-down-tolerance: \"2\"",
+                "scale-down-tolerance: \"0.2\"",
+            ),
+        ] {
+            assert!(snapshot.contains(from), "{from}");
+            snapshot = snapshot.replace(from, to);
+        }
+        let arguments = PlanArguments {
+            snapshot: "chat.yaml".to_owned(),
+            ..how(Format::Json, Detail::Decisions)
+        };
+        let text = answer(&snapshot, settings, &arguments).unwrap();
+        let mut whole: Value = serde_json::from_str(&text).unwrap();
+        serde_json::from_value::<Vec<String>>(whole["notes"].take()).unwrap_or_default()
+    };
+    let other = "POD_AUTOSCALER_ENDPOINT_HOSTS: metrics.example";
+    let endpoint = "chat.yaml: prod/chat: spec.metricsSources[0].endpoint: endpoint host";
+    for (host, settings, expected) in [
+        ("opt.prod.svc", "", None),
+        ("opt.prod.svc", other, Some(endpoint)),
+        ("metrics.example", "", Some(endpoint)),
+        ("metrics.example", other, None),
+        (
+            "opt.prod.svc",
+            "POD_AUTOSCALERS_ENABLED: false",
+            Some("chat.yaml: podAutoscalers: a controller with these settings decides on none"),
+        ),
+    ] {
+        let found = notes(host, settings);
+        assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
+        let is_expected = |note: &String| expected.is_some_and(|start| note.starts_with(start));
+        assert!(
+            found.iter().all(is_expected),
+            "{host} {settings}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn the_explanation_of_one_object_ends_with_its_notes() {
     let last = |snapshot: &str| {
         let document = SnapshotDocument::parse(snapshot).unwrap();
         let situation = document.situation(&FreshnessBands::default()).unwrap();
-        let text = explained_autoscaler(&situation, &ObjectKey::new("prod", "chat")).unwrap();
+        let statics = read_noted("").unwrap().statics;
+        let object = ObjectKey::new("prod", "chat");
+        let text = explained_autoscaler(&situation, &statics, &object).unwrap();
         text.lines().last().unwrap().trim_start().to_owned()
     };
     let snapshot = block("`chat.yaml`:");

@@ -14,6 +14,8 @@ use crate::policy::pod_autoscaler::reason::AutoscalerStep;
 use crate::policy::pod_autoscaler::schedule::EffectiveBounds;
 use crate::policy::pod_autoscaler::{AutoscalerDecision, AutoscalerState, decide};
 use crate::policy::units::Replicas;
+use crate::settings::endpoint_hosts::EndpointHosts;
+use crate::settings::{FeatureSwitch, StaticSettings};
 use wva_base::moment::Moment;
 use wva_base::text::aligned;
 
@@ -71,8 +73,8 @@ impl<'a> AutoscalerPlan<'a> {
         format!("{}/{}", metadata.namespace, metadata.name)
     }
 
-    /// Annotations and fields that do nothing, and sources that no controller can read.
-    pub(super) fn notes(&self) -> Vec<String> {
+    /// Annotations and fields that do nothing, and sources that a controller which permits these hosts cannot read.
+    pub(super) fn notes(&self, hosts: &EndpointHosts) -> Vec<String> {
         let (key, policy) = (self.key(), &self.situation.policy);
         let faults = policy.faults.iter();
         let mut notes: Vec<String> = faults.map(|fault| format!("{key}: {fault}")).collect();
@@ -80,7 +82,7 @@ impl<'a> AutoscalerPlan<'a> {
         let sources = policy.sources.iter().enumerate();
         let sources = sources.filter(|_| policy.strategy != ScalingStrategy::Hpa);
         for (index, source) in sources {
-            let fields = unreadable_fields(source).into_iter();
+            let fields = unreadable_fields(source, hosts).into_iter();
             notes.extend(
                 fields.map(|(field, why)| {
                     format!("{key}: spec.metricsSources[{index}].{field}: {why}")
@@ -126,6 +128,19 @@ impl<'a> AutoscalerPlan<'a> {
             state: explained.then_some(&self.state),
         }
     }
+}
+
+/// Everything to be known about the autoscalers of a snapshot under these settings.
+pub(super) fn all_notes(plans: &[AutoscalerPlan<'_>], settings: &StaticSettings) -> Vec<String> {
+    let hosts = &settings.pod_pages.endpoint_hosts;
+    let is_off = settings.pod_autoscalers == FeatureSwitch::Disabled && !plans.is_empty();
+    let off = is_off.then(|| {
+        let why =
+            "a controller with these settings decides on none; set POD_AUTOSCALERS_ENABLED to true";
+        format!("podAutoscalers: {why}")
+    });
+    let notes = plans.iter().flat_map(|plan| plan.notes(hosts));
+    off.into_iter().chain(notes).collect()
 }
 
 /// One line for each autoscaler, its steps below it where they are asked for.

@@ -31,6 +31,7 @@ use crate::policy::learned::Learned;
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan::Plan;
 use crate::policy::{check_plan, learn, plan, tiered};
+use crate::settings::StaticSettings;
 use crate::settings::bundle::{Bundle, read_noted};
 
 /// The generation of settings that come from a file.
@@ -113,13 +114,18 @@ fn answer(
             .collect()
     };
     let document = SnapshotDocument::parse(snapshot).map_err(refused);
-    let (Bundle { settings, notes }, document) = match (bundle, document) {
+    let (bundle, document) = match (bundle, document) {
         (Ok(bundle), Ok(document)) => (bundle, document),
         (bundle, document) => {
             let errors = bundle.err().into_iter().chain(document.err());
             return Err(errors.flatten().collect());
         }
     };
+    let Bundle {
+        settings,
+        statics,
+        notes,
+    } = bundle;
     let situation = document
         .situation(&settings.freshness)
         .map_err(|error| refused(check::with_bounds(error, &document, &settings)))?;
@@ -138,7 +144,7 @@ fn answer(
     let in_snapshot = check::classless(&document, &settings)
         .into_iter()
         .chain(check::understated(&situation.snapshot, &settings))
-        .chain(autoscalers.iter().flat_map(AutoscalerPlan::notes));
+        .chain(autoscalers::all_notes(&autoscalers, &statics));
     let notes: Vec<String> = in_settings
         .map(|note| format!("{settings_name}: {note}"))
         .chain(in_snapshot.map(|note| format!("{}: {note}", arguments.snapshot)))
@@ -171,11 +177,15 @@ pub(super) fn decide(situation: &Situation, settings: &DynamicSettings) -> (Lear
 }
 
 /// The decision about one PodAutoscaler with its steps; `None` if the snapshot has none of that name.
-pub(super) fn explained_autoscaler(situation: &Situation, object: &ObjectKey) -> Option<String> {
+pub(super) fn explained_autoscaler(
+    situation: &Situation,
+    settings: &StaticSettings,
+    object: &ObjectKey,
+) -> Option<String> {
     let mut plans = (situation.autoscalers.iter())
         .map(|autoscaler| AutoscalerPlan::of(autoscaler, situation.now));
     let found = plans.find(|plan| plan.key() == object.to_string())?;
-    let notes = found.notes();
+    let notes = found.notes(&settings.pod_pages.endpoint_hosts);
     let mut text = String::new();
     autoscalers::table(&mut text, &[found], Detail::Everything);
     text.extend(notes.iter().map(|note| format!("note: {note}\n")));

@@ -17,7 +17,7 @@ use crate::policy::document::SnapshotDocument;
 use crate::policy::key::{ObjectKey, VariantKey};
 use crate::policy::plan::Plan;
 use crate::policy::tiered;
-use crate::settings::bundle::read_bundle;
+use crate::settings::bundle::{Bundle, read_noted};
 use wva_base::moment::WallTime;
 use wva_recording::RecordingReader;
 
@@ -50,16 +50,19 @@ pub(super) fn from_snapshot(
     snapshot: &str,
     settings: &str,
 ) -> Result<String, String> {
-    let settings = read_bundle(settings).map_err(|errors| {
+    let noted = read_noted(settings).map_err(|errors| {
         let lines = errors.iter().map(|error| format!("settings: {error}"));
         lines.collect::<Vec<_>>().join("\n")
     })?;
+    let Bundle {
+        settings, statics, ..
+    } = noted;
     let placed = |error: &dyn ToString| format!("{file}: {}", error.to_string());
     let document = SnapshotDocument::parse(snapshot).map_err(|error| placed(&error))?;
     let situation = document
         .situation(&settings.freshness)
         .map_err(|error| placed(&error))?;
-    if let Some(text) = plan::explained_autoscaler(&situation, object) {
+    if let Some(text) = plan::explained_autoscaler(&situation, &statics, object) {
         return Ok(text);
     }
     let (_, plan) = plan::decide(&situation, &settings);

@@ -321,10 +321,14 @@ fn pod_templates<'a>(
     }
 }
 
-/// The field of a source by which no controller finds a page, or the series on it, and what is wrong with it.
-pub(crate) fn unreadable_fields(source: &MetricSource) -> Vec<(&'static str, String)> {
+/// The field of a source by which a controller that permits these hosts finds no page, or no series on it, and what is
+/// wrong with it.
+pub(crate) fn unreadable_fields(
+    source: &MetricSource,
+    hosts: &EndpointHosts,
+) -> Vec<(&'static str, String)> {
     let name = unknown_name(source, &[]).map(|why| ("targetMetric", why));
-    let place = place(source, |_| Ok(())).err();
+    let place = place(source, |page| page.permitted(hosts).map(drop)).err();
     place.into_iter().chain(name).collect()
 }
 
