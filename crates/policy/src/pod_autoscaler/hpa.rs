@@ -90,7 +90,18 @@ impl HpaMetric {
 
 /// A number with the precision of a quantity: thousandths, and never zero.
 fn quantity(target: TargetValue) -> String {
-    decimal((target.get() * 1000.0).round().max(1.0))
+    decimal(thousandths(target))
+}
+
+fn thousandths(target: TargetValue) -> f64 {
+    let amount = (target.get() * 1000.0).round();
+    amount.clamp(1.0, LARGEST_QUANTITY * 1000.0)
+}
+
+/// Whether a quantity differs from a target by more than a tenth.
+pub(super) fn is_replaced(target: TargetValue) -> bool {
+    let exact = target.get() * 1000.0;
+    (thousandths(target) - exact).abs() > exact / 10.0
 }
 
 /// Thousandths in the canonical form, which the API server stores: the largest unit without a fraction.

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::amounts::TargetValue;
 use super::check::MOST_SOURCES;
-use super::object::{PodAutoscalerObject, PodAutoscalerSpec};
+use super::hpa::is_replaced;
+use super::object::{MetricSourceSpec, PodAutoscalerObject, PodAutoscalerSpec};
 use super::schedule::MOST_ENTRIES;
 use super::tuning::{DOMAIN, MODE_KEY, WithoutEffect, zero_policy};
 use crate::bounds::ZeroPolicy;
@@ -13,6 +15,7 @@ const IDENTITY: &str = "apiVersion, kind and name identify the target";
 const NO_SERVICE: &str = "the target is no StormService";
 const AT_LEAST_ONE: &str = "an HPA needs at least 1";
 const NO_WINDOWS: &str = "only KPA and APA have windows";
+const THOUSANDTHS: &str = "an HPA compares whole thousandths up to 9e18, and takes the nearest";
 
 impl PodAutoscalerObject {
     /// Adds what nothing reads.
@@ -138,8 +141,16 @@ impl PodAutoscalerObject {
         let is_hpa = self.is_hpa();
         let sources = self.spec.metrics_sources.iter().take(MOST_SOURCES);
         sources.enumerate().flat_map(move |(index, source)| {
-            let fields = source.fields_without_effect(is_hpa);
+            let replaced =
+                (is_hpa && has_replaced_target(source)).then_some(("targetValue", THOUSANDTHS));
+            let fields = source.fields_without_effect(is_hpa).chain(replaced);
             fields.map(move |(field, why)| (format!("spec.metricsSources[{index}].{field}"), why))
         })
     }
+}
+
+/// Whether a generated object compares another average than the one that is written.
+fn has_replaced_target(source: &MetricSourceSpec) -> bool {
+    let is_average = &*source.metric_source_type != "resource";
+    is_average && TargetValue::parse(&source.target_value).is_ok_and(is_replaced)
 }

@@ -99,6 +99,37 @@ fn an_endpoint_and_a_port_that_nothing_reads_have_one_reason() {
 }
 
 #[test]
+fn a_target_that_an_hpa_replaces_is_named() {
+    for (kind, target, is_replaced) in [
+        ("external", "0.001", false),
+        ("external", "0.0014", true),
+        ("external", "0.0996", false),
+        ("external", "0.0004", true),
+        ("custom", "1e-9", true),
+        ("pod, port: '1', path: /m, protocolType: http", "1e-9", true),
+        ("domain", "9e18", false),
+        ("domain", "1e30", true),
+    ] {
+        for (strategy, is_named) in [("KPA", false), ("HPA", is_replaced)] {
+            let source =
+                format!("{{metricSourceType: {kind}, targetMetric: q, targetValue: '{target}'}}");
+            let spec = format!("scalingStrategy: {strategy}\nmetricsSources: [{source}]");
+            let found = named(&spec, &[]);
+            let expected = is_named.then(|| {
+                "field spec.metricsSources[0].targetValue has no effect: an HPA compares whole thousandths up to 9e18, \
+                 and takes the nearest"
+                    .to_owned()
+            });
+            assert_eq!(
+                found,
+                Vec::from_iter(expected),
+                "{strategy} {kind} {target}"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_endpoint_of_a_resource_is_named_once() {
     for strategy in ["KPA", "HPA"] {
         let source =
