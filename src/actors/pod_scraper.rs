@@ -115,7 +115,7 @@ struct PageSampleState {
     running: Option<PageMetric>,
     /// The read before, for series that grow.
     before: Option<(Moment, FamilySamples)>,
-    /// Since when pages show no observation, without a read that failed.
+    /// Since when pages show no observation. What a failed read hides is in the counts of the next one.
     idle_since: Option<Moment>,
     /// Since when the page answers 503, without a read that succeeded.
     unavailable_since: Option<Moment>,

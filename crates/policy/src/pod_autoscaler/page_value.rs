@@ -3,7 +3,7 @@
 //! | series | value |
 //! |---|---|
 //! | gauge | sum over label sets, in the unit of the page |
-//! | gauge between 0 and 1 | mean over label sets: a sum of shares is no share |
+//! | gauge between 0 and 1, of the table of names | mean over label sets: a sum of shares is no share |
 //! | counter | sum over label sets of the increase per second since the read before |
 //! | histogram, summary | mean of the observations since the read before |
 //! | histogram with `:p50`, `:p90`, `:p95`, `:p99` | that percentile of them, interpolated within its bucket |
