@@ -439,6 +439,7 @@ pub(crate) fn shown_decision(decision: &AutoscalerDecision, state: &AutoscalerSt
         "reason": decision.reason(),
         "bounds": decision.bounds,
         "nextBoundary": decision.next_boundary.map(|at| at.to_string()),
+        "wouldBe": decision.would_be,
         "steps": steps.collect::<Vec<_>>(),
         "state": state,
     })

@@ -50,6 +50,21 @@ fn what_is_remembered_goes_into_the_next_snapshot() {
 }
 
 #[test]
+fn what_mode_auto_would_decide_is_shown_with_a_forecast() {
+    let would_be = |strategy: &str| {
+        let snapshot = block("`chat.yaml`:").replace("scalingStrategy: APA", strategy);
+        let mut whole: Value = serde_json::from_str(&shown(&snapshot, Format::Json)).unwrap();
+        whole["podAutoscalers"]["prod/chat"]["wouldBe"].take()
+    };
+    assert_eq!(would_be("scalingStrategy: APA"), Value::Null);
+    let forecast = "predictive: {mode: Preview}";
+    for (strategy, expected) in [("APA", Value::from(6)), ("HPA", Value::Null)] {
+        let found = would_be(&format!("scalingStrategy: {strategy}\n      {forecast}"));
+        assert_eq!(found, expected, "{strategy}");
+    }
+}
+
+#[test]
 fn a_generated_object_is_shown_whole() {
     let snapshot = block("`chat.yaml`:").replace("APA", "HPA");
     let text = shown(&snapshot, Format::Yaml);

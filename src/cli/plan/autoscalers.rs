@@ -38,6 +38,9 @@ pub(super) struct AutoscalerRow<'a> {
     bounds: &'a EffectiveBounds,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_boundary: Option<String>,
+    /// What mode `Auto` of the forecast would decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_be: Option<Replicas>,
     steps: Vec<StepLine<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hpa: Option<serde_json::Value>,
@@ -123,6 +126,7 @@ impl<'a> AutoscalerPlan<'a> {
             reason: decision.reason(),
             bounds: &decision.bounds,
             next_boundary: decision.next_boundary.map(|at| at.to_string()),
+            would_be: decision.would_be,
             steps: steps.collect(),
             hpa: hpa.map(GeneratedHpa::manifest),
             state: explained.then_some(&self.state),

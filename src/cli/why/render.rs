@@ -183,6 +183,10 @@ pub(super) fn pod_autoscaler(key: &ObjectKey, record: &Value) -> String {
     for note in list(record.get("notes")).iter().filter_map(Value::as_str) {
         line("note", note);
     }
+    let would_be = decision.get("wouldBe").filter(|count| count.is_u64());
+    if let Some(count) = would_be.filter(|count| Some(*count) != to) {
+        line("forecast", &format!("mode Auto would decide {count}"));
+    }
     text.push_str("steps\n");
     for step in list(decision.get("steps")) {
         let words = |name: &str| step.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use clap::Parser as _;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::WhyFlags;
 use super::source::{from_decisions, from_recording, from_snapshot};
@@ -151,16 +151,18 @@ fn what_has_no_decision_is_named() {
 
 #[test]
 fn a_pod_autoscaler_is_explained_from_what_the_controller_shows() {
-    let decisions = json!({"podAutoscalers": {"serving/l4": {
-        "target": "Deployment serving/l4",
-        "decided": "2026-03-01T12:00:00Z",
-        "notes": ["a note"],
-        "decision": {
-            "current": 1, "desired": 2, "reason": "load grows",
-            "steps": [{"stage": "window", "from": 1, "to": 2, "reason": "load grows"}],
-        },
-    }}});
-    let text = from_decisions(&key("l4"), decisions).unwrap();
+    let explained = |would_be: Value| {
+        let decisions = json!({"podAutoscalers": {"serving/l4": {
+            "target": "Deployment serving/l4",
+            "decided": "2026-03-01T12:00:00Z",
+            "notes": ["a note"],
+            "decision": {
+                "current": 1, "desired": 2, "reason": "load grows", "wouldBe": would_be,
+                "steps": [{"stage": "window", "from": 1, "to": 2, "reason": "load grows"}],
+            },
+        }}});
+        from_decisions(&key("l4"), decisions).unwrap()
+    };
     let wanted = "\
 serving/l4  Deployment serving/l4
 decided    1 -> 2 at 2026-03-01T12:00:00Z
@@ -169,7 +171,11 @@ note       a note
 steps
     window       1 -> 2  load grows
 ";
-    assert_eq!(text, wanted);
+    assert_eq!(explained(Value::Null), wanted);
+    assert_eq!(explained(json!(2)), wanted);
+    let forecast = "note       a note\nforecast   mode Auto would decide 4\n";
+    let differs = wanted.replace("note       a note\n", forecast);
+    assert_eq!(explained(json!(4)), differs);
 }
 
 fn explained(bytes: &[u8], name: &str, at: Option<&str>) -> Result<String, String> {
