@@ -116,6 +116,22 @@ fn a_source_that_no_controller_can_read_is_noted() {
 }
 
 #[test]
+fn a_value_without_its_quotes_is_noted() {
+    let notes = |to: &str| -> Value {
+        let snapshot = block("`chat.yaml`:").replace("\"1.5\"", to);
+        let mut whole: Value = serde_json::from_str(&shown(&snapshot, Format::Json)).unwrap();
+        whole["notes"].take()
+    };
+    let as_ever = notes("\"1.5\"");
+    assert_eq!(as_ever.as_array().unwrap().len(), 1);
+    let mut noted = as_ever.clone();
+    let note = "chat.yaml: podAutoscalers[0].object.metadata.annotations.autoscaling.aibrix.ai/max-scale-up-rate: \
+                invalid type: floating point `1.5`, expected a string; write it in quotes";
+    noted.as_array_mut().unwrap().push(note.into());
+    assert_eq!(notes("1.5"), noted);
+}
+
+#[test]
 fn what_the_settings_rule_out_is_noted() {
     let notes = |host: &str, settings: &str| {
         let endpoint = format!("metricSourceType: external, endpoint: \"{host}:8080\"");

@@ -10,6 +10,7 @@ use crate::policy::document::AutoscalerSituation;
 use crate::policy::plan::Action;
 use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
+use crate::policy::pod_autoscaler::object::{PodAutoscalerObject, unreadable};
 use crate::policy::pod_autoscaler::reason::AutoscalerStep;
 use crate::policy::pod_autoscaler::schedule::EffectiveBounds;
 use crate::policy::pod_autoscaler::{AutoscalerDecision, AutoscalerState, decide};
@@ -132,6 +133,24 @@ impl<'a> AutoscalerPlan<'a> {
             state: explained.then_some(&self.state),
         }
     }
+}
+
+/// Values that a snapshot may hold without quotes, and that the API server refuses so.
+pub(super) fn unquoted(snapshot: &str) -> Vec<String> {
+    let snapshot = snapshot.trim_start_matches('\u{feff}');
+    let read: serde_yaml::Value = serde_yaml::from_str(snapshot).unwrap_or_default();
+    let documents = read.get("podAutoscalers");
+    let documents = documents.and_then(serde_yaml::Value::as_sequence);
+    let documents = documents.into_iter().flatten().enumerate();
+    let fields = documents.flat_map(|(index, document)| {
+        let object = document.get("object").map(serde_json::to_value);
+        let fields = object
+            .and_then(Result::ok)
+            .map(unreadable::<PodAutoscalerObject>);
+        let fields = fields.into_iter().flatten();
+        fields.map(move |field| format!("podAutoscalers[{index}].object.{field}"))
+    });
+    fields.collect()
 }
 
 /// Everything to be known about the autoscalers of a snapshot under these settings.

@@ -141,10 +141,13 @@ fn answer(
     let autoscalers: Vec<AutoscalerPlan<'_>> = (situation.autoscalers.iter())
         .map(|autoscaler| AutoscalerPlan::of(autoscaler, situation.now))
         .collect();
+    let unquoted = (!autoscalers.is_empty()).then(|| autoscalers::unquoted(snapshot));
+    let unquoted = unquoted.into_iter().flatten();
     let in_snapshot = check::classless(&document, &settings)
         .into_iter()
         .chain(check::understated(&situation.snapshot, &settings))
-        .chain(autoscalers::all_notes(&autoscalers, &statics));
+        .chain(autoscalers::all_notes(&autoscalers, &statics))
+        .chain(unquoted);
     let notes: Vec<String> = in_settings
         .map(|note| format!("{settings_name}: {note}"))
         .chain(in_snapshot.map(|note| format!("{}: {note}", arguments.snapshot)))

@@ -20,7 +20,7 @@ fn each_fault_of_a_manifest_is_one_finding() {
         ("annotation", "metadata: {name: pa, namespace: ns}",
          "metadata: {name: pa, namespace: ns, annotations: {autoscaling.aibrix.ai/panic-threshold: 3}}",
          "WVA160 metadata.annotations.autoscaling.aibrix.ai/panic-threshold: invalid type: integer `3`, expected a \
-         string"),
+         string; write it in quotes"),
     } {
         assert_eq!(found(from, to), [expected], "{name}");
     }
@@ -100,7 +100,7 @@ fn a_target_of_no_kind_is_found() {
          has a scale subresource"),
         ("{apiVersion: apps/v1, name: llm}", "WVA160", "kind: must be set"),
         ("{apiVersion: 1, kind: Deployment, name: llm}", "WVA160",
-         "apiVersion: invalid type: integer `1`, expected a string"),
+         "apiVersion: invalid type: integer `1`, expected a string; write it in quotes"),
     } {
         let expected = format!("{code} spec.scaleTargetRef.{expected}");
         assert_eq!(of(reference), [expected], "{reference}");

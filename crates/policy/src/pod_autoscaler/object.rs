@@ -93,6 +93,7 @@ impl UnreadableField {
         };
         let text = plain_words(&error.inner().to_string());
         let why = match range {
+            None if is_unquoted(&text) => format!("{text}; write it in quotes"),
             None => bounded(&text, MOST_LETTERS),
             // The remedy repeats what was expected.
             Some(range) => {
@@ -111,6 +112,14 @@ impl UnreadableField {
 wva_base::display_of! { UnreadableField:
     Self { path, why } if path.is_empty() => "{why}";
     Self { path, why } => "{path}: {why}";
+}
+
+/// Whether a text without its quotes, which YAML reads as a number or a word of its own, is what is wrong.
+fn is_unquoted(error: &str) -> bool {
+    let found = error.strip_prefix("invalid type: ");
+    let found = found.and_then(|rest| rest.strip_suffix(", expected a string"));
+    let kinds = ["integer", "floating point", "boolean"];
+    found.is_some_and(|found| kinds.iter().any(|kind| found.starts_with(kind)))
 }
 
 /// Whether a path is another one or lies below it. Everything lies below the empty path.

@@ -27,6 +27,7 @@ fn fields_of_another_form_are_named_at_once_with_all_else() {
         "targetValue": 10});
     for (field, value) in [
         ("/scaleTargetRef/kind", json!(7)),
+        ("/scaleTargetRef/name", json!(["llm"])),
         ("/minReplicas", json!("two")),
         ("/maxReplicas", json!(0)),
         ("/observeWindowSeconds", json!("long")),
@@ -39,16 +40,17 @@ fn fields_of_another_form_are_named_at_once_with_all_else() {
     spec["subTargetSelector"] = json!({"roleName": "decode"});
     let violations = stored(&spec).unwrap().check().unwrap_err();
     let mut lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    let rest = lines.split_off(8);
+    let rest = lines.split_off(9);
     lines.sort();
     let expected = [
         "spec.metricsSources[0]: invalid type: integer `5`, expected a mapping",
-        "spec.metricsSources[1].port: invalid type: integer `8000`, expected a string",
-        "spec.metricsSources[1].targetValue: invalid type: integer `10`, expected a string",
+        "spec.metricsSources[1].port: invalid type: integer `8000`, expected a string; write it in quotes",
+        "spec.metricsSources[1].targetValue: invalid type: integer `10`, expected a string; write it in quotes",
         "spec.minReplicas: invalid type: string \"two\"; write a whole number from 0 to 2147483647",
         "spec.observeWindowSeconds: invalid type: string \"long\"; write a whole number from 1 to 3600",
-        "spec.scaleTargetRef.kind: invalid type: integer `7`, expected a string",
-        "spec.schedules[0].daysOfWeek[1]: invalid type: integer `2`, expected a string",
+        "spec.scaleTargetRef.kind: invalid type: integer `7`, expected a string; write it in quotes",
+        "spec.scaleTargetRef.name: invalid type: list, expected a string",
+        "spec.schedules[0].daysOfWeek[1]: invalid type: integer `2`, expected a string; write it in quotes",
         "spec.schedules[0].minReplicas: invalid type: string \"one\"; write a whole number from 0 to 2147483647",
     ];
     assert_eq!(lines, expected);
