@@ -12,6 +12,11 @@ use crate::policy::series::DESIRED;
 /// Longest formula that is repeated, in bytes.
 const MAX_FORMULA: usize = 40;
 
+/// Whether KEDA takes a switch for false. It parses it as Go does.
+pub(super) fn is_off(stated: &str) -> bool {
+    ["0", "f", "F", "false", "False", "FALSE"].contains(&stated)
+}
+
 pub(super) fn keda_aim(metric_type: Option<&str>, threshold: &str) -> Aim {
     let kind = metric_type.unwrap_or("AverageValue");
     if kind == "AverageValue" && is_one(threshold) {
@@ -47,9 +52,10 @@ pub(super) fn trigger(trigger: &Trigger, rests: bool) -> Input {
         variant: matched(query, VARIANT),
         namespace: NAMESPACES.iter().find_map(|label| matched(query, label)),
         aim,
-        absence: match field("ignoreNullValues") {
-            Some("false") => Absence::Error,
-            _ => Absence::Zero,
+        absence: if field("ignoreNullValues").is_some_and(is_off) {
+            Absence::Error
+        } else {
+            Absence::Zero
         },
     })
 }

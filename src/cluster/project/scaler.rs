@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::declared::{Declaration, LeftoverCount, MODEL, declared};
 pub(crate) use super::declared::{STATED, nearly_stated, own_keys, unknown_keys};
-use super::keda::{aimed, formula_aim, keda_aim, rests, trigger};
+use super::keda::{aimed, formula_aim, is_off, keda_aim, rests, trigger};
 use super::variant::VariantRecord;
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, wall_time,
@@ -396,10 +396,9 @@ fn hpa_activity(status: &HorizontalPodAutoscalerStatus, is_made: bool) -> Scaler
     }
 }
 
-/// The value of a switch of KEDA that is on. It parses it as Go does, and what is no boolean is on.
+/// The value of a switch of KEDA that is on. What is no boolean is on.
 fn switched_on<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
-    let off = ["0", "f", "F", "false", "False", "FALSE"];
-    annotation(metadata, name).filter(|value| !off.contains(value))
+    annotation(metadata, name).filter(|value| !is_off(value))
 }
 
 /// What a scaler that works may not do.

@@ -183,14 +183,19 @@ fn queries_are_read_by_their_matchers() {
             .scaler
             .inputs
     };
-    let absence = Absence::Zero;
-    assert_eq!(
-        absent("true"),
-        [Input::Published(Published {
-            absence,
-            ..published()
-        })]
-    );
+    // KEDA refuses what is no boolean.
+    for (absence, stated) in [
+        (Absence::Zero, &["true", "1", "no"][..]),
+        (Absence::Error, &["false", "False", "FALSE", "f", "F", "0"]),
+    ] {
+        for value in stated {
+            let expected = Input::Published(Published {
+                absence,
+                ..published()
+            });
+            assert_eq!(absent(value), [expected], "{value}");
+        }
+    }
 }
 
 #[test]
