@@ -11,7 +11,7 @@ use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::api::{EXCLUDE_ANNOTATION, INSTANCE_LABEL};
 use crate::cluster::event::REPORTING_CONTROLLER;
 use crate::cluster::project::{Interner, Projected as _};
-use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
+use crate::doctor::facts::{ControllerFacts, FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::policy::filter::{Admission, WatchScope};
@@ -358,8 +358,12 @@ fn costs(facts: &Facts) -> Vec<Finding> {
         // Manifests may have one object more than once.
         variants.sort_by_key(|one| one.title());
         variants.dedup_by_key(|one| one.title());
+        // What the pods of a target that no manifest has do is not known.
+        let has_role =
+            |one: &&LiveObject| facts.source == FactSource::Cluster || target(facts, one).is_some();
         let priced = variants
             .into_iter()
+            .filter(has_role)
             .map(|variant| (variant_group(facts, variant), cost(variant), variant));
         for (price, variants) in equal_costs(priced) {
             if let (Some(price), Some(first)) = (price, variants.first()) {

@@ -17,16 +17,26 @@ fn disputes_of_a_folder_are_found() {
     let second = second.replace("metadata:\n", "metadata:\n  namespace: llm-d\n");
     let other = variant.replacen("llama-8b", "b", 1);
     let elsewhere = other.replace("llama-8b", "b");
+    let targets = ["llama-8b", "b"].map(|name| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, namespace: llm-d}}\n\
+             spec: {{template: {{spec: {{containers: [{{name: c, image: i}}]}}}}}}\n"
+        )
+    });
+    let [target, rival] = &targets;
     for (first, last, expected) in wva_base::cases! {
         (vec![&variant], vec![&elsewhere.replace("3.0", "4")], &[][..]),
         (vec![&variant], vec![&variant], &[]),
         (vec![&variant], vec![&other.replace("3.0", "4")], &[FindingCode::TargetContested]),
         (vec![&variant], vec![&elsewhere], &[]),
-        (vec![&variant, &elsewhere], vec![], &[FindingCode::CostsEqual]),
+        (vec![&variant, &elsewhere, target, rival], vec![], &[FindingCode::CostsEqual]),
+        // One may prefill for the other.
+        (vec![&variant, &elsewhere], vec![], &[]),
+        (vec![&variant, &elsewhere, target], vec![], &[]),
         (vec![&variant, &hpa], vec![&second], &[]),
         (vec![&variant], vec![&hpa, &second], &[FindingCode::SeveralScalers]),
         // The second file holds one of the objects again.
-        (vec![&variant, &elsewhere], vec![&elsewhere.replace("3.0", "4")], &[FindingCode::CostsEqual]),
+        (vec![&variant, &elsewhere], vec![&elsewhere.replace("3.0", "4"), target, rival], &[FindingCode::CostsEqual]),
         (vec![&variant, &hpa, &second], vec![&hpa], &[FindingCode::SeveralScalers]),
     } {
         let [one, other] = [&first, &last].map(|texts| {
