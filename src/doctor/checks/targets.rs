@@ -37,7 +37,7 @@ const SCALERS: [&str; 4] = [
     "wva",
     "workload-variant-autoscaler",
 ];
-/// Words in names of models that say how the same weights are stored.
+/// Words in names of models without a size that say how the same weights are stored.
 const FORMS: [&str; 9] = [
     "hf",
     "gguf",
@@ -219,14 +219,25 @@ fn is_form(word: &str) -> bool {
     FORMS.contains(&word) || SIZED_FORMS.contains(&sized.as_str())
 }
 
-/// Whether two names may be of one model: copies and quantized forms keep its name, with words before or behind it.
+/// Whether a word of a name is its number of parameters, as in `8b` and `8x7b`.
+fn is_size(word: &str) -> bool {
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let number = word.strip_suffix('b');
+    number.is_some_and(|number| number.starts_with(is_digit) && number.ends_with(is_digit))
+}
+
+/// Whether two names may be of one model: copies and quantized forms keep its name, with words before or behind it. Of
+/// names with a size, no word behind it counts: forms have ever new ones.
 fn are_alike(one: &str, other: &str) -> bool {
     let base = |path: &str| {
         let name = path.trim_end_matches('/').rsplit('/').next();
         let name = name.unwrap_or_default().to_lowercase();
         let words = name.split(|letter: char| !letter.is_alphanumeric());
+        let words: Vec<&str> = words.collect();
+        let size = words.iter().position(|word| is_size(word));
+        let words = words.iter().take(size.map_or(words.len(), |at| at + 1));
         let words = words.filter(|word| !is_form(word));
-        words.collect::<String>()
+        words.copied().collect::<String>()
     };
     let (one, other) = (base(one), base(other));
     one.contains(&other) || other.contains(&one)

@@ -261,6 +261,10 @@ fn models_of_one_name_are_compared_by_what_is_loaded() {
         (&["serve", "a/Qwen3-32B-FP8-block"], &["serve", "a/Qwen3-32B-FP8-dynamic"], false),
         (&["serve", "a/Llama-3.1-8B-AWQ-INT4"], &["serve", "b/Meta-Llama-3.1-8B-quantized.w8a8"], false),
         (&["serve", "a/Llama-3.1-8B-bnb-4bit"], &["serve", "b/Llama-3.1-8B-MXFP4"], false),
+        (&["serve", "a/Meta-Llama-3.1-8B-FP8"], &["serve", "amd/Llama-3.1-8B-FP8-KV"], false),
+        (&["serve", "Intel/Qwen3-8B-int4-AutoRound"], &["serve", "b/Qwen3-8B-unsloth-bnb-4bit"], false),
+        (&["serve", "a/DeepSeek-R1-FP4"], &["serve", "b/DeepSeek-R1-AWQ"], false),
+        (&["serve", "a/DeepSeek-R1-FP4"], &["serve", "b/DeepSeek-V3-AWQ"], true),
         // The size of a model is none of its form.
         (&["serve", "a/Qwen3-32B-Int4"], &["serve", "a/Qwen3-8B-Int8"], true),
         (&["serve", "a/Llama-2-7B-Chat-GGUF"], &["serve", "b/Llama-2-7b-chat-hf"], false),
