@@ -53,7 +53,11 @@ pub fn read(path: &Path, variant: Option<String>) -> Result<Facts, String> {
             .is_ok_and(|file| patches.contains(&file));
         match text(&file) {
             Ok(text) => documents(&file, &text, is_patch, &mut facts),
-            Err(why) => facts.unreadable.push((file.display().to_string(), why)),
+            Err((why, true)) => facts.unreadable.push((file.display().to_string(), why)),
+            Err((why, false)) => {
+                let why = format!("it is no manifest: {why}");
+                not_read(file.display().to_string(), why, &mut facts);
+            }
         }
     }
     let deployments: Vec<LiveObject> = facts
@@ -183,17 +187,28 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-fn text(file: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let open = fs::File::open(file).map_err(|error| error.to_string())?;
-    let mut limited = open.take(MOST_BYTES + 1);
-    limited
-        .read_to_string(&mut text)
-        .map_err(|error| error.to_string())?;
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > MOST_BYTES {
-        return Err(format!("it has more than {MOST_BYTES} bytes"));
+/// The text of a file; otherwise why it has none, and whether it may be a manifest.
+fn text(file: &Path) -> Result<String, (String, bool)> {
+    let mut bytes = Vec::new();
+    fs::File::open(file)
+        .and_then(|open| open.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| (error.to_string(), true))?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MOST_BYTES {
+        let why = format!("it has more than {MOST_BYTES} bytes");
+        return Err((why, states_version(&bytes)));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|error| (error.to_string(), states_version(error.as_bytes())))
+}
+
+/// Whether bytes, UTF-16 too, state the version of an object. In a vocabulary of a model the word has a number.
+fn states_version(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes).replace('\0', "");
+    let mut places = text.split("apiVersion").skip(1);
+    places.any(|rest| {
+        let rest = rest.trim_start_matches(['"', '\'']).trim_start();
+        let value = rest.strip_prefix(':').map(str::trim_start);
+        value.is_some_and(|value| !value.starts_with(|letter: char| letter.is_ascii_digit()))
+    })
 }
 
 /// Files that a kustomization applies to other objects. It may stand in any folder from that of a file up to the named
@@ -248,7 +263,7 @@ fn documents(file: &Path, text: &str, is_patch: bool, facts: &mut Facts) {
                 let file = file.to_string();
                 if text.contains("{{") {
                     not_read(file, TEMPLATE.to_owned(), facts);
-                } else if text.contains("apiVersion") {
+                } else if states_version(text.as_bytes()) {
                     facts.unreadable.push((file, error.to_string()));
                 } else {
                     not_read(file, format!("it is no manifest: {error}"), facts);

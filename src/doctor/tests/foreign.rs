@@ -151,6 +151,8 @@ fn templates_and_foreign_files_are_named_and_have_no_finding() {
         ("kind: A\n{{- if .Values.a }}\nb: 1\n{{- end }}\n", 0, 0, Some(template)),
         ("Resources: !Sub x\n", 0, 0, Some("it is no manifest: ")),
         ("{ // comment\n  \"a\": 1, }\n", 0, 0, Some("it is no manifest: ")),
+        ("{ // comment\n  \"apiVersion\": 1, }\n", 0, 0, Some("it is no manifest: ")),
+        ("{ // comment\n  \"apiVersion\": \"v1\", }\n", 1, 0, None),
     } {
         let facts = written(&[("it.yaml", text)]);
         let mut diagnosis = examine(&facts);
@@ -169,6 +171,32 @@ fn templates_and_foreign_files_are_named_and_have_no_finding() {
             why.is_some(),
             "{report}"
         );
+    }
+}
+
+/// Repositories of models hold large vocabularies, and exports in other encodings.
+#[test]
+fn a_file_without_text_is_found_where_it_states_a_version() {
+    let wide = |text: &str| {
+        let units = text.encode_utf16();
+        units.flat_map(u16::to_le_bytes).collect::<Vec<u8>>()
+    };
+    let large = |text: &str| [text, &" ".repeat(9 << 20)].concat().into_bytes();
+    for (bytes, is_found) in wva_base::cases! {
+        (wide("{\"a\": 1}"), false),
+        (wide(VARIANT), true),
+        (b"name: caf\xe9\n".to_vec(), false),
+        ([VARIANT.as_bytes(), b"# caf\xe9\n"].concat(), true),
+        (large("{\"vocab\": {\"apiVersion\": 82214}}"), false),
+        (large(VARIANT), true),
+    } {
+        let folder = Folder::new();
+        folder.write("it.yaml", &bytes);
+        let facts = files::read(&folder, None).unwrap();
+        let counted = (examine(&facts).findings().count(), facts.not_read.len());
+        let expected = (usize::from(is_found), usize::from(!is_found));
+        let start = String::from_utf8_lossy(&bytes[..9]);
+        assert_eq!(counted, expected, "{start}");
     }
 }
 
