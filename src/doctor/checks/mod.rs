@@ -27,6 +27,7 @@ mod disputes;
 mod engines;
 mod outage;
 mod prometheus;
+mod promql;
 mod queries;
 mod scalers;
 mod storm_services;

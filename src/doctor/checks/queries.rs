@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::clocks::is_ours;
 use super::prometheus::counted;
+use super::promql::{QueryNode, parse};
 use super::scalers::scalers;
 use super::variants::may_be_handled;
 use crate::api::scaled_object::Trigger;
@@ -19,6 +20,8 @@ use crate::policy::series::DESIRED;
 
 /// Labels of a count that may have the namespace of its variant.
 const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
+/// Aggregations that make one series of a group.
+const AGGREGATIONS: [&str; 6] = ["sum", "count", "max", "min", "avg", "quantile"];
 /// Names of metrics that are shares of at most 1.
 const SHARES: [&str; 4] = [
     "cache_usage_perc",
@@ -109,164 +112,164 @@ fn adapted(metric: &Value) -> Option<String> {
         .then(|| format!("max by (variant_name, exported_namespace) ({DESIRED}{{{matchers}}})"))
 }
 
-/// A query without spaces, in small letters.
-fn packed(query: &str) -> String {
-    let letters = query.chars().filter(|letter| !letter.is_whitespace());
-    letters.collect::<String>().to_lowercase()
+/// The count in a part of a query.
+#[derive(Debug, Clone, Copy)]
+struct TracedCount<'a> {
+    selector: &'a str,
+    /// Whether the part has one series of it, for labels that the selector wants.
+    is_single: bool,
 }
 
-/// The functions around a place of a query.
-fn around(packed: &str, place: usize) -> impl Iterator<Item = &str> {
-    let mut closed = 0_usize;
-    let before = packed.get(..place).unwrap_or_default();
-    let signs = before.rmatch_indices(['(', ')']);
-    let opened = signs.filter_map(move |(at, sign)| {
-        let is_around = sign == "(" && closed == 0;
-        closed = match sign {
-            ")" => closed + 1,
-            _ => closed.saturating_sub(1),
-        };
-        is_around.then_some(at)
-    });
-    opened.filter_map(move |at| Some(function(before.get(..at)?)))
-}
-
-/// The name at the end of a text; of `sum by (a)` that of the aggregation.
-fn function(text: &str) -> &str {
-    let name = text.strip_suffix(')').and_then(|text| {
-        let (text, _) = text.rsplit_once('(')?;
-        text.strip_suffix("by")
-            .or_else(|| text.strip_suffix("without"))
-    });
-    let name = name.unwrap_or(text);
-    let end = name.rfind(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    name.get(end.map_or(0, |end| end + 1)..).unwrap_or_default()
-}
-
-/// Whether a query adds counts up, over series or over time. Words before the function have no space.
-fn adds_up(packed: &str) -> bool {
-    let mut places = packed.match_indices(DESIRED);
-    places.any(|(place, _)| {
-        around(packed, place).any(|name| {
-            let name = name.trim_end_matches("_over_time");
-            name.ends_with("sum") || name.ends_with("count")
-        })
-    })
-}
-
-/// What arithmetic makes of a count.
-enum Arithmetic {
-    /// It adds another series.
-    Sum,
-    /// It has a number for its other side.
-    Number,
-}
-
-/// The number that a text is; none for a name.
-fn number(word: Option<&str>) -> Option<f64> {
-    word?.parse().ok()
-}
-
-fn is_outside_of_words(letter: char) -> bool {
-    !letter.is_alphanumeric() && !"_.:".contains(letter)
-}
-
-fn last_word(text: &str) -> &str {
-    text.rsplit(is_outside_of_words).next().unwrap_or_default()
-}
-
-/// A query without quoted texts, selectors, ranges, and signs of exponents: all of them may have signs of arithmetic.
-fn bare(packed: &str) -> String {
-    let mut bare = String::new();
-    let (mut depth, mut is_escaped) = (0_usize, false);
-    let mut quote: Option<char> = None;
-    for letter in packed.chars() {
-        if let Some(end) = quote {
-            quote = quote.filter(|_| letter != end || is_escaped);
-            is_escaped = letter == '\\' && end != '`' && !is_escaped;
-            continue;
+/// Follows the count of a query from its selector outwards, and collects the faults on its way.
+fn trace<'a>(node: &QueryNode<'a>, faults: &mut BTreeSet<FindingCode>) -> Option<TracedCount<'a>> {
+    match node {
+        QueryNode::Number(_) | QueryNode::Quoted => None,
+        &QueryNode::Series(selector) => {
+            let is_single = false;
+            let is_count = selector.contains(DESIRED);
+            is_count.then_some(TracedCount {
+                selector,
+                is_single,
+            })
         }
-        let is_exponent =
-            "+-".contains(letter) && number(last_word(&bare).strip_suffix('e')).is_some();
-        match letter {
-            '"' | '\'' | '`' => quote = Some(letter),
-            '{' | '[' => depth += 1,
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                bare.push(letter);
+        QueryNode::Range(of, _) => trace(of, faults),
+        QueryNode::Call { name, .. } if name.starts_with("absent") => None,
+        QueryNode::Call { name, kept, inner } => {
+            let count = inner.iter().find_map(|one| trace(one, faults))?;
+            match name.as_str() {
+                "sum" if count.is_single => {}
+                "sum" | "sum_over_time" | "count" | "count_over_time" | "count_values" => {
+                    faults.insert(FindingCode::QueryAddsUp);
+                }
+                _ => {}
             }
-            _ if depth == 0 && !is_exponent => bare.push(letter),
-            _ => {}
+            let is_wanted = |label: &&str| matched(count.selector, label).is_some();
+            let is_one_group = kept.as_ref().is_some_and(|kept| kept.iter().all(is_wanted));
+            let is_grouped = AGGREGATIONS.contains(&name.as_str()) && is_one_group;
+            Some(TracedCount {
+                is_single: count.is_single || is_grouped,
+                ..count
+            })
+        }
+        QueryNode::Binary {
+            sign,
+            is_bool,
+            sides,
+        } => joined(sign, *is_bool, sides, faults),
+    }
+}
+
+/// The count of two sides, at least one of which has it.
+fn joined<'a>(
+    sign: &str,
+    is_bool: bool,
+    [left, right]: &[QueryNode<'a>; 2],
+    faults: &mut BTreeSet<FindingCode>,
+) -> Option<TracedCount<'a>> {
+    let count = trace(left, faults);
+    // The right side of these is a condition.
+    if matches!(sign, "and" | "unless") {
+        return count;
+    }
+    let other = trace(right, faults);
+    let is_both = count.is_some() && other.is_some();
+    let (one, side) = match count {
+        Some(count) => (count, right),
+        None => (other?, left),
+    };
+    faults.extend(match sign {
+        "or" => is_made_up(side).then_some(FindingCode::QueryInventsZero),
+        "+" if is_both => Some(FindingCode::QueryAddsUp),
+        "+" | "-" | "*" | "/" | "%" | "^" | "atan2" if !is_both => {
+            calculated(sign, side, count.is_none())
+        }
+        _ => is_bool.then_some(FindingCode::WrongTarget),
+    });
+    let is_single = one.is_single && other.is_none_or(|other| other.is_single);
+    Some(TracedCount { is_single, ..one })
+}
+
+/// What is wrong with arithmetic between a count and a side without one. A product with another series may be a join, a
+/// difference a guard.
+fn calculated(sign: &str, side: &QueryNode<'_>, is_left: bool) -> Option<FindingCode> {
+    let Some(number) = number(side) else {
+        return (sign == "+").then_some(FindingCode::QueryAddsUp);
+    };
+    let neutral = if "+-".contains(sign) { 0.0 } else { 1.0 };
+    let is_neutral = (number - neutral).abs() < f64::EPSILON;
+    let is_kept = is_neutral && (!is_left || "+*".contains(sign));
+    (!is_kept).then_some(FindingCode::WrongTarget)
+}
+
+/// The number that a part of a query is, without a series.
+fn number(node: &QueryNode<'_>) -> Option<f64> {
+    match node {
+        QueryNode::Number(number) => Some(*number),
+        QueryNode::Call { name, inner, .. } if matches!(name.as_str(), "vector" | "scalar") => {
+            number(inner.first()?)
+        }
+        QueryNode::Binary { sign, sides, .. } => {
+            let [left, right] = &**sides;
+            let (left, right) = (number(left)?, number(right)?);
+            Some(match *sign {
+                "+" => left + right,
+                "-" => left - right,
+                "*" => left * right,
+                "/" => left / right,
+                _ => f64::NAN,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Whether the value of a part of a query comes from no series.
+fn is_made_up(node: &QueryNode<'_>) -> bool {
+    match node {
+        QueryNode::Number(_) | QueryNode::Quoted => true,
+        QueryNode::Series(_) => false,
+        QueryNode::Range(of, _) => is_made_up(of),
+        QueryNode::Call { name, inner, .. } => {
+            name.starts_with("absent") || inner.iter().all(is_made_up)
+        }
+        QueryNode::Binary {
+            sign,
+            is_bool,
+            sides,
+        } => {
+            let [left, right] = &**sides;
+            let is_zero = |side| number(side).is_some_and(|number| number.abs() < f64::EPSILON);
+            match *sign {
+                "and" | "unless" => is_made_up(left),
+                "or" => is_made_up(left) || is_made_up(right),
+                "*" if is_zero(left) || is_zero(right) => true,
+                _ => *is_bool || (is_made_up(left) && is_made_up(right)),
+            }
         }
     }
-    bare
 }
 
-/// The arithmetic of a query that changes its count. A product with another series may be a join, a difference a guard.
-fn arithmetic(packed: &str) -> Option<Arithmetic> {
-    let bare = bare(packed);
-    let mut signs = bare.match_indices(['+', '-', '*', '/', '%', '^']);
-    signs.find_map(|(at, sign)| {
-        let (text, rest) = (bare.get(..at)?, bare.get(at + 1..)?);
-        let word = last_word(text);
-        let is_unary = match word {
-            "" => !text.ends_with([')', '}', ']']),
-            _ => word.ends_with("bool") || word.ends_with("offset"),
-        };
-        if is_unary {
-            return None;
-        }
-        // The number behind may have a sign of its own.
-        let mut ends = rest.char_indices().skip(1);
-        let end = ends.find(|(_, letter)| is_outside_of_words(*letter));
-        let after = rest.get(..end.map_or(rest.len(), |(at, _)| at));
-        let neutral = if "+-".contains(sign) { 0.0 } else { 1.0 };
-        let is_neutral = |number: f64| (number - neutral).abs() < f64::EPSILON;
-        match (sign, number(Some(word)), number(after)) {
-            (_, Some(_), Some(_)) => None,
-            (_, _, Some(side)) | ("+" | "*", Some(side), _) if is_neutral(side) => None,
-            (_, None, None) => (sign == "+").then_some(Arithmetic::Sum),
-            _ => Some(Arithmetic::Number),
-        }
-    })
-}
-
-/// Whether a query has a number for what is not there. With other labels than the count that is a second series.
-fn invents_count(packed: &str) -> bool {
-    let mut fallbacks = packed.match_indices("or");
-    fallbacks.any(|(at, or)| {
-        let rest = packed.get(at + or.len()..).unwrap_or_default();
-        let mut matching = ["on(", "ignoring("].iter();
-        let matching = matching.find_map(|word| rest.strip_prefix(word)?.split_once(')'));
-        let rest = matching.map_or(rest, |(_, rest)| rest);
-        let rest = rest.trim_start_matches('(');
-        let number = rest.strip_prefix("vector(");
-        let number = number.and_then(|rest| rest.split_once(')')?.0.parse::<f64>().ok());
-        let is_absent = rest.starts_with("absent") && (rest.contains("*0") || rest.contains("-1"));
-        number.is_some() || is_absent || rest.starts_with("0*absent")
-    })
+/// What is wrong with the text of a query. With other labels than the count, a number in place of it is a second series.
+fn faults(query: &str) -> BTreeSet<FindingCode> {
+    let mut faults = BTreeSet::new();
+    if let Some(node) = parse(query) {
+        trace(&node, &mut faults);
+    }
+    faults
 }
 
 /// What is wrong with the texts of queries.
 pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, query) in count_queries(facts) {
-        let packed = packed(&query);
-        let arithmetic = arithmetic(&packed).filter(|_| !invents_count(&packed));
-        if adds_up(&packed) || matches!(arithmetic, Some(Arithmetic::Sum)) {
-            let cause = format!("it asks {query}; take max by (variant_name, exported_namespace)");
-            found.push(FindingCode::QueryAddsUp.at(object.title(), cause));
-        }
-        if matches!(arithmetic, Some(Arithmetic::Number)) {
-            let cause = format!("it asks {query}; leave the number out, which changes the count");
-            found.push(FindingCode::WrongTarget.at(object.title(), cause));
-        }
-        if invents_count(&packed) {
-            let cause = format!(
-                "it asks {query}; without the fallback a lost series is an error, at which it keeps its scale"
-            );
-            found.push(FindingCode::QueryInventsZero.at(object.title(), cause));
-        }
+        found.extend(faults(&query).into_iter().map(|fault| {
+            let remedy = match fault {
+                FindingCode::QueryAddsUp => "take max by (variant_name, exported_namespace)",
+                FindingCode::WrongTarget => "leave the number out, which changes the count",
+                _ => "without the fallback a lost series is an error, at which it keeps its scale",
+            };
+            fault.at(object.title(), format!("it asks {query}; {remedy}"))
+        }));
     }
     found
 }
@@ -280,19 +283,22 @@ fn quantity(text: &str) -> Option<f64> {
 
 /// Whether a query is a share: a metric of one, or its highest, lowest or mean value, and nothing behind.
 fn is_share(metric: &str) -> bool {
-    let packed = packed(metric);
-    let inner = ["max", "min", "avg"].iter().find_map(|name| {
-        let rest = packed.strip_prefix(name)?;
-        let by = (rest.strip_prefix("by")).or_else(|| rest.strip_prefix("without"));
-        let rest = by.map_or(Some(rest), |rest| Some(rest.split_once(')')?.1))?;
-        let (inner, rest) = rest.strip_prefix('(')?.rsplit_once(')')?;
-        rest.is_empty().then_some(inner)
-    });
-    let selector = inner.unwrap_or(&packed);
-    let (name, labels) = selector.split_once('{').unwrap_or((selector, "}"));
-    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_:".contains(letter);
-    let is_plain = name.chars().all(is_name) && labels.find('}') == Some(labels.len() - 1);
-    is_plain && SHARES.iter().any(|share| name.ends_with(share))
+    let node = parse(metric);
+    let read = match &node {
+        Some(QueryNode::Call { name, inner, .. })
+            if matches!(name.as_str(), "max" | "min" | "avg") =>
+        {
+            inner.as_slice()
+        }
+        Some(node) => std::slice::from_ref(node),
+        None => &[],
+    };
+    let [QueryNode::Series(selector)] = read else {
+        return false;
+    };
+    let name = selector.split('{').next().unwrap_or_default();
+    let name = name.trim_end().to_lowercase();
+    SHARES.iter().any(|share| name.ends_with(share))
 }
 
 /// Whether a target divides what is at most 1 by the replicas, for an answer of at most a few.
@@ -415,7 +421,7 @@ pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
                 }
                 1 => {}
                 // That is a finding of its own.
-                _ if invents_count(&packed(&query)) => {}
+                _ if faults(&query).contains(&FindingCode::QueryInventsZero) => {}
                 several => {
                     let cause = format!("it asks {query}, which has {several} series");
                     found.push(FindingCode::QueryFindsSeveral.at(object.title(), cause));

@@ -33,6 +33,7 @@ mod manifests;
 mod outages;
 mod page;
 mod planted;
+mod queries;
 mod said;
 mod tiers;
 
@@ -313,77 +314,6 @@ fn every_finding_names_its_object_and_what_was_asked() {
             assert_ne!(finding.object.name, "", "{code:?}: {finding:?}");
         }
     }
-}
-
-#[test]
-fn queries_are_judged_however_they_are_written() {
-    let query = |text: &str| {
-        let mut facts = facts();
-        let place = "/spec/triggers/0/metadata/query";
-        edit(&mut facts, LiveKind::ScaledObject, "b", place, json!(text));
-        codes(&facts)
-    };
-    let selector = healthy::QUERY
-        .rsplit_once('(')
-        .unwrap()
-        .1
-        .trim_end_matches(')');
-    for (form, expected) in wva_base::cases! {
-        ("max(Q)", &[][..]),
-        ("max by (variant_name) (Q) and on() count(up) > 0", &[]),
-        ("max(max_over_time(Q[1m]))", &[]),
-        ("max(Q) * 1 + 0", &[]),
-        ("max(Q) * on(variant_name) group_left max by (variant_name) (up)", &[]),
-        ("max(Q) or vector(1)", &[FindingCode::QueryInventsZero]),
-        ("max(Q) + max(Q)", &[FindingCode::QueryAddsUp]),
-        ("2 * max(Q)", &[FindingCode::WrongTarget]),
-        ("max(Q) + 1", &[FindingCode::WrongTarget]),
-        ("max(Q) - 1", &[FindingCode::WrongTarget]),
-        ("max(Q) - 0", &[]),
-        ("max(Q) / 2", &[FindingCode::WrongTarget]),
-        ("max(Q / 1)", &[]),
-        ("1 / max(Q)", &[FindingCode::WrongTarget]),
-        ("max(Q) * -1", &[FindingCode::WrongTarget]),
-        ("max(Q) > bool -1", &[]),
-        ("max(Q) * 5 * 60", &[FindingCode::WrongTarget]),
-        ("max(Q) < 5 * 60", &[]),
-        ("max(Q) * 1e+3", &[FindingCode::WrongTarget]),
-        ("max(Q) < 1e+3", &[]),
-        ("label_replace(max(Q) + 1, \"a\", \"$1\", \"b\", \"(.+)\")", &[FindingCode::WrongTarget]),
-        ("label_replace(max(Q), \"a\", '2*\\'+2', `b\\`, \"(.+)\")", &[]),
-        ("max(sum by (variant_name) (Q))", &[FindingCode::QueryAddsUp]),
-        ("(sum(Q))", &[FindingCode::QueryAddsUp]),
-        ("ceil(sum(Q) by (variant_name))", &[FindingCode::QueryAddsUp]),
-        ("scalar(count without (pod) (Q))", &[FindingCode::QueryAddsUp]),
-        ("1*sum(Q)", &[FindingCode::QueryAddsUp]),
-        ("max_over_time(sum(Q)[5m:])", &[FindingCode::QueryAddsUp]),
-        ("max(Q) or (vector(0))", &[FindingCode::QueryInventsZero]),
-        ("max(Q) or vector(0.0)", &[FindingCode::QueryInventsZero]),
-        ("max(Q) or absent(up)*0", &[FindingCode::QueryInventsZero]),
-        ("max(Q) or on(variant_name) vector(0)", &[FindingCode::QueryInventsZero]),
-    } {
-        assert_eq!(query(&form.replace('Q', selector)), expected, "{form}");
-    }
-    for (text, expected) in wva_base::cases! {
-        ("max(vllm:kv_cache_usage_perc)*count(up)", &[][..]),
-        ("max(up)*max(vllm:kv_cache_usage_perc)", &[]),
-        ("max(rate(saturation_events_total[1m]))", &[]),
-        ("sum(vllm:kv_cache_usage_perc)", &[]),
-        ("vllm:kv_cache_usage_perc", &[FindingCode::SaturationCannotAsk]),
-        ("avg by (pod) (sglang:token_usage{a=\"b\"})", &[FindingCode::SaturationCannotAsk]),
-    } {
-        let mut facts = facts();
-        answers::share(&mut facts, text, "1");
-        assert_eq!(codes(&facts), expected, "{text}");
-    }
-    let own = healthy::QUERY;
-    for text in [own.replace('"', "`"), own.replace("=\"b", "=~\"b")] {
-        assert_eq!(query(&text), &[], "{text}");
-    }
-    assert_eq!(
-        query(&own.replace("=\"b", "=~\"b|")),
-        [FindingCode::CountNotRead]
-    );
 }
 
 /// Prometheus has the series of the variant, and the query selects its namespace by the controller's label.

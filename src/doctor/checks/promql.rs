@@ -1,0 +1,238 @@
+//! The form of a PromQL query: operators, calls, and selectors as texts. What is no PromQL, Prometheus says.
+
+/// Most operands of a query that is read.
+const MOST_OPERANDS: usize = 128;
+/// Signs between two operands, those that bind weakest first. One that begins with another one stands before it.
+const SIGNS: &[&[&str]] = &[
+    &["or"],
+    &["and", "unless"],
+    &["==", "!=", "<=", ">=", "<", ">"],
+    &["+", "-"],
+    &["*", "/", "%", "atan2"],
+    &["^"],
+];
+
+/// A part of a query.
+#[derive(Debug)]
+pub(super) enum QueryNode<'a> {
+    Number(f64),
+    Quoted,
+    /// A selector.
+    Series(&'a str),
+    /// What is in front of brackets, and the brackets.
+    Range(Box<Self>, &'a str),
+    /// A function or an aggregation.
+    Call {
+        /// In small letters.
+        name: String,
+        /// The labels that an aggregation keeps; `None` where it names those that it drops.
+        kept: Option<Vec<&'a str>>,
+        inner: Vec<Self>,
+    },
+    Binary {
+        sign: &'static str,
+        is_bool: bool,
+        sides: Box<[Self; 2]>,
+    },
+}
+
+/// The tree of a query; `None` where it cannot be read.
+pub(super) fn parse(query: &str) -> Option<QueryNode<'_>> {
+    let mut parser = QueryParser {
+        rest: query,
+        room: MOST_OPERANDS,
+    };
+    let node = parser.level(0)?;
+    parser.skip_space();
+    parser.rest.is_empty().then_some(node)
+}
+
+fn is_letter(letter: char) -> bool {
+    letter.is_alphanumeric() || "_:.".contains(letter)
+}
+
+/// The place behind the quoted text, or the brackets, that a text begins with.
+fn closed(text: &str) -> Option<usize> {
+    let (mut depth, mut is_escaped) = (0_usize, false);
+    let mut quote: Option<char> = None;
+    for (at, letter) in text.char_indices() {
+        if let Some(end) = quote {
+            quote = quote.filter(|_| letter != end || is_escaped);
+            is_escaped = letter == '\\' && end != '`' && !is_escaped;
+        } else {
+            match letter {
+                '"' | '\'' | '`' => quote = Some(letter),
+                '{' | '[' => depth += 1,
+                '}' | ']' => depth = depth.checked_sub(1)?,
+                _ => {}
+            }
+        }
+        if quote.is_none() && depth == 0 {
+            return Some(at + letter.len_utf8());
+        }
+    }
+    None
+}
+
+#[derive(Debug)]
+struct QueryParser<'a> {
+    rest: &'a str,
+    /// Operands that may follow. Their number bounds the depth of the tree.
+    room: usize,
+}
+
+impl<'a> QueryParser<'a> {
+    fn skip_space(&mut self) {
+        self.rest = self.rest.trim_start();
+        while let Some(comment) = self.rest.strip_prefix('#') {
+            let line_end = comment.split_once('\n');
+            self.rest = line_end.map_or("", |(_, rest)| rest.trim_start());
+        }
+    }
+
+    /// Takes a sign or a whole word, where it is next.
+    fn take(&mut self, sign: &str) -> bool {
+        self.skip_space();
+        let Some((start, rest)) = self.rest.split_at_checked(sign.len()) else {
+            return false;
+        };
+        let is_longer = sign.ends_with(is_letter) && rest.starts_with(is_letter);
+        let is_next = !is_longer && start.eq_ignore_ascii_case(sign);
+        if is_next {
+            self.rest = rest;
+        }
+        is_next
+    }
+
+    fn word(&mut self) -> &'a str {
+        self.skip_space();
+        let behind = self.rest.trim_start_matches(is_letter);
+        self.until(behind)
+    }
+
+    /// Takes the quoted text, or the brackets, that are next.
+    fn bracketed(&mut self) -> Option<&'a str> {
+        let (_, behind) = self.rest.split_at(closed(self.rest)?);
+        Some(self.until(behind))
+    }
+
+    /// Takes what stands before the end of the query that is given.
+    fn until(&mut self, behind: &'a str) -> &'a str {
+        let (text, _) = self.rest.split_at(self.rest.len() - behind.len());
+        self.rest = behind;
+        text
+    }
+
+    fn labels(&mut self) -> Option<Vec<&'a str>> {
+        if !self.take("(") {
+            return Some(Vec::new());
+        }
+        let (labels, rest) = self.rest.split_once(')')?;
+        self.rest = rest;
+        let labels = labels.split(',').map(str::trim);
+        Some(labels.filter(|label| !label.is_empty()).collect())
+    }
+
+    /// Takes the labels by which an aggregation groups, where they are next.
+    fn grouping(&mut self, kept: &mut Option<Vec<&'a str>>) -> Option<()> {
+        if self.take("by") {
+            *kept = Some(self.labels()?);
+        } else if self.take("without") {
+            self.labels()?;
+            *kept = None;
+        }
+        Some(())
+    }
+
+    /// Takes operands with the signs of a level, and of those that bind stronger.
+    fn level(&mut self, level: usize) -> Option<QueryNode<'a>> {
+        let Some(signs) = SIGNS.get(level) else {
+            return self.operand();
+        };
+        let mut left = self.level(level + 1)?;
+        while let Some(sign) = signs.iter().copied().find(|sign| self.take(sign)) {
+            let is_bool = self.take("bool");
+            for matching in ["on", "ignoring", "group_left", "group_right"] {
+                if self.take(matching) {
+                    self.labels()?;
+                }
+            }
+            let right = self.level(level + 1)?;
+            let sides = Box::new([left, right]);
+            left = QueryNode::Binary {
+                sign,
+                is_bool,
+                sides,
+            };
+        }
+        Some(left)
+    }
+
+    /// Takes an operand, with what stands behind it.
+    fn operand(&mut self) -> Option<QueryNode<'a>> {
+        self.room = self.room.checked_sub(1)?;
+        let mut node = self.atom()?;
+        loop {
+            self.skip_space();
+            if self.rest.starts_with('[') {
+                node = QueryNode::Range(Box::new(node), self.bracketed()?);
+            } else if self.take("offset") || self.take("@") {
+                self.take("-");
+                self.word();
+                if self.take("(") && !self.take(")") {
+                    return None;
+                }
+            } else {
+                return Some(node);
+            }
+        }
+    }
+
+    fn atom(&mut self) -> Option<QueryNode<'a>> {
+        if self.take("(") {
+            let inner = self.level(0)?;
+            return self.take(")").then_some(inner);
+        }
+        if self.take("+") {
+            return self.operand();
+        }
+        if self.take("-") {
+            let sides = Box::new([QueryNode::Number(0.0), self.operand()?]);
+            return Some(QueryNode::Binary {
+                sign: "-",
+                is_bool: false,
+                sides,
+            });
+        }
+        if self.rest.starts_with(['"', '\'', '`']) {
+            return self.bracketed().map(|_| QueryNode::Quoted);
+        }
+        let start = self.rest;
+        let name = self.word();
+        if name.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.') {
+            if name.ends_with(['e', 'E']) && (self.take("+") || self.take("-")) {
+                self.word();
+            }
+            let (number, _) = start.split_at(start.len() - self.rest.len());
+            return number.parse().ok().map(QueryNode::Number);
+        }
+        let mut kept = Some(Vec::new());
+        self.grouping(&mut kept)?;
+        if self.take("(") {
+            let mut inner = Vec::new();
+            while !self.take(")") {
+                inner.push(self.level(0)?);
+                self.take(",");
+            }
+            self.grouping(&mut kept)?;
+            let name = name.to_lowercase();
+            return Some(QueryNode::Call { name, kept, inner });
+        }
+        if self.rest.starts_with('{') {
+            self.bracketed()?;
+        }
+        let (selector, _) = start.split_at(start.len() - self.rest.len());
+        let selector = selector.trim_end();
+        (!selector.is_empty()).then_some(QueryNode::Series(selector))
+    }
+}
