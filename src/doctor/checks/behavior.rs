@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::queries::slow_query;
 use super::scalers::{ReadScaler, scalers, unattached};
 use super::targets::claimed;
 use crate::doctor::facts::Facts;
@@ -67,7 +68,12 @@ pub(super) fn windows(facts: &Facts) -> Vec<Finding> {
         let window = window.map(|window| {
             format!("behavior.scaleUp.stabilizationWindowSeconds is {window}; the controller smooths already, so 0 is enough")
         });
-        let causes = [window, slow_policy(one.object), slow_look(one.object)];
+        let causes = [
+            window,
+            slow_policy(one.object),
+            slow_look(one.object),
+            slow_query(one.object),
+        ];
         let causes = causes.into_iter().flatten();
         causes.map(move |cause| FindingCode::SlowScaleUp.at(one.object.title(), cause))
     });

@@ -1,6 +1,7 @@
 //! What scalers ask Prometheus, by their text and by its answer.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
@@ -17,11 +18,14 @@ use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
 use crate::doctor::probe::PrometheusProbe;
 use crate::policy::series::DESIRED;
+use wva_base::duration::parse_duration;
 
 /// Labels of a count that may have the namespace of its variant.
 const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
 /// Aggregations that make one series of a group.
 const AGGREGATIONS: [&str; 6] = ["sum", "count", "max", "min", "avg", "quantile"];
+/// The longest range of a lowest or mean count that does not matter.
+const SHORT_RANGE: Duration = Duration::from_mins(2);
 /// Names of metrics that are shares of at most 1.
 const SHARES: [&str; 4] = [
     "cache_usage_perc",
@@ -47,14 +51,18 @@ fn triggers(object: &LiveObject) -> Vec<Trigger> {
         .collect()
 }
 
+/// The queries of our counts that a ScaledObject asks.
+fn asked(object: &LiveObject) -> impl Iterator<Item = String> {
+    let queries = triggers(object).into_iter();
+    let queries = queries.filter_map(|mut trigger| trigger.metadata.remove("query"));
+    queries.filter(|query| query.contains(DESIRED))
+}
+
 /// The queries of our counts, each with its scaler.
 pub(in crate::doctor) fn count_queries(facts: &Facts) -> Vec<(&LiveObject, String)> {
     let mut found = Vec::new();
     for object in facts.all(LiveKind::ScaledObject) {
-        let queries = triggers(object).into_iter();
-        let queries = queries.filter_map(|mut trigger| trigger.metadata.remove("query"));
-        let ours = queries.filter(|query| query.contains(DESIRED));
-        found.extend(ours.map(|query| (object, query)));
+        found.extend(asked(object).map(|query| (object, query)));
     }
     if has_foreign_adapter(facts) {
         let autoscalers = facts.all(LiveKind::HorizontalPodAutoscaler).iter();
@@ -141,6 +149,9 @@ fn trace<'a>(node: &QueryNode<'a>, faults: &mut BTreeSet<FindingCode>) -> Option
                 "sum" | "sum_over_time" | "count" | "count_over_time" | "count_values" => {
                     faults.insert(FindingCode::QueryAddsUp);
                 }
+                "min_over_time" | "avg_over_time" if inner.iter().any(is_long) => {
+                    faults.insert(FindingCode::SlowScaleUp);
+                }
                 _ => {}
             }
             let is_wanted = |label: &&str| matched(count.selector, label).is_some();
@@ -157,6 +168,16 @@ fn trace<'a>(node: &QueryNode<'a>, faults: &mut BTreeSet<FindingCode>) -> Option
             sides,
         } => joined(sign, *is_bool, sides, faults),
     }
+}
+
+/// Whether a part of a query has a range that matters.
+fn is_long(node: &QueryNode<'_>) -> bool {
+    let QueryNode::Range(_, range) = node else {
+        return false;
+    };
+    let length = range.trim_matches(['[', ']']).split(':').next();
+    let length = length.and_then(|length| parse_duration(length.trim()).ok());
+    length.is_some_and(|length| length > SHORT_RANGE)
 }
 
 /// The count of two sides, at least one of which has it.
@@ -262,7 +283,10 @@ fn faults(query: &str) -> BTreeSet<FindingCode> {
 pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, query) in count_queries(facts) {
-        found.extend(faults(&query).into_iter().map(|fault| {
+        let mut faults = faults(&query);
+        // What is late may be right, and is no cause of a failure.
+        faults.remove(&FindingCode::SlowScaleUp);
+        found.extend(faults.into_iter().map(|fault| {
             let remedy = match fault {
                 FindingCode::QueryAddsUp => "take max by (variant_name, exported_namespace)",
                 FindingCode::WrongTarget => "leave the number out, which changes the count",
@@ -272,6 +296,15 @@ pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
         }));
     }
     found
+}
+
+/// The range of a query before which no growth is seen.
+pub(super) fn slow_query(object: &LiveObject) -> Option<String> {
+    let is_slow = |query: &String| faults(query).contains(&FindingCode::SlowScaleUp);
+    let query = asked(object).find(is_slow)?;
+    Some(format!(
+        "it asks {query}; take the last or the highest count, since the lowest and the mean wait for the range"
+    ))
 }
 
 fn quantity(text: &str) -> Option<f64> {
