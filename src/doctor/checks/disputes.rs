@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::scalers::{ReadScaler, scalers};
+use super::scalers::{ReadScaler, is_asked, scalers};
 use super::targets::claimed;
 use super::variants::may_be_handled;
 use crate::api::MANAGED_ANNOTATION;
@@ -10,7 +10,7 @@ use crate::cluster::project::scaler::ScalerObject;
 use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::LiveObject;
-use crate::policy::actuation::Input;
+use crate::policy::actuation::{Input, ScalerKind};
 use crate::policy::key::TargetKey;
 use crate::policy::variant;
 
@@ -121,4 +121,29 @@ fn contested(object: &LiveObject, cause: String) -> Finding {
     } else {
         "false"
     })
+}
+
+/// ScaledObjects whose query reads a variant of another namespace, too. Files may hold alternatives, and an adapter
+/// adds the namespace of a HorizontalPodAutoscaler.
+pub(super) fn of_two_namespaces(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
+    let found = all.iter().filter_map(|one| {
+        let object = one.object;
+        let is_keda = one.kept.scaler.kind == ScalerKind::ScaledObject;
+        let count = one.published().filter(|_| is_keda)?;
+        let name = count.variant.as_deref()?;
+        let other = facts.every_variant().find(|other| {
+            let [own, there] = [object.namespace(), other.namespace()];
+            // A manifest without a namespace may go to either.
+            let is_elsewhere = own != there && !own.is_empty() && !there.is_empty();
+            let is_near = other.name() == name && other.file() == object.file();
+            is_elsewhere && is_near && may_be_handled(facts, other)
+        });
+        let other = other.filter(|_| count.namespace.is_none())?;
+        let cause = format!(
+            "it reads the count of {}, too; select exported_namespace",
+            other.title()
+        );
+        Some(FindingCode::CountNotRead.at(object.title(), cause))
+    });
+    found.filter(|one| is_asked(facts, &one.object)).collect()
 }

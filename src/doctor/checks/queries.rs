@@ -270,7 +270,7 @@ fn is_made_up(node: &QueryNode<'_>) -> bool {
     }
 }
 
-/// What is wrong with the text of a query. With other labels than the count, a number in place of it is a second series.
+/// What is wrong with the text of a query. A number in place of the count is a second series where its labels differ.
 fn faults(query: &str) -> BTreeSet<FindingCode> {
     let mut faults = BTreeSet::new();
     if let Some(node) = parse(query) {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::annotations::{misspelt, unclear_switch};
 use super::behavior::{fallbacks, windows};
 use super::cluster::external_metrics;
-use super::disputes::{claims, declaring, disputed, reads_and_scales_another};
+use super::disputes::{claims, declaring, disputed, of_two_namespaces, reads_and_scales_another};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_target, target_key};
@@ -264,7 +264,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
         .map(|one| one.object)
         .collect();
     let is_unserved = !external_metrics(facts).is_empty();
-    let mut found = Vec::new();
+    let mut found = of_two_namespaces(facts, &all);
     for variant in facts.variants() {
         let Some(target) = target_key(variant) else {
             continue;

@@ -6,6 +6,7 @@ use super::answers::share;
 use super::causes::edit;
 use super::codes;
 use super::healthy::{QUERY, facts};
+use super::manifests::{VARIANT, lines};
 use crate::doctor::facts::LiveKind;
 use crate::doctor::finding::FindingCode;
 
@@ -102,4 +103,33 @@ fn a_pattern_of_one_name_is_that_name() {
         found(&QUERY.replace("=\"b", "=~\"b|")),
         [FindingCode::CountNotRead]
     );
+}
+
+#[test]
+fn a_query_reads_one_of_two_variants_of_a_name() {
+    let other = VARIANT.replace("namespace: ns", "namespace: other");
+    let homeless = VARIANT.replace(", namespace: ns", "");
+    let scaler = |selector: &str| {
+        format!(
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
+             spec:\n  scaleTargetRef: {{name: a}}\n  maxReplicaCount: 4\n  triggers:\n  - type: prometheus\n    \
+             metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', \
+             query: 'max(wva_desired_replicas{{variant_name=\"a\"{selector}}})'}}\n"
+        )
+    };
+    let cause =
+        "WVA122 it reads the count of VariantAutoscaling other/a, too; select exported_namespace";
+    for (rival, selector, expected) in wva_base::cases! {
+        (VARIANT, "", &[][..]),
+        (homeless.as_str(), "", &[]),
+        (other.as_str(), ",exported_namespace=\"ns\"", &[]),
+        (other.as_str(), "", &[cause]),
+    } {
+        let texts = [VARIANT, &scaler(selector)].join("---\n");
+        let texts = match rival {
+            VARIANT => texts,
+            rival => [texts.as_str(), rival].join("---\n"),
+        };
+        assert_eq!(lines(&texts), expected, "{rival} {selector}");
+    }
 }
