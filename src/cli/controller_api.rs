@@ -91,10 +91,13 @@ impl ControllerApi {
     pub(super) async fn page(&self, path: &str) -> Result<Vec<u8>, String> {
         let url = format!("{}{path}", self.address);
         let failed = |error: reqwest::Error| {
-            format!(
-                "{url}: {}; check --address, and --ca-file or --insecure-skip-tls-verify",
-                causes(&error)
-            )
+            let has_certificate = url.starts_with("https:");
+            let flags = if has_certificate {
+                ", and --ca-file or --insecure-skip-tls-verify"
+            } else {
+                ""
+            };
+            format!("{url}: {}; check --address{flags}", causes(&error))
         };
         let mut request = self.client.get(&url);
         if let Some(token) = &self.token {
@@ -214,5 +217,23 @@ mod tests {
         let why = "no decision is recorded in memory: see DECISION_HISTORY_BYTES";
         let wanted = format!("/debug/recording: the controller answered 404 Not Found: {why}");
         assert_eq!(refused(why).await, wanted);
+    }
+
+    #[tokio::test]
+    async fn flags_of_certificates_are_named_where_there_is_one() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let closed = listener.local_addr().unwrap();
+        drop(listener);
+        for (scheme, is_named) in [("https", true), ("http", false)] {
+            let flags = ControllerFlags {
+                address: Some(format!("{scheme}://{closed}")),
+                ..ControllerFlags::default()
+            };
+            let api = ControllerApi::of(&flags).unwrap().unwrap();
+            let error = api.page("/debug/recording").await.unwrap_err();
+            assert!(error.contains("; check --address"), "{error}");
+            assert_eq!(error.contains("--ca-file"), is_named, "{error}");
+        }
     }
 }

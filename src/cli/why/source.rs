@@ -139,13 +139,14 @@ async fn from_controller(
     at: Option<WallTime>,
 ) -> Result<String, String> {
     let recording = api.page("/debug/recording").await;
-    let explained = recording.and_then(|bytes| {
-        let mut reader = RecordingReader::new(&*bytes);
-        from_recording(object, &mut reader, at)
-    });
+    let explained = || {
+        let bytes = recording?;
+        from_recording(object, &mut RecordingReader::new(&*bytes), at)
+    };
     if at.is_some() {
-        return explained;
+        return explained();
     }
+    // To repeat a long record takes longer than a server keeps a connection without requests.
     let decisions = api.json("/debug/decisions").await;
     // Of a PodAutoscaler the record has decisions alone, and no reason for none.
     let autoscalers = decisions.as_ref().ok();
@@ -155,7 +156,7 @@ async fn from_controller(
     }
     let now = WallTime(Timestamp::now().as_millisecond());
     let note = (decisions.as_ref().ok()).and_then(|decisions| old_note(decisions, now));
-    let mut text = match explained {
+    let mut text = match explained() {
         Ok(text) => text,
         Err(_) => from_decisions(object, decisions?)?,
     };
