@@ -255,7 +255,7 @@ function arrange(frame) {
   if (!shown.fleet) {
     const area = find("fleet-plots");
     shown.fleet = {
-      cost: new Plot(area, "Cost of the fleet per hour", [{ label: "$/h", key: 0, stepped: true }]),
+      cost: new Plot(area, "Cost of the fleet per hour", [{ label: recording ? "cost/h" : "$/h", key: 0, stepped: true }]),
       kept: recording
         ? new Plot(area, `${latency.words} of the slowest model, in % of its SLO`, [{ label: "latency", key: 2 }], { unit: " %", least: 120 })
         : new Plot(area, "Requests of the last minute within SLO, all models", [{ label: "kept", key: 2 }], { unit: " %", least: 100 }),
