@@ -187,18 +187,13 @@ fn choose(
             chosen = Some((*data).clone());
         }
         if name != names.current(purpose) {
-            notices.push(Warning::OlderConfigMap {
-                purpose,
-                namespace: Arc::from(namespace),
-                name: name.to_owned(),
-                current: if read {
-                    names.current(purpose)
-                } else {
-                    in_force
-                }
-                .to_owned(),
-                read,
-            });
+            let older = format!("{purpose} {namespace}/{name}");
+            notices.push(Warning::remark(if read {
+                let current = names.current(purpose);
+                format!("{older} has an older name; rename it to {current}")
+            } else {
+                format!("{older} is not read, since {namespace}/{in_force} exists")
+            }));
         }
     }
     chosen

@@ -5,12 +5,14 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::help::dashed;
-use super::problem::{Diagnostics, FallbackApplied, Layer, Origin, Problem, SettingError, Warning};
+use super::problem::{
+    Diagnostics, FallbackApplied, Layer, Origin, Problem, SettingError, Severity, Warning,
+};
 use super::schema::{self, Mutability, Reach, SettingState, Spec};
 use super::sources::{Data, MainConfigMap, Sources};
 use super::value::{InvalidValue, Value};
 use super::values::{Resolved, SettingValues};
-use wva_base::nearest::nearest;
+use wva_base::nearest::{nearest, with_suggestion};
 use wva_base::text::shortened;
 use wva_base::yaml::{FlatYaml, flat_yaml};
 
@@ -21,6 +23,10 @@ const NESTED_FILE: &str = "config.yaml";
 const MAX_UNKNOWN: usize = 32;
 
 const SINGLE: &str = "a single value is expected";
+const FILE_IN_PLACE: &str = "--config-file takes the place of the main ConfigMap, which is not read; drop the flag to \
+                             change settings while running";
+/// What to do about a name that resembles none.
+const UNNAMED: &str = "; remove it, or write a name that wva controller --print-config shows";
 
 /// What came out of the sources.
 #[derive(Debug, Clone)]
@@ -76,7 +82,7 @@ pub fn resolve(sources: &Sources, previous: Option<&SettingValues>) -> Resolutio
         resolver.mention_effectless();
     }
     if sources.config_file.is_some() && matches!(sources.main, MainConfigMap::Present(_)) {
-        resolver.note(Warning::FileInPlaceOfConfigMap);
+        resolver.remark(FILE_IN_PLACE.to_owned());
     }
     resolver.found
 }
@@ -95,11 +101,11 @@ impl Resolver<'_> {
             };
             self.mention_alias(spec, &origin);
             for second in texts.others(spec, &origin) {
-                let counts = origin.name.clone();
-                self.note(Warning::SecondSpelling {
-                    origin: second,
-                    counts,
-                });
+                let text = format!(
+                    "{second} does not count next to {}, which names the same setting; remove one",
+                    origin.name
+                );
+                self.note(Severity::Warning, &second, text);
             }
             match texts.parse(spec, &origin, text) {
                 Ok(value) if chosen.is_none() => chosen = Some(Resolved { value, origin }),
@@ -139,8 +145,13 @@ impl Resolver<'_> {
         self.found.diagnostics.problems.push(problem);
     }
 
-    fn note(&mut self, notice: Warning) {
+    fn note(&mut self, severity: Severity, origin: &Origin, text: String) {
+        let notice = Warning::of_text(severity, origin, text);
         self.found.diagnostics.notices.push(notice);
+    }
+
+    fn remark(&mut self, text: String) {
+        self.found.diagnostics.notices.push(Warning::remark(text));
     }
 
     fn mention_alias(&mut self, spec: &'static Spec, origin: &Origin) {
@@ -152,10 +163,8 @@ impl Resolver<'_> {
             _ => spec.name.to_owned(),
         };
         if !origin.name.eq_ignore_ascii_case(&recommended) {
-            self.note(Warning::AliasUsed {
-                origin: origin.clone(),
-                key: recommended,
-            });
+            let text = format!("{origin} is an older name; write {recommended}");
+            self.note(Severity::Remark, origin, text);
         }
     }
 
@@ -173,12 +182,19 @@ impl Resolver<'_> {
             };
             match schema::all().find(|spec| spec.is_named(name)) {
                 Some(spec) if spec.reach == Reach::Everywhere => {}
-                Some(_) => self.note(Warning::OutOfReach { origin }),
+                Some(_) => {
+                    let text = format!("{origin} has no effect there; set it in the environment");
+                    self.note(Severity::Mistake, &origin, text);
+                }
                 None if unknown >= MAX_UNKNOWN => {}
                 None => {
                     unknown += 1;
                     let nearest = nearest(name, schema::all().flat_map(Spec::names));
-                    self.note(Warning::UnknownKey { origin, nearest });
+                    let remedy = nearest.map_or(UNNAMED, |_| "");
+                    let suggestion = with_suggestion(&origin.name, nearest);
+                    let text =
+                        format!("{}: no setting is named {suggestion}{remedy}", origin.layer);
+                    self.note(Severity::Mistake, &origin, text);
                 }
             }
         }
@@ -223,10 +239,7 @@ impl Resolver<'_> {
     fn mention_effectless(&mut self) {
         for spec in schema::all().filter(|spec| spec.state != SettingState::Active) {
             if self.found.values.get(spec).origin.layer != Layer::Default {
-                self.note(Warning::WithoutEffect {
-                    key: spec.name,
-                    state: spec.state,
-                });
+                self.remark(format!("{} is {}", spec.name, spec.state));
             }
         }
     }

@@ -14,7 +14,7 @@ use wva_policy::params::{ANY_MODEL, DynamicSettings};
 /// What acts only together with something that is not set.
 pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
     let mut notes = Vec::new();
-    let mut advise = |place, text: &str| notes.push(lint(place, text.to_owned()));
+    let mut advise = |place: EntryPlace, text: &str| notes.push(Warning::advice(&place, text));
     let rescaling = saturation::rescaling(&settings.saturation);
     if !settings.limits_growth() {
         for place in rescaling {
@@ -71,12 +71,12 @@ pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
                 "class {name:?} names no model, so it has no target; list models under data, or \
                  remove it"
             );
-            notes.push(lint(place.clone(), text));
+            notes.push(Warning::advice(&place, &text));
         }
     }
     notes.extend(unasked_analyzers(settings));
     let unread = saturation::unread_fields(settings).into_iter();
-    notes.extend(unread.map(|(place, text)| lint(place, text)));
+    notes.extend(unread.map(|(place, text)| Warning::advice(&place, &text)));
     notes
 }
 
@@ -87,7 +87,7 @@ fn unasked_analyzers(settings: &DynamicSettings) -> Vec<Warning> {
     let text = "analyzerName and analyzers: EXPERIMENTAL_PROACTIVE_MODEL selects saturation and the queueing model, so \
                 that slo and throughput are not asked; write false there, or remove both";
     let places = saturation::selecting(&settings.saturation).into_iter();
-    places.map(|place| lint(place, text.to_owned())).collect()
+    places.map(|place| Warning::advice(&place, text)).collect()
 }
 
 /// Notes on entries of models without variants, and on tiers that no variant names. A model may be on its way, so
@@ -124,7 +124,7 @@ pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -
             }
             None => "no variant is in this namespace; correct its name, or remove it".to_owned(),
         };
-        lint(place, text)
+        Warning::advice(&place, &text)
     });
     let names: BTreeSet<&str> = served.iter().map(|key| &*key.model).collect();
     let classes = service_class::entries(&settings.service_classes).flat_map(|(place, classes)| {
@@ -141,7 +141,7 @@ pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -
         let text = format!(
             "class {class:?}: no variant serves model {model:?}; correct its name, or remove the row"
         );
-        lint(place, text)
+        Warning::advice(&place, &text)
     });
     let acting: BTreeSet<&str> = (settings.saturation.tiers.values())
         .map(|tier| &**tier)
@@ -149,7 +149,7 @@ pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -
     let tiers = saturation::tiers(&settings.saturation);
     let tiers = tiers.filter(|place| !acting.contains(&*place.entry)).map(|place| {
         let text = "no variant names it as scalingPolicy; name it there, write the modelId of its model, or remove it";
-        lint(place, text.to_owned())
+        Warning::advice(&place, text)
     });
     entries.chain(classes).chain(tiers).collect()
 }
@@ -165,9 +165,5 @@ pub fn unused_quotas(settings: &DynamicSettings, fleet: &FleetTypes<'_>) -> Vec<
         let places = saturation::without_variants(limiter, fleet).into_iter();
         places.map(move |text| format!("limiters[{index}].{text}"))
     });
-    notes.map(|text| lint(place.clone(), text)).collect()
-}
-
-fn lint(place: EntryPlace, text: String) -> Warning {
-    Warning::EntryAdvice { place, text }
+    notes.map(|text| Warning::advice(&place, &text)).collect()
 }

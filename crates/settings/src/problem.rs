@@ -1,13 +1,12 @@
 //! What is said about settings: values and entries that are refused, and things worth a line that
-//! are in force all the same. All of it is ordered, so that new findings differ from old ones.
+//! are in force all the same. All of it compares, so that new findings differ from old ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::config_maps::Purpose;
-use super::schema::SettingState;
 use super::value::InvalidValue;
-use wva_base::nearest::{LONGEST_KEY, with_suggestion};
+use wva_base::nearest::LONGEST_KEY;
 use wva_base::text::bounded;
 
 wva_base::named! {
@@ -177,115 +176,6 @@ impl Problem {
     }
 }
 
-/// Something worth a line in the log that refuses nothing.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Warning {
-    /// An older documented name was used.
-    AliasUsed {
-        /// Where.
-        origin: Origin,
-        /// The name to use.
-        key: String,
-    },
-    /// A second spelling of a setting in the same layer, which does not count.
-    SecondSpelling {
-        /// Where.
-        origin: Origin,
-        /// The spelling that counts.
-        counts: String,
-    },
-    /// A key of the main ConfigMap that no setting has.
-    UnknownKey {
-        /// Where.
-        origin: Origin,
-        /// The key it was probably meant to be.
-        nearest: Option<&'static str>,
-    },
-    /// A key that has no effect in this layer.
-    OutOfReach {
-        /// Where.
-        origin: Origin,
-    },
-    /// A setting is set that does not act.
-    WithoutEffect {
-        /// The setting.
-        key: &'static str,
-        /// Whether it acts.
-        state: SettingState,
-    },
-    /// A field that no entry of this kind has.
-    UnknownField {
-        /// The entry.
-        place: EntryPlace,
-        /// Path of the field.
-        field: String,
-        /// What to write instead.
-        remedy: String,
-    },
-    /// A ConfigMap with an older documented name.
-    OlderConfigMap {
-        /// What it is for.
-        purpose: Purpose,
-        /// Its namespace.
-        namespace: Arc<str>,
-        /// Its name.
-        name: String,
-        /// The name to use.
-        current: String,
-        /// Whether it is read; it is not if the current one exists too.
-        read: bool,
-    },
-    /// The configuration file takes the place of a main ConfigMap that exists.
-    FileInPlaceOfConfigMap,
-    /// A value of an entry that is accepted and means nothing.
-    WithoutMeaning {
-        /// The entry.
-        place: EntryPlace,
-        /// The value, with its path, and what to write instead.
-        text: String,
-    },
-    /// Anything else about settings as a whole.
-    Advice {
-        /// What is set.
-        subject: String,
-        /// What to know about it.
-        text: String,
-    },
-    /// Anything else about an entry.
-    EntryAdvice {
-        /// The entry.
-        place: EntryPlace,
-        /// What to know about it.
-        text: String,
-    },
-}
-
-wva_base::display_of! { Warning:
-    Self::AliasUsed { origin, key } => "{origin} is an older name; write {key}";
-    Self::SecondSpelling { origin, counts } =>
-        "{origin} does not count next to {counts}, which names the same setting; remove one";
-    Self::UnknownKey { origin, nearest: Some(nearest) } =>
-        "{}: no setting is named {}", origin.layer, with_suggestion(&origin.name, Some(*nearest));
-    Self::UnknownKey { origin, nearest: None } =>
-        "{}: no setting is named {}; remove it, or write a name that wva controller --print-config shows",
-        origin.layer,
-        with_suggestion(&origin.name, None);
-    Self::OutOfReach { origin } => "{origin} has no effect there; set it in the environment";
-    Self::WithoutEffect { key, state } => "{key} is {state}";
-    Self::UnknownField { place, field, remedy } =>
-        "{place}: unknown field {:?}; {remedy}", bounded(field, LONGEST_TEXT);
-    Self::OlderConfigMap { purpose, namespace, name, current, read: true } =>
-        "{purpose} {namespace}/{name} has an older name; rename it to {current}";
-    Self::OlderConfigMap { purpose, namespace, name, current, read: false } =>
-        "{purpose} {namespace}/{name} is not read, since {namespace}/{current} exists";
-    Self::FileInPlaceOfConfigMap =>
-        "--config-file takes the place of the main ConfigMap, which is not read; drop the flag to change settings \
-         while running";
-    Self::Advice { subject, text } => "{subject}: {}", bounded(text, LONGEST_TEXT);
-    Self::EntryAdvice { place, text } | Self::WithoutMeaning { place, text } =>
-        "{place}: {}", bounded(text, LONGEST_TEXT);
-}
-
 /// How much a notice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
@@ -297,52 +187,78 @@ pub enum Severity {
     Remark,
 }
 
+/// Something worth a line in the log that refuses nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    severity: Severity,
+    /// The entry or key of a ConfigMap that it is about.
+    place: Option<EntryPlace>,
+    text: String,
+}
+
+wva_base::display_of! { Warning:
+    Self { text, .. } => "{text}";
+}
+
 impl Warning {
+    /// A remark on settings as a whole.
+    pub(crate) const fn remark(text: String) -> Self {
+        Self {
+            severity: Severity::Remark,
+            place: None,
+            text,
+        }
+    }
+
+    /// About a text of a layer.
+    pub(crate) fn of_text(severity: Severity, origin: &Origin, text: String) -> Self {
+        let key = origin.key();
+        Self {
+            severity,
+            place: key.map(|key| EntryPlace::new(Purpose::Main, None, key)),
+            text,
+        }
+    }
+
+    /// About an entry of a policy ConfigMap, or a value in it.
+    pub(crate) fn of_entry(severity: Severity, place: &EntryPlace, text: &str) -> Self {
+        Self {
+            severity,
+            place: Some(place.clone()),
+            text: format!("{place}: {}", bounded(text, LONGEST_TEXT)),
+        }
+    }
+
+    /// What to know about an entry.
+    pub(crate) fn advice(place: &EntryPlace, text: &str) -> Self {
+        Self::of_entry(Severity::Warning, place, text)
+    }
+
+    /// A field that no entry of this kind has, by its path, and what to write instead.
+    pub(crate) fn unknown_field(place: &EntryPlace, field: &str, remedy: &str) -> Self {
+        Self {
+            severity: Severity::Mistake,
+            place: Some(place.clone()),
+            text: format!(
+                "{place}: unknown field {:?}; {remedy}",
+                bounded(field, LONGEST_TEXT)
+            ),
+        }
+    }
+
     /// How much it matters.
-    pub fn severity(&self) -> Severity {
-        match self {
-            Self::UnknownKey { .. }
-            | Self::UnknownField { .. }
-            | Self::OutOfReach { .. }
-            | Self::WithoutMeaning { .. } => Severity::Mistake,
-            Self::EntryAdvice { .. } | Self::SecondSpelling { .. } => Severity::Warning,
-            Self::AliasUsed { .. }
-            | Self::WithoutEffect { .. }
-            | Self::OlderConfigMap { .. }
-            | Self::FileInPlaceOfConfigMap
-            | Self::Advice { .. } => Severity::Remark,
-        }
-    }
-
-    fn origin(&self) -> Option<&Origin> {
-        match self {
-            Self::UnknownKey { origin, .. }
-            | Self::OutOfReach { origin }
-            | Self::SecondSpelling { origin, .. }
-            | Self::AliasUsed { origin, .. } => Some(origin),
-            _ => None,
-        }
-    }
-
-    fn place(&self) -> Option<&EntryPlace> {
-        match self {
-            Self::UnknownField { place, .. }
-            | Self::WithoutMeaning { place, .. }
-            | Self::EntryAdvice { place, .. } => Some(place),
-            _ => None,
-        }
+    pub const fn severity(&self) -> Severity {
+        self.severity
     }
 
     /// What the ConfigMap that it is about is for, and its namespace, where it is about a place in one.
     pub fn config_map(&self) -> Option<(Purpose, Option<&Arc<str>>)> {
-        let entry = self.place().map(EntryPlace::config_map);
-        entry.or_else(|| self.key().map(|_| (Purpose::Main, None)))
+        self.place.as_ref().map(EntryPlace::config_map)
     }
 
     /// The key in the data of that ConfigMap.
     pub fn key(&self) -> Option<&str> {
-        let entry = self.place().map(|place| &*place.entry);
-        entry.or_else(|| self.origin().and_then(Origin::key))
+        self.place.as_ref().map(|place| &*place.entry)
     }
 }
 
@@ -385,10 +301,8 @@ mod tests {
 
     #[test]
     fn of_a_long_text_about_an_entry_the_beginning_is_shown() {
-        let text = |length: usize| {
-            let (place, text) = (place("default"), "t".repeat(length));
-            Warning::EntryAdvice { place, text }.to_string()
-        };
+        let text =
+            |length: usize| Warning::advice(&place("default"), &"t".repeat(length)).to_string();
         let whole = format!(
             "global saturation ConfigMap, entry \"default\": {}",
             "t".repeat(4_000)

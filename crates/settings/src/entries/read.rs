@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::{DocumentVerdict, Entry, EntryKind};
-use crate::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied, Warning};
+use crate::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied, Severity, Warning};
 use crate::sources::{Data, PolicySources};
 use wva_base::text::bounded;
 use wva_base::yaml::{DocumentField, parse_yaml, sift_yaml};
@@ -116,10 +116,7 @@ fn read_entry<E: Entry>(
     match E::judge(document, kind) {
         DocumentVerdict::Whole(entry) => {
             let lints = entry.lints().into_iter();
-            (diagnostics.notices).extend(lints.map(|text| Warning::EntryAdvice {
-                place: place.clone(),
-                text,
-            }));
+            (diagnostics.notices).extend(lints.map(|text| Warning::advice(place, &text)));
             Some((identity, entry))
         }
         DocumentVerdict::Partly(mut entry, faults) => {
@@ -210,10 +207,8 @@ fn mention_strange<E: Entry>(
     diagnostics: &mut Diagnostics,
 ) {
     let strange = E::strange(document, kind, place.namespace.as_deref()).into_iter();
-    (diagnostics.notices).extend(strange.map(|text| Warning::WithoutMeaning {
-        place: place.clone(),
-        text,
-    }));
+    let strange = strange.map(|text| Warning::of_entry(Severity::Mistake, place, &text));
+    diagnostics.notices.extend(strange);
 }
 
 /// What the entry is for: every model under `default`, else the model that the body names, if it names one.
@@ -232,10 +227,8 @@ fn identify<E: Entry>(
     );
     if place.entry == DEFAULT_KEY {
         if model.is_some() || namespace.is_some() {
-            diagnostics.notices.push(Warning::EntryAdvice {
-                place: place.clone(),
-                text: "it is for every model; modelId and namespace have no effect here".to_owned(),
-            });
+            let text = "it is for every model; modelId and namespace have no effect here";
+            diagnostics.notices.push(Warning::advice(place, text));
         }
         return Ok(None);
     }
@@ -266,13 +259,9 @@ fn mention_unknown(
     unknown: Vec<(String, String)>,
     diagnostics: &mut Diagnostics,
 ) {
-    for (field, remedy) in unknown {
-        diagnostics.notices.push(Warning::UnknownField {
-            place: place.clone(),
-            field,
-            remedy,
-        });
-    }
+    let unknown = unknown.into_iter();
+    let unknown = unknown.map(|(field, remedy)| Warning::unknown_field(place, &field, &remedy));
+    diagnostics.notices.extend(unknown);
 }
 
 pub(crate) fn refuse(

@@ -139,10 +139,8 @@ fn mention_short(place: &EntryPlace, classes: &[ServiceClass], diagnostics: &mut
         let texts = too_short(targets, ["slo-ttft", "slo-tpot"]).into_iter();
         texts.map(move |text| format!("{place}: {text}"))
     });
-    (diagnostics.notices).extend(texts.take(MAX_SHORT).map(|text| Warning::EntryAdvice {
-        place: place.clone(),
-        text,
-    }));
+    let notices = texts.take(MAX_SHORT);
+    (diagnostics.notices).extend(notices.map(|text| Warning::advice(place, &text)));
 }
 
 /// Adds one document to the classes of its entry; items of the older layout share a class.

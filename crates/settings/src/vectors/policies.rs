@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{QUEUEING, RESOLUTION, VALIDATION, ZERO, cases, same};
 use crate::fixtures::{data, global_sources, texts};
+use crate::problem::Severity;
 use crate::saturation::BandUse;
 use crate::sources::{Data, PolicySources};
 use crate::{Diagnostics, Problem, Warning};
@@ -26,14 +27,9 @@ fn refused(diagnostics: &Diagnostics) -> Vec<&str> {
 }
 
 fn advised(diagnostics: &Diagnostics) -> Vec<&str> {
-    diagnostics
-        .notices
-        .iter()
-        .filter_map(|notice| match notice {
-            Warning::EntryAdvice { place, .. } => Some(place.entry.as_str()),
-            _ => None,
-        })
-        .collect()
+    let notices = diagnostics.notices.iter();
+    let advice = notices.filter(|notice| notice.severity() == Severity::Warning);
+    advice.filter_map(Warning::key).collect()
 }
 
 #[derive(Deserialize, Default)]
