@@ -190,7 +190,7 @@ impl RouterScraper {
         let pool = self.shared.mirrors.pools.get(pool);
         let pool = pool.ok_or_else(|| Silence::new("no_router", "it is gone"))?;
         let routers = self.shared.mirrors.routers(&pool);
-        routers.map_err(|why| Silence::new("no_router", &why.to_string()))
+        routers.map_err(|why| Silence::new("no_router", &why))
     }
 
     fn ask(

@@ -39,7 +39,6 @@ mod targets;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use routers::NoRouter;
 pub use targets::TargetLookup;
 
 /// How well one kind is seen.

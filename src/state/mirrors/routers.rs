@@ -11,26 +11,6 @@ use crate::policy::key::TargetKey;
 use crate::policy::object::Lifecycle;
 use crate::policy::snapshot::{Readiness, RouterPresence};
 
-/// Why a pool has no router that could be asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoRouter {
-    /// The pool names none.
-    #[error("the pool names no endpoint picker")]
-    NoPicker,
-    /// Its service is missing, or hides its metrics.
-    #[error("there is no Service {service} that has a port with \"metric\" in its name")]
-    NoService {
-        /// The service that the pool names.
-        service: Arc<str>,
-    },
-    /// Nothing is behind the service.
-    #[error("Service {service} has no ready pod")]
-    NoPod {
-        /// The service that the pool names.
-        service: Arc<str>,
-    },
-}
-
 impl Mirrors {
     /// The pools in front of a target: the one that selects its pods, or all of the namespace where
     /// the labels of those are not known.
@@ -60,17 +40,19 @@ impl Mirrors {
         }
     }
 
-    /// Where the ready routers of a pool serve their metrics, in the order of their names.
-    pub fn routers(&self, pool: &PoolObject) -> Result<Vec<SocketAddr>, NoRouter> {
-        let name = pool.picker.as_ref().ok_or(NoRouter::NoPicker)?;
+    /// Where the ready routers of a pool serve their metrics, in the order of their names; or why it has none that
+    /// could be asked.
+    pub fn routers(&self, pool: &PoolObject) -> Result<Vec<SocketAddr>, String> {
+        let name = pool.picker.as_ref();
+        let name = name.ok_or("the pool names no endpoint picker")?;
         let key = ObjectKey::new(Arc::clone(&pool.namespace), Arc::clone(name));
         let service = self.services.get(&key);
         let service = service.filter(|service| service.lifecycle == Lifecycle::Live);
         let port = service.as_ref().and_then(|service| service.metrics_port);
         let (Some(service), Some(port)) = (service, port) else {
-            return Err(NoRouter::NoService {
-                service: Arc::clone(name),
-            });
+            return Err(format!(
+                "there is no Service {name} that has a port with \"metric\" in its name"
+            ));
         };
         let pods = self.pods.in_namespace(&pool.namespace).into_iter();
         let routers: BTreeMap<Arc<str>, SocketAddr> = pods
@@ -84,9 +66,7 @@ impl Mirrors {
             })
             .collect();
         if routers.is_empty() {
-            return Err(NoRouter::NoPod {
-                service: Arc::clone(name),
-            });
+            return Err(format!("Service {name} has no ready pod"));
         }
         Ok(routers.into_values().collect())
     }

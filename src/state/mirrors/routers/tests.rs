@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Service;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Mirrors, NoRouter};
+use super::Mirrors;
 use crate::api::inference_pool::InferencePool;
 use crate::api::pod::SlimPod;
 use crate::cluster::mirror::ObjectKey;
@@ -156,7 +156,7 @@ fn routers(service: Option<Value>, pods: &[[String; 4]]) -> Result<Vec<String>, 
         .map(|[name, app, address, ready]| pod(name, app, address, ready));
     list::<SlimPod>(&mirrors.writers.pods, pods);
     let pool = mirrors.pools.get(&ObjectKey::new("ns", "p")).unwrap();
-    let routers = mirrors.routers(&pool).map_err(|why| why.to_string())?;
+    let routers = mirrors.routers(&pool)?;
     Ok(routers.iter().map(ToString::to_string).collect())
 }
 
@@ -217,18 +217,22 @@ fn the_port_for_metrics_is_that_of_the_vectors() {
 #[test]
 fn ready_pods_behind_the_service_of_the_picker_are_its_routers() {
     let mirrors = world();
-    let routers = |pool: &str| -> Result<Vec<String>, NoRouter> {
+    let routers = |pool: &str| -> Result<Vec<String>, String> {
         let pool = mirrors.pools.get(&ObjectKey::new("ns", pool)).unwrap();
         let routers = mirrors.routers(&pool)?;
         Ok(routers.iter().map(ToString::to_string).collect())
     };
     let expected = ["[fd00::1]:9090", "10.0.0.2:9090"].map(str::to_owned);
     assert_eq!(routers("of-a"), Ok(expected.to_vec()));
-    assert_eq!(routers("of-b"), Err(NoRouter::NoPicker));
-    let service = "missing".into();
-    assert_eq!(routers("of-c"), Err(NoRouter::NoService { service }));
-    for (pool, service) in [("of-d", "idle"), ("of-e", "unselective")] {
-        let service = service.into();
-        assert_eq!(routers(pool), Err(NoRouter::NoPod { service }));
+    for (pool, why) in [
+        ("of-b", "the pool names no endpoint picker"),
+        (
+            "of-c",
+            "there is no Service missing that has a port with \"metric\" in its name",
+        ),
+        ("of-d", "Service idle has no ready pod"),
+        ("of-e", "Service unselective has no ready pod"),
+    ] {
+        assert_eq!(routers(pool), Err(why.to_owned()));
     }
 }
