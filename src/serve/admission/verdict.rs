@@ -5,28 +5,17 @@ use wva_base::text::bounded;
 
 use super::review::{API_VERSION, AdmissionRequest, KIND};
 use crate::policy::pod_autoscaler::PodAutoscalerObject;
-use crate::policy::pod_autoscaler::object::read_known;
+use crate::policy::pod_autoscaler::object::{UnreadableField, read_known};
 use crate::policy::pod_autoscaler::tuning::WithoutEffect;
 
 /// The group of the objects, which a message names after the kind.
 const GROUP: &str = "autoscaling.aibrix.ai";
 
-#[derive(Debug, PartialEq, Eq)]
-struct FieldCause {
-    field: String,
-    message: String,
-}
-
-wva_base::display_of! { FieldCause:
-    Self { field, message } if field.is_empty() => "{message}";
-    Self { field, message } => "{field}: {message}";
-}
-
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AdmissionVerdict {
     name: String,
     /// All that forbids it; empty admits it.
-    causes: Vec<FieldCause>,
+    causes: Vec<UnreadableField>,
     /// What the user is to know although the object is admitted.
     warnings: Vec<String>,
 }
@@ -40,14 +29,10 @@ impl AdmissionVerdict {
         let name = bounded(name.unwrap_or_default(), 253);
         let object = match read_known::<PodAutoscalerObject>(object) {
             Ok((object, skipped)) => PodAutoscalerObject { skipped, ..object },
-            Err(unreadable) => {
-                let causes = unreadable.into_iter().map(|field| FieldCause {
-                    field: field.path,
-                    message: field.why,
-                });
+            Err(causes) => {
                 return Self {
                     name,
-                    causes: causes.collect(),
+                    causes,
                     warnings: Vec::new(),
                 };
             }
@@ -55,9 +40,9 @@ impl AdmissionVerdict {
         let (causes, warnings) = match object.check() {
             Ok(policy) => (Vec::new(), warnings(&policy.faults)),
             Err(violations) => {
-                let causes = violations.iter().map(|violation| FieldCause {
-                    field: violation.path.clone(),
-                    message: violation.why.clone(),
+                let causes = violations.iter().map(|violation| UnreadableField {
+                    path: violation.path.clone(),
+                    why: violation.why.clone(),
                 });
                 (causes.collect(), warnings(violations.faults()))
             }
@@ -86,7 +71,7 @@ impl AdmissionVerdict {
     /// A status as the API server itself makes it of an object that its schema refuses.
     fn status(&self) -> Value {
         let kind = crate::policy::pod_autoscaler::object::KIND;
-        let lines: Vec<String> = self.causes.iter().map(FieldCause::to_string).collect();
+        let lines: Vec<String> = self.causes.iter().map(UnreadableField::to_string).collect();
         let lines = match lines.as_slice() {
             [one] => one.clone(),
             _ => format!("[{}]", lines.join(", ")),
@@ -97,8 +82,8 @@ impl AdmissionVerdict {
             .map(|cause| {
                 json!({
                     "reason": "FieldValueInvalid",
-                    "field": cause.field,
-                    "message": cause.message,
+                    "field": cause.path,
+                    "message": cause.why,
                 })
             })
             .collect();
