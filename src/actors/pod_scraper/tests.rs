@@ -372,7 +372,9 @@ async fn a_page_that_fails_is_an_error_where_its_pod_serves() {
     ] {
         let mut record = record("one", "KPA", &[of_pod("x")], &[A]);
         let pods = Arc::make_mut(&mut record.pods);
-        pods.values_mut().for_each(|one| one.pod = pod);
+        for one in pods.values_mut() {
+            one.pod = pod;
+        }
         let bench = Bench::start([record], &[]);
         bench.at(2_100).await;
         assert!(bench.reading("a", "x").unwrap().failure.is_some());

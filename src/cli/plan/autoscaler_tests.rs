@@ -124,11 +124,11 @@ fn a_value_without_its_quotes_is_noted() {
     };
     let as_ever = notes("\"1.5\"");
     assert_eq!(as_ever.as_array().unwrap().len(), 1);
-    let mut noted = as_ever.clone();
+    let mut expected = as_ever.clone();
     let note = "chat.yaml: podAutoscalers[0].object.metadata.annotations.autoscaling.aibrix.ai/max-scale-up-rate: \
                 invalid type: floating point `1.5`, expected a string; write it in quotes";
-    noted.as_array_mut().unwrap().push(note.into());
-    assert_eq!(notes("1.5"), noted);
+    expected.as_array_mut().unwrap().push(note.into());
+    assert_eq!(notes("1.5"), expected);
 }
 
 #[test]
