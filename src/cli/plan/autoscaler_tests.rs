@@ -157,13 +157,13 @@ fn what_the_settings_rule_out_is_noted() {
         let mut whole: Value = serde_json::from_str(&text).unwrap();
         serde_json::from_value::<Vec<String>>(whole["notes"].take()).unwrap_or_default()
     };
-    let other = "POD_AUTOSCALER_ENDPOINT_HOSTS: metrics.example";
+    let other = "POD_AUTOSCALER_ENDPOINT_HOSTS: metrics.team.example";
     let endpoint = "chat.yaml: prod/chat: spec.metricsSources[0].endpoint: endpoint host";
     for (host, settings, expected) in [
         ("opt.prod.svc", "", None),
         ("opt.prod.svc", other, Some(endpoint)),
-        ("metrics.example", "", Some(endpoint)),
-        ("metrics.example", other, None),
+        ("metrics.team.example", "", Some(endpoint)),
+        ("metrics.team.example", other, None),
         (
             "opt.prod.svc",
             "POD_AUTOSCALERS_ENABLED: false",

@@ -1,6 +1,6 @@
 //! What is refused, and what is only named.
 
-use super::{object, policy};
+use super::{object, partly_read, policy};
 use crate::bounds::ZeroPolicy;
 use crate::pod_autoscaler::PodAutoscalerObject;
 use crate::pod_autoscaler::check::SpecProblem;
@@ -242,7 +242,7 @@ fn large_quantities_of_a_generated_object_are_canonical() {
     ] {
         let source =
             format!("metricSourceType: {kind}, targetMetric: {metric}, targetValue: '{target}'");
-        let policy = policy(
+        let policy = partly_read(
             &format!("scalingStrategy: HPA\nmetricsSources: [{{{source}}}]"),
             &[],
         );
@@ -417,7 +417,7 @@ fn annotations_tune() {
 
 #[test]
 fn a_generated_object_follows_type_rates_and_precision() {
-    let policy = policy(
+    let policy = partly_read(
         "
         scalingStrategy: HPA
         metricsSources:
