@@ -365,8 +365,7 @@ fn value(
     let age = metric.at.map(|at| now.wall.since(at)).unwrap_or_default();
     let bands = FreshnessBands::default();
     if age >= bands.unavailable {
-        let age = age.as_secs();
-        let why = format!("it was measured {age} s ago; check the server of the metrics API");
+        let why = "its timestamp is 5 min old or older; check the server of the metrics API";
         return Ok(SampleReading {
             value: None,
             failure: Some(ReadFailure::new(Failure::TooOld, why)),

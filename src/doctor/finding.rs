@@ -297,7 +297,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerFails = 125, Scalers, Error,
         "the scaler reports that it does not work",
-        "It keeps its scale, or falls back. The message quotes its condition.",
+        "It keeps its scale, or falls back. The message quotes its condition. Where it finds no metric, [have the controller scraped](../integrations/prometheus.md#have-the-controller-scraped).",
         "kubectl describe {kind} {name} --namespace {namespace}";
     ScalerMinimum = 126, Scalers, Warning,
         "the scaler's minimum hides lower counts",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::queries::selects_instance;
 use super::scalers::{ReadScaler, is_asked, scalers};
 use super::targets::claimed;
 use super::variants::may_be_handled;
@@ -124,12 +125,13 @@ fn contested(object: &LiveObject, cause: String) -> Finding {
 }
 
 /// ScaledObjects whose query reads a variant of another namespace, too. Files may hold alternatives, and an adapter
-/// adds the namespace of a HorizontalPodAutoscaler.
+/// adds the namespace of a HorizontalPodAutoscaler. A controller's instance that is selected may watch one namespace.
 pub(super) fn of_two_namespaces(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
     let found = all.iter().filter_map(|one| {
         let object = one.object;
-        let is_keda = one.kept.scaler.kind == ScalerKind::ScaledObject;
-        let count = one.published().filter(|_| is_keda)?;
+        let is_asked_of_all =
+            one.kept.scaler.kind == ScalerKind::ScaledObject && !selects_instance(object);
+        let count = one.published().filter(|_| is_asked_of_all)?;
         let name = count.variant.as_deref()?;
         let other = facts.every_variant().find(|other| {
             let [own, there] = [object.namespace(), other.namespace()];

@@ -298,6 +298,12 @@ pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
     found
 }
 
+/// Whether a scaler selects the series of one controller.
+pub(super) fn selects_instance(object: &LiveObject) -> bool {
+    let spec = object.0.get("spec").map(ToString::to_string);
+    spec.is_some_and(|spec| spec.contains("controller_instance"))
+}
+
 /// The range of a query before which no growth is seen.
 pub(super) fn slow_query(object: &LiveObject) -> Option<String> {
     let is_slow = |query: &String| faults(query).contains(&FindingCode::SlowScaleUp);
@@ -386,12 +392,8 @@ fn instances(facts: &Facts) -> Vec<Finding> {
     }
     let all = scalers(facts);
     let reads = |object: &LiveObject| object.0.to_string().contains(DESIRED);
-    let selects = |object: &LiveObject| {
-        let spec = object.0.get("spec").map(ToString::to_string);
-        spec.is_some_and(|spec| spec.contains("controller_instance"))
-    };
     let found = all.iter().filter(|one| {
-        one.kept.scaler.made_for.is_none() && reads(one.object) && !selects(one.object)
+        one.kept.scaler.made_for.is_none() && reads(one.object) && !selects_instance(one.object)
     });
     let found = found.map(|one| {
         let names: Vec<&str> = instances.iter().copied().collect();

@@ -290,8 +290,7 @@ impl Part<'_> {
     fn larger(&self, demand: &DemandTrack, waits: bool) -> f64 {
         let takes_all = waits && self.role == ServingRole::Both;
         if takes_all && self.input.params.without != Some(SloTerm::Larger) {
-            let ready = self.variants().map(|(given, _)| given.ready.0);
-            let ready = ready.fold(0, u32::saturating_add);
+            let ready: Replicas = self.input.variants.values().map(|given| given.ready).sum();
             overload::larger(demand, self.supply().0, self.per_request, ready)
         } else {
             1.0
