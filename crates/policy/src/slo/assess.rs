@@ -13,7 +13,6 @@ use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{self, LearnedSlo, LearnedSloModel};
 use super::load::ModelLoad;
 use super::memory::NeedMemory;
-use super::overload;
 use super::release::ReleaseHold;
 use super::reserve::{HeldReserve, REACTION};
 use super::straggler;
@@ -223,28 +222,29 @@ impl Part<'_> {
             most,
         } = self.arrivals(demand, waits, now);
         let arriving = counted.max(generated);
-        let grown = (counted > 0.0).then(|| arriving / counted);
+        let grown = if counted > 0.0 {
+            arriving / counted
+        } else {
+            1.0
+        };
         let burst = (demand.surge.max(demand.jump) * self.per_request).min(most);
-        let larger = self.larger(demand, waits);
-        let need = arriving.max(burst).max(counted * larger);
+        let need = arriving.max(burst);
         let memory = model.needs.get(&self.role);
         let chosen = self.input.params.burst_reserve;
         let horizon = memory.map_or(Duration::ZERO, |memory| memory.held(chosen));
-        let peak = memory.filter(|_| self.input.params.without != Some(SloTerm::Memory));
-        let peak = peak.map_or(0.0, |memory| memory.peak_within(horizon, now));
-        let remembered = peak.max(arriving);
+        let remembered = memory
+            .filter(|_| self.input.params.without != Some(SloTerm::Memory))
+            .map_or(arriving, |memory| memory.peak_within(horizon, now))
+            .max(arriving);
         let reserve = HeldReserve::of(memory, chosen, start, now);
-        let landing_backlog = self.landing(
-            waiting * grown.unwrap_or(1.0).max(larger),
-            need,
-            demand.served,
-            start,
-        );
+        let landing_backlog = self.landing(waiting * grown, need, demand.served, start);
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
         let band = self.input.params.band;
         let imbalance = model.imbalances.get(&self.role);
         let imbalance = imbalance.map_or(1.0, Imbalance::ratio);
-        let growth = arriving * self.growth(memory, demand, start, now);
+        let growth = memory.map_or(0.0, |memory| {
+            arriving * self.growth(memory, demand, start, now)
+        });
         let expected = need.max(arriving + growth);
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, expected);
         let reserved = reserve.with(remembered);
@@ -267,7 +267,6 @@ impl Part<'_> {
             arriving,
             generated,
             need,
-            larger,
             burst,
             remembered,
             reserve: reserve.share,
@@ -286,21 +285,10 @@ impl Part<'_> {
         })
     }
 
-    /// How many times as large as their mean requests are, by what replicas take of the router's queue.
-    fn larger(&self, demand: &DemandTrack, waits: bool) -> f64 {
-        let takes_all = waits && self.role == ServingRole::Both;
-        if takes_all && self.input.params.without != Some(SloTerm::Larger) {
-            let ready: Replicas = self.input.variants.values().map(|given| given.ready).sum();
-            overload::larger(demand, self.supply().0, self.per_request, ready)
-        } else {
-            1.0
-        }
-    }
-
     /// The share by which needs will have grown once a replica is ready that is ordered now.
     fn growth(
         &self,
-        memory: Option<&NeedMemory>,
+        memory: &NeedMemory,
         demand: &DemandTrack,
         start: Duration,
         now: Moment,
@@ -308,8 +296,7 @@ impl Part<'_> {
         if self.input.params.without == Some(SloTerm::Growth) {
             return 0.0;
         }
-        let ahead = start + REACTION + LONG_WINDOW;
-        memory.map_or(0.0, |memory| memory.growth(ahead, demand.noise(), now))
+        memory.growth(start + REACTION + LONG_WINDOW, demand.noise(), now)
     }
 
     /// Why replicas are not released, and the share of them that needs known so far do not explain, or that is kept

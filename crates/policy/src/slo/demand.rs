@@ -102,12 +102,6 @@ pub struct DemandTrack {
     pub queue_age: Duration,
     /// Requests per second by which that queue grew since the look before; negative where it shrank.
     pub queue_growth: f64,
-    /// Whether it grew by more than chance does, and no replica has started since the count before.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub grows: bool,
-    /// Replicas that were seen when it was counted last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counted: Option<u32>,
     /// Requests that wait in replicas; `None` where one of them does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<ReplicaQueues>,
@@ -184,8 +178,6 @@ impl DemandTrack {
                 queue: observation.queue.unwrap_or(0.0),
                 queue_age: observation.queue_age,
                 queue_growth: 0.0,
-                grows: false,
-                counted: observation.waiting.map(|queues| queues.replicas),
                 waiting: observation.waiting,
                 in_flight: observation.in_flight,
                 surge: 0.0,
@@ -276,23 +268,16 @@ impl DemandTrack {
             // What the queue did is not known any more.
             self.jump = 0.0;
             self.queue_growth = 0.0;
-            self.grows = false;
             return;
         };
-        let seen = observation.waiting.map(|queues| queues.replicas);
-        let has_landed = seen > self.counted;
         let between = self.queue_age.saturating_sub(observation.queue_age);
         if between.is_zero() {
-            self.grows &= !has_landed;
             return;
         }
         // A count that a router gives by itself comes between two readings of the rate.
         let rated = between.max(now.since(before.at));
         self.jump = before.arrivals.since_count(self.arrivals.recent, rated);
         self.queue_growth = (queue - self.queue) / between.as_secs_f64();
-        let chance = (self.arrivals.smoothed / between.as_secs_f64()).sqrt();
-        self.grows = !has_landed && self.queue_growth > SIGNIFICANT * chance;
-        self.counted = seen;
         self.queue = queue;
         self.queue_age = observation.queue_age;
         if -self.queue_growth > DRAINING * self.arrivals.smoothed {
@@ -360,14 +345,6 @@ impl DemandTrack {
             0.0
         };
         self.arrivals.recent.max(by_queue)
-    }
-
-    /// Requests per second that replicas took from a queue that grew, none of which had just started; those that they
-    /// completed at least.
-    pub(super) fn taken(&self) -> Option<f64> {
-        let arrivals = self.highest().max(self.jump).max(self.surge);
-        let grows = self.grows && !self.is_draining(self.at);
-        grows.then(|| arrivals.max(self.arrivals.smoothed) - self.queue_growth)
     }
 
     /// Requests per second to be served: the smoothed rate, or the rate of the last minute, or what is

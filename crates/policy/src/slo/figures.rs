@@ -58,7 +58,8 @@ impl SloReport {
 
     /// Every term as a line of text: the objectives, the demand of each role, what a replica does.
     pub fn lines(&self) -> Vec<String> {
-        let (goal, Some(demand)) = (self.goal, self.demand) else {
+        let goal = self.goal;
+        let Some(demand) = self.demand else {
             return vec!["slo: no arrivals are known yet".to_owned()];
         };
         let first = format!(
@@ -78,14 +79,13 @@ impl SloReport {
         );
         let roles = self.roles.iter().map(|(role, figures)| {
             format!(
-                "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated; {:.0} a request){}, {:.0} remembered \
+                "slo {role}: {:.0} tokens/s arrive ({:.0} by what is generated; {:.0} a request), {:.0} remembered \
                  for {} s and {:.0} % more held for growth, {:.0} for bursts{}, {:.0} more expected at landing, {:.0} \
                  tokens wait at landing, drained in {} s; a start takes {} s, {} replicas are on their way{}; the \
                  busiest variant has {:.2} of the mean load; demand {:.0}{}",
                 figures.arriving,
                 figures.generated,
                 figures.per_request,
-                figures.larger_text(),
                 figures.remembered,
                 figures.horizon.as_secs(),
                 figures.reserve * 100.0,
@@ -140,11 +140,8 @@ pub struct SloRoleFigures {
     pub arriving: f64,
     /// Work that arrives by the tokens that are generated, as if none had to wait; 0 while a queue drains.
     pub generated: f64,
-    /// What replicas are needed for now: the largest of what arrives, a surge, a jump, and larger requests.
+    /// What replicas are needed for now: the largest of what arrives, a surge and a jump.
     pub need: f64,
-    /// How many times as large as their known mean requests are, by what replicas take of a queue that grows.
-    #[serde(default = "even", skip_serializing_if = "is_even")]
-    pub larger: f64,
     /// Work of a surge or a jump; 0 where there is none.
     pub burst: f64,
     /// The largest arriving work of the horizon.
@@ -191,13 +188,6 @@ impl SloRoleFigures {
         })
     }
 
-    fn larger_text(&self) -> String {
-        let times = (self.larger > 1.0).then_some(self.larger);
-        times.map_or_else(String::new, |times| {
-            format!(", requests {times:.2} times as large by what replicas take of the queue")
-        })
-    }
-
     fn gated_text(&self) -> String {
         let text = |gated| format!(", {gated} gated");
         self.gated.map_or_else(String::new, text)
@@ -206,12 +196,4 @@ impl SloRoleFigures {
 
 fn even() -> f64 {
     1.0
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde calls"
-)]
-fn is_even(larger: &f64) -> bool {
-    *larger <= 1.0
 }

@@ -19,7 +19,6 @@ pub mod landing;
 pub mod learned;
 mod load;
 pub mod memory;
-mod overload;
 pub mod release;
 pub mod reserve;
 pub mod straggler;

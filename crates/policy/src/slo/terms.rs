@@ -30,8 +30,6 @@ wva_base::named! {
         Growth = "growth",
         /// Variants that are too slow to serve with the others.
         Stragglers = "stragglers",
-        /// Requests that are larger than their mean, by what replicas take of a queue that grows.
-        Larger = "larger",
     }
 }
 
@@ -51,8 +49,7 @@ impl SloTerm {
             | Self::Starts
             | Self::Memory
             | Self::Growth
-            | Self::Stragglers
-            | Self::Larger => {}
+            | Self::Stragglers => {}
         }
         demand
     }

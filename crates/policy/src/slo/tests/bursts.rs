@@ -9,7 +9,6 @@ use crate::key::{ModelKey, VariantKey};
 use crate::params::BurstReserve;
 use crate::slo::demand::{DemandObservation, DemandTrack, ReplicaQueues};
 use crate::slo::memory::NeedMemory;
-use crate::slo::overload;
 use crate::slo::release::ReleaseHold;
 use crate::slo::reserve::HeldReserve;
 use crate::slo::{LearnedSlo, SloGoal, assess};
@@ -39,90 +38,6 @@ fn a_jump_is_what_arrived_since_the_last_count() {
         ..arriving(40.0)
     };
     close(after(&jumped, unseen, 30).jump, 0.0);
-}
-
-fn seen(replicas: u32) -> ReplicaQueues {
-    ReplicaQueues {
-        requests: 0.0,
-        replicas,
-    }
-}
-
-/// Requests of which so many wait in the router after 15 s and so many were completed, as some replicas say, of which
-/// there were two before.
-fn growing(queue: f64, completions: f64, replicas: u32) -> DemandTrack {
-    let quiet = DemandObservation {
-        waiting: Some(seen(2)),
-        ..QUIET
-    };
-    let observation = DemandObservation {
-        queue: Some(queue),
-        completions,
-        waiting: Some(seen(replicas)),
-        ..QUIET
-    };
-    let first = DemandTrack::after(None, quiet, at(0)).unwrap();
-    after(&first, observation, 15)
-}
-
-#[test]
-fn requests_are_larger_where_replicas_take_fewer_than_they_can() {
-    let larger = |demand: &DemandTrack, supply, ready| {
-        overload::larger(demand, supply, 100.0, Replicas(ready))
-    };
-    // Fifteen a second arrive. A queue that stays, or grows by chance, says nothing: four deviations of fifteen
-    // seconds are 60 requests.
-    assert_eq!(growing(0.0, 15.0, 2).taken(), None);
-    assert_eq!(growing(60.0, 11.0, 2).taken(), None);
-    close(larger(&growing(60.0, 11.0, 2), 3_000.0, 2), 1.0);
-    // Five of them stay in the queue: what does 1 000 of work per second took ten.
-    let demand = growing(75.0, 10.0, 2);
-    close(demand.taken().unwrap(), 10.0);
-    close(larger(&demand, 900.0, 2), 1.0);
-    close(larger(&demand, 1_500.0, 2), 1.5);
-    close(larger(&demand, 10_000.0, 2), 2.0);
-    // A replica that was not seen took none of them, nor did one that has just started all that it can.
-    close(larger(&demand, 1_500.0, 3), 1.0);
-    close(larger(&growing(75.0, 10.0, 3), 1_500.0, 3), 1.0);
-    // Replicas that complete all that arrived before are not slow: more arrives, as where counts jump.
-    close(growing(75.0, 15.0, 2).taken().unwrap(), 15.0);
-    let jumped = DemandTrack {
-        jump: 25.0,
-        ..demand
-    };
-    close(jumped.taken().unwrap(), 20.0);
-    // Nothing is taken where all of it waits, and a part without work takes nothing.
-    close(larger(&growing(225.0, 0.0, 2), 1_500.0, 2), 1.0);
-    close(overload::larger(&demand, 0.0, 0.0, Replicas::ZERO), 1.0);
-}
-
-/// A look may repeat the count that is known, or have none.
-#[test]
-fn a_replica_that_starts_between_two_counts_explains_what_is_taken() {
-    let grown = growing(75.0, 10.0, 2);
-    let look = |before: &DemandTrack, queue, age, replicas, second| {
-        let observation = DemandObservation {
-            queue,
-            queue_age: Duration::from_secs(age),
-            completions: 10.0,
-            waiting: Some(seen(replicas)),
-            ..QUIET
-        };
-        after(before, observation, second)
-    };
-    // The count of fifteen seconds ago once more.
-    let same = look(&grown, Some(75.0), 15, 2, 30);
-    assert!(same.grows);
-    let landed = look(&grown, Some(75.0), 15, 3, 30);
-    assert!(!landed.grows);
-    // The next count spans the landing, the one after it does not.
-    let next = look(&landed, Some(225.0), 0, 3, 45);
-    assert!(!next.grows);
-    assert!(look(&next, Some(300.0), 0, 3, 60).grows);
-    // Nor does what is not counted.
-    let unseen = look(&grown, None, 0, 3, 30);
-    assert!(!unseen.grows);
-    assert!(!look(&unseen, Some(300.0), 0, 3, 45).grows);
 }
 
 #[test]

@@ -81,22 +81,6 @@ fn a_term_of_the_demand_is_left_out() {
     );
     let alone = figures(&waiting, Some(SloTerm::Starts));
     assert!(alone.landing_backlog > whole.landing_backlog);
-    // What two replicas do is more than the fewer requests that they take are by their mean.
-    let taken = [loaded(10.0, 0.0, None), loaded(10.0, 400.0, None)].map(|mut load| {
-        for replica in load
-            .variants
-            .values_mut()
-            .flat_map(|one| one.replicas.values_mut())
-        {
-            replica.waiting = Some(0.0);
-        }
-        load
-    });
-    let whole = figures(&taken, None);
-    let mean = figures(&taken, Some(SloTerm::Larger));
-    assert!(whole.larger > 1.0, "{whole:?}");
-    close(mean.larger, 1.0);
-    close(whole.need, mean.need * whole.larger);
     let rising: Vec<_> = (4..12)
         .map(|rate| loaded(f64::from(rate).powi(3), 0.0, None))
         .collect();
