@@ -51,6 +51,10 @@ fn is_letter(letter: char) -> bool {
     letter.is_alphanumeric() || "_:.".contains(letter)
 }
 
+fn is_amount(word: &str) -> bool {
+    word.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.')
+}
+
 /// The place behind the quoted text, or the brackets, that a text begins with.
 fn closed(text: &str) -> Option<usize> {
     let (mut depth, mut is_escaped) = (0_usize, false);
@@ -108,6 +112,18 @@ impl<'a> QueryParser<'a> {
         self.skip_space();
         let behind = self.rest.trim_start_matches(is_letter);
         self.until(behind)
+    }
+
+    /// Takes a word, or a number with its exponent.
+    fn amount(&mut self) -> &'a str {
+        self.skip_space();
+        let start = self.rest;
+        let word = self.word();
+        if is_amount(word) && word.ends_with(['e', 'E']) && (self.take("+") || self.take("-")) {
+            self.word();
+        }
+        let (amount, _) = start.split_at(start.len() - self.rest.len());
+        amount
     }
 
     /// Takes the quoted text, or the brackets, that are next.
@@ -177,8 +193,10 @@ impl<'a> QueryParser<'a> {
             if self.rest.starts_with('[') {
                 node = QueryNode::Range(Box::new(node), self.bracketed()?);
             } else if self.take("offset") || self.take("@") {
-                self.take("-");
-                self.word();
+                if !self.take("-") {
+                    self.take("+");
+                }
+                self.amount();
                 if self.take("(") && !self.take(")") {
                     return None;
                 }
@@ -208,13 +226,9 @@ impl<'a> QueryParser<'a> {
             return self.bracketed().map(|_| QueryNode::Quoted);
         }
         let start = self.rest;
-        let name = self.word();
-        if name.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.') {
-            if name.ends_with(['e', 'E']) && (self.take("+") || self.take("-")) {
-                self.word();
-            }
-            let (number, _) = start.split_at(start.len() - self.rest.len());
-            return number.parse().ok().map(QueryNode::Number);
+        let name = self.amount();
+        if is_amount(name) {
+            return name.parse().ok().map(QueryNode::Number);
         }
         let mut kept = Some(Vec::new());
         self.grouping(&mut kept)?;
