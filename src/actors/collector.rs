@@ -29,7 +29,7 @@ pub enum CollectorMessage {
     /// To itself: a tick of the schedule with this epoch. Those of an older one belong to a schedule that no longer
     /// exists.
     Collect(TimerEpoch),
-    /// To itself: a collection between two ticks, likewise.
+    /// To itself: a collection between two ticks, likewise; one that sees load jump asks for an early cycle.
     Fetch(TimerEpoch),
     /// To itself: time to forget namespaces that no longer report. Those of an older epoch belong to another interval.
     Purge(TimerEpoch),
@@ -377,6 +377,11 @@ impl Actor for Collector {
             }
             Event::Message(CollectorMessage::Fetch(_)) => {
                 self.collect(cx).await?;
+                if self.shared.learned.load().slo.has_jump() {
+                    // An absent optimizer finds the load when it is back.
+                    let jumped = optimizer::OptimizerMessage::LoadJumped;
+                    self.optimizer.hint(jumped);
+                }
                 self.arm(cx);
             }
             Event::Message(CollectorMessage::Purge(_)) => {

@@ -1,5 +1,5 @@
 //! Makes one plan per tick, as soon as the tick's snapshot is there or its deadline has passed, and
-//! an early one when a variant becomes resolved or requests come for a model at zero.
+//! an early one when a variant becomes resolved, requests come for a model at zero, or load jumps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +35,8 @@ pub enum OptimizerMessage {
     VariantResolved,
     /// Requests wait in the router of a model at zero: start it without waiting for the tick.
     RequestsHeld,
+    /// Requests of a model that is sized for latency became more at once, or wait, in a collection between two ticks.
+    LoadJumped,
     /// To itself: the gap between early cycles is over.
     EarlyCycle,
 }
@@ -205,9 +207,11 @@ impl StateMachine for Optimizer {
                 }
             }
             Event::Message(OptimizerMessage::GenerationChanged) => self.arm(now, effects),
-            Event::Message(OptimizerMessage::VariantResolved | OptimizerMessage::RequestsHeld) => {
-                self.ask_early(now, effects);
-            }
+            Event::Message(
+                OptimizerMessage::VariantResolved
+                | OptimizerMessage::RequestsHeld
+                | OptimizerMessage::LoadJumped,
+            ) => self.ask_early(now, effects),
             Event::Message(OptimizerMessage::EarlyCycle) => {
                 self.early = Early::NotAsked;
                 self.plan_early(now, effects);

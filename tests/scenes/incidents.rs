@@ -116,6 +116,20 @@ async fn a_pod_that_no_node_takes_for_an_hour_holds_back_neither_growth_nor_rele
     world.end().await;
 }
 
+/// A cycle every five minutes: the one at minute 15 sees no reason to grow, the next is at minute 20.
+#[tokio::test(start_paused = true)]
+async fn a_jump_is_answered_before_the_next_cycle() {
+    let mut scenario = sized(&[(Duration::ZERO, 1.0), (MINUTE * 16, 6.0)]);
+    scenario.interval = MINUTE * 5;
+    let world = begin(&scenario).await;
+    until(&world, MINUTE * 6, |frame| desired(frame, "v") == Some(1)).await;
+    let rest = MINUTE.mul_f64(15.9) - Duration::from_secs_f64(world.frame().seconds);
+    stays(&world, rest, "v", 1).await;
+    let grown = until(&world, MINUTE * 2, |frame| desired(frame, "v") >= Some(3)).await;
+    assert!(grown.seconds < 17.0 * 60.0, "{grown:#?}");
+    world.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_any_request_a_model_shrinks_to_its_minimum() {
     let world = begin(&sized(&[(Duration::ZERO, 6.0), (MINUTE * 20, 0.0)])).await;

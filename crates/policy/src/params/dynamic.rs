@@ -13,6 +13,7 @@ use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
 use crate::reuse::Reuse;
 use crate::signal::FreshnessBands;
+use crate::slo::JUMP_LOOK;
 use crate::zero::LOOK;
 
 /// The part of the settings that may change while the process runs; replaced as a whole.
@@ -138,11 +139,15 @@ impl DynamicSettings {
         }
     }
 
-    /// How often metrics are collected between cycles, if at all: as it is set, and at least once a minute
-    /// where a model may go to zero, since a collection shows the minute before it alone.
+    /// How often metrics are collected between cycles, if at all: as it is set, and at least once a minute where a model
+    /// may go to zero, since a collection shows the minute before it alone; every 15 s where one is sized for latency
+    /// objectives, since a jump of its requests is decided on before the cycle.
     pub fn fetch_interval(&self) -> Option<Duration> {
-        let look = (self.any_to_zero() && self.interval > LOOK).then_some(LOOK);
-        self.cache.fetch_interval.into_iter().chain(look).min()
+        let zero = self.any_to_zero().then_some(LOOK);
+        let slo = self.saturation.asks(AnalyzerName::Slo).then_some(JUMP_LOOK);
+        let looks = zero.into_iter().chain(slo);
+        let between = looks.filter(|every| *every < self.interval);
+        self.cache.fetch_interval.into_iter().chain(between).min()
     }
 
     fn any_to_zero(&self) -> bool {

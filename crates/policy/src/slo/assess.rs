@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::SloGoal;
 use super::capacity::{self, CapacityBound, NEAREST_OBJECTIVE, SloCapacity};
-use super::demand::{DemandTrack, LONG_WINDOW};
+use super::demand::{DemandTrack, LONG_WINDOW, TOLERATED_WAIT};
 use super::figures::{SloReport, SloRoleFigures};
 use super::imbalance::Imbalance;
 use super::landing::{FluidQueue, StartingReplica};
@@ -32,8 +32,6 @@ use wva_base::moment::Moment;
 const LEAST_DRAIN: Duration = Duration::from_secs(30);
 /// Share of the time of a start in which it is to be drained.
 const DRAIN_PER_START: u32 = 4;
-/// Seconds of arrivals that may wait without being a backlog that forbids a release.
-const TOLERATED_WAIT: f64 = 2.0;
 /// The most by which prompts are taken to be longer where answers are.
 const LONGER_PROMPTS: f64 = 2.0;
 /// The least by which they are taken to be shorter.

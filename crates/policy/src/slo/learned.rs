@@ -100,6 +100,12 @@ impl LearnedSlo {
         self.models.get(model)
     }
 
+    /// Whether requests of a model became more at once, or wait: an order for them is not to wait for a cycle.
+    pub fn has_jump(&self) -> bool {
+        let mut tracks = self.models.values().filter_map(|model| model.demand);
+        tracks.any(|demand| demand.jumps())
+    }
+
     /// Whether nothing is learned of any model.
     pub fn is_empty(&self) -> bool {
         self.models.is_empty()

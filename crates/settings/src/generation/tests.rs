@@ -46,9 +46,10 @@ fn of_long_values_that_contradict_others_the_beginning_is_shown() {
     assert!(start(&sources(&whole, &[])).is_ok());
 }
 
-/// One collection shows the minute before it alone, and time that is not seen counts as use.
+/// One collection shows the minute before it alone, and time that is not seen counts as use. A jump of requests is seen
+/// by a collection between cycles.
 #[test]
-fn where_a_model_may_go_to_zero_metrics_are_collected_once_a_minute() {
+fn metrics_are_collected_once_a_minute_for_zero_and_four_times_for_latency() {
     let every = |interval: &str, more: &str| {
         let text = format!("GLOBAL_OPT_INTERVAL: {interval}\n{more}");
         let settings = crate::bundle::read_bundle(&text).unwrap();
@@ -67,6 +68,9 @@ fn where_a_model_may_go_to_zero_metrics_are_collected_once_a_minute() {
     assert_eq!(every("30s", &fetched("1ms")), Some(1));
     let inline = "saturation: {one: {modelId: m, namespace: ns, scaleToZero: {enabled: true}}}\n";
     assert_eq!(every("10m", inline), Some(60));
+    let slo = "saturation: {default: {analyzerName: slo}}\n";
+    assert_eq!(every("10m", slo), Some(15));
+    assert_eq!(every("15s", slo), None);
 }
 
 #[test]

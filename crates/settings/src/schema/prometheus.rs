@@ -49,8 +49,8 @@ settings! {
         "How often series about namespaces that no longer report are purged.";
     CACHE_FETCH_INTERVAL = live(Collection, "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "Metrics cache fetch interval",
         ValueKind::Duration { least: Duration::ZERO, most: HOUR }).default("0s").applied(CACHE_APPLIED),
-        "Collect metrics this often between cycles too, at least 1s. 0: only with a cycle, and once a minute where a \
-         model may go to zero.";
+        "Collect metrics this often between cycles too, at least 1s. 0: only with a cycle, once a minute where a \
+         model may go to zero, and every 15s where one is sized by `slo`, whose jumps have a cycle at once.";
     CACHE_FRESH_THRESHOLD = live(Collection, "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "Metrics fresh threshold", AGE)
         .default("1m").applied(CACHE_APPLIED),
         "A younger sample may grow and shrink a variant.";
