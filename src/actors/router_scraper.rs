@@ -1,5 +1,5 @@
-//! Asks the routers of models at zero for the requests that they hold: what Prometheus says is old by
-//! a scrape and a query, and it may not say anything.
+//! Asks the routers of models at zero, and of those that are sized for latency, for the requests that they hold: what
+//! Prometheus says is old by a scrape and a query, and it may not say anything.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 
+use crate::actors::collector::CollectorMessage;
 use crate::actors::mailboxes::Mailboxes;
 use crate::actors::optimizer::OptimizerMessage;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
@@ -29,6 +30,8 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// How often the width of scrapes fits into one handled message: well below the limit on silence.
 const DEPTH: usize = 6;
 const ROUTERS: usize = 4;
+/// Least time between two collections for requests that wait for replicas: a third of a scrape.
+const JUMP_GAP: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) enum RouterScraperMessage {
@@ -46,9 +49,11 @@ pub(crate) struct RouterScraper {
     mailboxes: Arc<Mailboxes>,
     waiting: VecDeque<ObjectKey>,
     asked: BTreeMap<ObjectKey, Asked>,
+    /// When a collection was wanted last, for requests that wait for replicas.
+    jumped: Option<Moment>,
 }
 
-/// A pool with models at zero, and what its routers said.
+/// A pool with models to ask about, and what its routers said.
 #[derive(Debug, Clone, Default)]
 struct Asked {
     models: BTreeSet<ModelKey>,
@@ -96,11 +101,13 @@ impl RouterScraper {
             mailboxes,
             waiting: VecDeque::new(),
             asked: BTreeMap::new(),
+            jumped: None,
         }
     }
 
-    /// Models that nothing serves, or that may sleep, with their targets. Prefill alone serves nothing.
-    fn at_zero(&self) -> BTreeMap<ModelKey, Vec<TargetKey>> {
+    /// Models that nothing serves, that may sleep, or that are sized for latency, with their targets. Prefill alone
+    /// serves nothing.
+    fn watched(&self) -> BTreeMap<ModelKey, Vec<TargetKey>> {
         let views = self.shared.board.snapshot();
         let resolved = || {
             let all = views.values();
@@ -111,7 +118,11 @@ impl RouterScraper {
         });
         let served: BTreeSet<&ModelKey> = serving.map(|(view, _)| &view.model).collect();
         let mut models: BTreeMap<ModelKey, Vec<TargetKey>> = BTreeMap::new();
-        for (view, target) in resolved().filter(|(view, _)| !served.contains(&view.model)) {
+        let settings = self.shared.settings.load();
+        let saturation = &settings.generation.dynamic.saturation;
+        for (view, target) in resolved().filter(|(view, _)| {
+            !served.contains(&view.model) || saturation.sizes_for_latency(&view.model)
+        }) {
             let targets = models.entry(view.model.clone()).or_default();
             targets.push(target.key.clone());
         }
@@ -125,13 +136,13 @@ impl RouterScraper {
         models
     }
 
-    /// Pools to ask, with the models at zero behind them. None where this instance decides nothing.
+    /// Pools to ask, with the watched models behind them. None where this instance decides nothing.
     fn pools(&self, now: Moment) -> BTreeMap<ObjectKey, BTreeSet<ModelKey>> {
         let mut pools: BTreeMap<ObjectKey, BTreeSet<ModelKey>> = BTreeMap::new();
         if !self.shared.claim.may_write(now) {
             return pools;
         }
-        for (model, targets) in self.at_zero() {
+        for (model, targets) in self.watched() {
             let keys = targets.iter();
             for pool in keys.flat_map(|target| self.shared.mirrors.pools_of(target)) {
                 pools.entry(pool).or_default().insert(model.clone());
@@ -227,8 +238,28 @@ impl RouterScraper {
         }
     }
 
+    /// Has metrics collected, and a cycle decide on them, while more and more requests wait for replicas.
+    fn report_jump(&mut self, before: &DirectQueues, after: &DirectQueues, now: Moment) {
+        let count = |queues: &DirectQueues, model: &ModelKey| {
+            let counted = queues.get(model).and_then(|queue| queue.counted);
+            counted.map_or(0.0, |counted| counted.requests)
+        };
+        let learned = self.shared.learned.load();
+        let mut models = after.keys();
+        let jumps = models.any(|model| {
+            let requests = count(after, model);
+            requests > count(before, model) && learned.slo.is_backlog(model, requests)
+        });
+        if jumps && self.jumped.is_none_or(|at| now.since(at) >= JUMP_GAP) {
+            self.jumped = Some(now);
+            // An absent collector collects when it is back.
+            let collector = &self.mailboxes.addresses.collector;
+            collector.hint(CollectorMessage::Refresh);
+        }
+    }
+
     /// Publishes what is known of each model, and has a cycle decide where requests have come.
-    fn publish(&self, cx: &Context<RouterScraperMessage>) -> ActorResult {
+    fn publish(&mut self, cx: &Context<RouterScraperMessage>) -> ActorResult {
         let mut pools: BTreeMap<&ModelKey, Vec<&Asked>> = BTreeMap::new();
         for asked in self.asked.values() {
             for model in &asked.models {
@@ -249,7 +280,9 @@ impl RouterScraper {
             .filter(|(model, queue)| waits(queue) && !before.get(model).is_some_and(waits))
             .map(|(model, _)| model.clone())
             .collect();
-        self.writer.publish(cx.epoch(), Arc::new(after))?;
+        let after = Arc::new(after);
+        self.writer.publish(cx.epoch(), Arc::clone(&after))?;
+        self.report_jump(&before, &after, cx.now());
         if !come.is_empty() {
             for (key, record) in self.shared.autoscalers.snapshot() {
                 if record

@@ -256,6 +256,11 @@ impl SaturationLayers {
         self.field(model, |entry| entry.scale_to_zero)
     }
 
+    /// Whether a model is sized for its latency objectives.
+    pub fn sizes_for_latency(&self, model: &ModelKey) -> bool {
+        self.policy(model).asks(AnalyzerName::Slo)
+    }
+
     pub(super) fn any_by_tokens(&self) -> bool {
         self.any_policy(|policy| policy.analysis != SaturationMethod::Percentage)
     }
@@ -272,12 +277,7 @@ impl SaturationLayers {
 
     /// Whether an analyzer is named or listed for any model.
     pub(super) fn asks(&self, analyzer: AnalyzerName) -> bool {
-        self.any_policy(|policy| {
-            let is_named =
-                analyzer == AnalyzerName::Slo && policy.analysis == SaturationMethod::Slo;
-            let mut listed = policy.analyzers.iter();
-            is_named || listed.any(|item| item.enabled && item.kind == analyzer.as_str())
-        })
+        self.any_policy(|policy| policy.asks(analyzer))
     }
 
     fn any_policy(&self, holds: impl Fn(&SaturationPolicy) -> bool) -> bool {
@@ -393,6 +393,12 @@ impl SaturationLayers {
 }
 
 impl SaturationPolicy {
+    fn asks(&self, analyzer: AnalyzerName) -> bool {
+        let is_named = analyzer == AnalyzerName::Slo && self.analysis == SaturationMethod::Slo;
+        let mut listed = self.analyzers.iter();
+        is_named || listed.any(|item| item.enabled && item.kind == analyzer.as_str())
+    }
+
     /// The SLO analyzer remembers needs, so that it needs no wide band against reversals: unless an entry of
     /// its own says otherwise, it releases down to just below what it grows at.
     pub(crate) fn slo_band(&self) -> UtilizationBand {

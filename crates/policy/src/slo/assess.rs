@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::SloGoal;
 use super::capacity::{self, CapacityBound, NEAREST_OBJECTIVE, SloCapacity};
-use super::demand::{DemandTrack, LONG_WINDOW, TOLERATED_WAIT};
+use super::demand::{DemandTrack, LONG_WINDOW};
 use super::figures::{SloReport, SloRoleFigures};
 use super::imbalance::Imbalance;
 use super::landing::{FluidQueue, StartingReplica};
@@ -211,9 +211,8 @@ impl Part<'_> {
         now: Moment,
     ) -> Option<SloRoleFigures> {
         let start = self.variants().map(|(given, _)| given.start).max()?;
-        let rate = demand.rate();
         let waiting = self.waiting(demand);
-        let waits = waiting > TOLERATED_WAIT * rate && waiting >= 1.0;
+        let waits = demand.is_backlog(waiting);
         let Arrivals {
             counted,
             generated,

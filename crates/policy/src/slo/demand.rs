@@ -11,7 +11,7 @@ use wva_base::moment::Moment;
 /// Time between two looks at requests, where cycles are further apart: a scrape.
 pub const JUMP_LOOK: Duration = Duration::from_secs(15);
 /// Seconds of arrivals that may wait without being a backlog.
-pub(super) const TOLERATED_WAIT: f64 = 2.0;
+const TOLERATED_WAIT: f64 = 2.0;
 /// The window of the rate that is measured. Source: the window of every rate that is queried.
 const SHORT_WINDOW: Duration = Duration::from_mins(1);
 /// Time constant of the smoothed rate, by which it is behind a rate that rises steadily.
@@ -241,9 +241,13 @@ impl DemandTrack {
 
     /// Whether requests became more at once, or wait.
     pub fn jumps(&self) -> bool {
-        let waiting = self.queue + self.waiting.map_or(0.0, |queues| queues.requests);
-        let waits = waiting >= 1.0 && waiting > TOLERATED_WAIT * self.rate();
-        waits || self.surge > 0.0 || self.jump > 0.0
+        let in_replicas = self.waiting.map_or(0.0, |queues| queues.requests);
+        self.is_backlog(self.queue + in_replicas) || self.surge > 0.0 || self.jump > 0.0
+    }
+
+    /// Whether so many requests that wait are a backlog.
+    pub fn is_backlog(&self, waiting: f64) -> bool {
+        waiting >= 1.0 && waiting > TOLERATED_WAIT * self.rate()
     }
 
     /// Whether a queue drains, or did within the window of the rates and the time of an answer: replicas are full of

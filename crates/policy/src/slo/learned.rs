@@ -106,6 +106,12 @@ impl LearnedSlo {
         tracks.any(|demand| demand.jumps())
     }
 
+    /// Whether so many requests in the router of a model are more than its replicas take at once.
+    pub fn is_backlog(&self, model: &ModelKey, requests: f64) -> bool {
+        let demand = self.get(model).and_then(|model| model.demand);
+        demand.is_some_and(|demand| demand.is_backlog(requests))
+    }
+
     /// Whether nothing is learned of any model.
     pub fn is_empty(&self) -> bool {
         self.models.is_empty()
