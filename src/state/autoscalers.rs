@@ -241,9 +241,10 @@ impl Readers {
             readings: source_readings(policy, pods.keys(), &tables, now),
             held: model.and_then(|model| self.held(model, target, now)),
         };
-        // A pod that starts refuses reads, which explains nothing of those that serve.
+        // A pod that starts refuses reads, which explains nothing of those that serve; the first sample of one that is
+        // ready for seconds is not due.
         let mut ordered: Vec<_> = pods.iter().collect();
-        ordered.sort_by_key(|(_, pod)| !serves(pod));
+        ordered.sort_by_key(|(_, pod)| (!serves(pod), !pod.pod.is_sample_due()));
         let names = ordered.iter().map(|(name, _)| *name);
         let notes = read_failures(policy, names, &tables);
         (view, pods, notes)

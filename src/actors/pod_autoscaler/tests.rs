@@ -44,10 +44,11 @@ fn cluster(pods: &[(&str, Value)]) -> SharedState {
     shared
 }
 
-/// The pods whose names begin with `cold` are not ready.
+/// The pods whose names begin with `cold` are not ready, those with `new` have just become so.
 fn list_pods(shared: &SharedState, pods: &[(&str, Value)]) {
     let pods = pods.iter().map(|(name, labels)| {
         let (namespace, name) = name.split_once('/').unwrap_or(("ns", name));
+        let year = if name.starts_with("new") { 2100 } else { 2026 };
         json!({
             "metadata": {
                 "namespace": namespace, "name": name, "uid": name, "labels": labels,
@@ -55,7 +56,7 @@ fn list_pods(shared: &SharedState, pods: &[(&str, Value)]) {
             },
             "status": {"podIP": "10.0.0.1", "conditions": [{
                 "type": "Ready", "status": if name.starts_with("cold") { "False" } else { "True" },
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
+                "lastTransitionTime": format!("{year}-01-01T00:00:00Z"),
             }]},
         })
     });

@@ -39,6 +39,13 @@ pub enum AutoscaledPod {
     Resharding,
 }
 
+impl AutoscaledPod {
+    /// Whether it has served for so long that a sample of it is due.
+    pub fn is_sample_due(self) -> bool {
+        matches!(self, Self::Ready { ready_for } if ready_for >= FIRST_SAMPLE)
+    }
+}
+
 /// What one metric source reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SourceReading {
@@ -282,8 +289,8 @@ impl PodSum {
                     self.old_excess += (value - target.get()).max(0.0);
                 }
             }
-            (AutoscaledPod::Ready { ready_for }, None | Some(Signal::Failed { .. }))
-                if ready_for < FIRST_SAMPLE =>
+            (AutoscaledPod::Ready { .. }, None | Some(Signal::Failed { .. }))
+                if !pod.is_sample_due() =>
             {
                 counts.starting += 1;
                 self.unsampled += 1;

@@ -123,20 +123,20 @@ async fn a_pod_that_flaps_gains_no_time() {
 }
 
 #[tokio::test]
-async fn the_failure_of_a_pod_that_serves_is_shown_first() {
-    let shared = cluster(&[("cold-0", labels()), ("warm-0", labels())]);
+async fn the_failure_of_a_pod_that_owes_a_sample_is_shown_first() {
+    let all = ["cold-0", "new-0", "warm-0"];
+    let shared = cluster(&all.map(|pod| (pod, labels())));
     let started = unread(&shared);
-    assert_eq!(names(&started), ["cold-0", "warm-0"]);
-    let shown = |pods: &[&str]| {
-        let reads: Vec<_> = pods.iter().map(|pod| (*pod, refused())).collect();
-        publish_reads(&shared, &started, &reads);
-        decide(&shared, "a").notes
-    };
-    for (pods, first) in [
-        (vec!["cold-0"], "cold-0"),
-        (vec!["cold-0", "warm-0"], "warm-0"),
+    assert_eq!(names(&started), all);
+    for (failing, first) in [
+        (&all[..1], "cold-0"),
+        (&all[..2], "new-0"),
+        (&all[1..], "warm-0"),
+        (&all[..], "warm-0"),
     ] {
-        let notes = shown(&pods);
+        let reads: Vec<_> = failing.iter().map(|pod| (*pod, refused())).collect();
+        publish_reads(&shared, &started, &reads);
+        let notes = decide(&shared, "a").notes;
         let end = format!(": pod {first}: refused");
         assert!(notes[0].ends_with(&end), "{notes:?}");
     }
