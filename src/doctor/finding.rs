@@ -381,7 +381,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerAnnotation = 166, PodAutoscalers, Warning,
         "an annotation or a field has no effect",
-        "It is unknown, its value is wrong and the default holds, or strategy, target or bounds leave it unread.",
+        "It is unknown, its value is wrong and the default holds, strategy, target or bounds leave it unread, or the HPA rounds it.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     AutoscalerStuck = 167, PodAutoscalers, Error,
         "the target cannot be read or scaled",

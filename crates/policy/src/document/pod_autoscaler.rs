@@ -295,6 +295,7 @@ impl Reader {
                         WithoutEffect::Field { path, why } => {
                             (path.as_str(), format!("has no effect: {why}; remove it"))
                         }
+                        WithoutEffect::Rounded { path, why } => (path.as_str(), why.clone()),
                     };
                     self.fault(format!("{path}.object.{field}"), format!("{why} ({name})"));
                 }

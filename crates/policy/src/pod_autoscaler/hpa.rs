@@ -57,7 +57,7 @@ impl HpaMetric {
         let value = quantity(source.target);
         match source.kind {
             SourceKind::Cpu => Self::CpuUtilization {
-                percent: ceil(source.target.get()).min(LARGEST),
+                percent: whole_percent(source.target),
             },
             SourceKind::Memory => Self::MemoryAverage {
                 value: mebibytes(source.target),
@@ -98,10 +98,24 @@ fn thousandths(target: TargetValue) -> f64 {
     amount.clamp(1.0, LARGEST_QUANTITY * 1000.0)
 }
 
-/// Whether a quantity differs from a target by more than a tenth.
-pub(super) fn is_replaced(target: TargetValue) -> bool {
-    let exact = target.get() * 1000.0;
-    (thousandths(target) - exact).abs() > exact / 10.0
+/// What a generated object compares instead of a target, and in which steps, where both differ by more than a tenth.
+pub(super) fn rounded(kind: &SourceKind, target: TargetValue) -> Option<(f64, &'static str)> {
+    let (kept, grain) = match kind {
+        SourceKind::Cpu => (f64::from(whole_percent(target)), "whole percents"),
+        SourceKind::Memory => (bytes(target) / MEBIBYTE, "whole bytes up to 9e18"),
+        _ => (thousandths(target) / 1000.0, "whole thousandths up to 9e18"),
+    };
+    let written = target.get();
+    ((kept - written).abs() > written / 10.0).then_some((kept, grain))
+}
+
+fn whole_percent(target: TargetValue) -> u32 {
+    ceil(target.get()).min(LARGEST)
+}
+
+fn bytes(target: TargetValue) -> f64 {
+    let bytes = (target.get() * MEBIBYTE).round();
+    bytes.clamp(1.0, LARGEST_QUANTITY)
 }
 
 /// Thousandths in the canonical form, which the API server stores: the largest unit without a fraction.
@@ -120,9 +134,8 @@ fn decimal(thousandths: f64) -> String {
 
 fn mebibytes(target: TargetValue) -> String {
     let mut amount = target.get();
-    let bytes = (amount * MEBIBYTE).round();
-    if amount.fract() > 0.0 || bytes > LARGEST_QUANTITY {
-        return decimal(bytes.max(1.0) * 1000.0);
+    if amount.fract() > 0.0 || amount * MEBIBYTE > LARGEST_QUANTITY {
+        return decimal(bytes(target) * 1000.0);
     }
     let mut unit = "Mi";
     for larger in ["Gi", "Ti", "Pi", "Ei"] {

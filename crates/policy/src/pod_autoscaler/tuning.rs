@@ -98,7 +98,7 @@ impl Default for Tuning {
     }
 }
 
-/// A part of an object that does nothing.
+/// A part of an object that does nothing, or other than it states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WithoutEffect {
     /// An annotation.
@@ -117,11 +117,19 @@ pub enum WithoutEffect {
         /// Why it does nothing.
         why: &'static str,
     },
+    /// A target value that the generated object rounds.
+    Rounded {
+        /// Its path.
+        path: String,
+        /// What is written, what is in force, and why.
+        why: String,
+    },
 }
 
 wva_base::display_of! { WithoutEffect:
     Self::Annotation { key, value, why } => "annotation {key}: {value:?} {why}";
     Self::Field { path, why } => "field {path} has no effect: {why}";
+    Self::Rounded { path, why } => "field {path}: {why}";
 }
 
 impl WithoutEffect {

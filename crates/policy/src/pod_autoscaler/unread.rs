@@ -1,12 +1,13 @@
-//! Annotations and fields that nothing reads, each with the reason.
+//! Annotations and fields that nothing reads, or not as they are written, each with the reason.
 
 use std::sync::Arc;
 
 use super::amounts::TargetValue;
 use super::check::MOST_SOURCES;
-use super::hpa::is_replaced;
+use super::hpa::rounded;
 use super::object::{MetricSourceSpec, PodAutoscalerObject, PodAutoscalerSpec};
 use super::schedule::MOST_ENTRIES;
+use super::source::SourceKind;
 use super::tuning::{DOMAIN, MODE_KEY, WithoutEffect, zero_policy};
 use crate::bounds::ZeroPolicy;
 use wva_base::text::shortened;
@@ -15,7 +16,6 @@ const IDENTITY: &str = "apiVersion, kind and name identify the target";
 const NO_SERVICE: &str = "the target is no StormService";
 const AT_LEAST_ONE: &str = "an HPA needs at least 1";
 const NO_WINDOWS: &str = "only KPA and APA have windows";
-const THOUSANDTHS: &str = "an HPA compares whole thousandths up to 9e18, and takes the nearest";
 
 impl PodAutoscalerObject {
     /// Adds what nothing reads.
@@ -39,6 +39,7 @@ impl PodAutoscalerObject {
         let fields = self.unread_fields().into_iter().chain(self.unread_bounds());
         let fields = fields.chain(self.unread_of_sources());
         faults.extend(fields.map(|(path, why)| WithoutEffect::Field { path, why }));
+        faults.extend(self.rounded_targets());
     }
 
     fn is_hpa(&self) -> bool {
@@ -141,16 +142,29 @@ impl PodAutoscalerObject {
         let is_hpa = self.is_hpa();
         let sources = self.spec.metrics_sources.iter().take(MOST_SOURCES);
         sources.enumerate().flat_map(move |(index, source)| {
-            let replaced =
-                (is_hpa && has_replaced_target(source)).then_some(("targetValue", THOUSANDTHS));
-            let fields = source.fields_without_effect(is_hpa).chain(replaced);
+            let fields = source.fields_without_effect(is_hpa);
             fields.map(move |(field, why)| (format!("spec.metricsSources[{index}].{field}"), why))
+        })
+    }
+
+    /// Target values that the generated object does not keep.
+    fn rounded_targets(&self) -> impl Iterator<Item = WithoutEffect> {
+        let is_hpa = self.is_hpa();
+        let sources = self.spec.metrics_sources.iter().take(MOST_SOURCES);
+        sources.enumerate().filter_map(move |(index, source)| {
+            let why = rounding(source).filter(|_| is_hpa)?;
+            let path = format!("spec.metricsSources[{index}].targetValue");
+            Some(WithoutEffect::Rounded { path, why })
         })
     }
 }
 
-/// Whether a generated object compares another average than the one that is written.
-fn has_replaced_target(source: &MetricSourceSpec) -> bool {
-    let is_average = &*source.metric_source_type != "resource";
-    is_average && TargetValue::parse(&source.target_value).is_ok_and(is_replaced)
+fn rounding(source: &MetricSourceSpec) -> Option<String> {
+    let written = &source.target_value;
+    let kind = SourceKind::read(source, &mut |_: &str, _: String| {})?;
+    let (kept, grain) = rounded(&kind, TargetValue::parse(written).ok()?)?;
+    let written = shortened(written);
+    Some(format!(
+        "{written:?} is rounded: the HPA works with {kept}, as it compares {grain}"
+    ))
 }

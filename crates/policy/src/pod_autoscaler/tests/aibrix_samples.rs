@@ -69,7 +69,9 @@ fn named(faults: &[WithoutEffect]) -> Vec<&str> {
     let mut named: Vec<&str> = (faults.iter())
         .map(|fault| match fault {
             WithoutEffect::Annotation { key, .. } => key.as_str(),
-            WithoutEffect::Field { path, .. } => path.as_str(),
+            WithoutEffect::Field { path, .. } | WithoutEffect::Rounded { path, .. } => {
+                path.as_str()
+            }
         })
         .collect();
     named.sort_unstable();

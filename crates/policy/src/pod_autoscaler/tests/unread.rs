@@ -99,27 +99,40 @@ fn an_endpoint_and_a_port_that_nothing_reads_have_one_reason() {
 }
 
 #[test]
-fn a_target_that_an_hpa_replaces_is_named() {
-    for (kind, target, is_replaced) in [
-        ("external", "0.001", false),
-        ("external", "0.0014", true),
-        ("external", "0.0996", false),
-        ("external", "0.0004", true),
-        ("custom", "1e-9", true),
-        ("pod, port: '1', path: /m, protocolType: http", "1e-9", true),
-        ("domain", "9e18", false),
-        ("domain", "1e30", true),
-    ] {
-        for (strategy, is_named) in [("KPA", false), ("HPA", is_replaced)] {
-            let source =
-                format!("{{metricSourceType: {kind}, targetMetric: q, targetValue: '{target}'}}");
+fn a_target_that_an_hpa_rounds_is_named_with_both_values() {
+    let (thousandths, bytes) = ("whole thousandths up to 9e18", "whole bytes up to 9e18");
+    let percents = "whole percents";
+    for (kind, metric, target, kept) in wva_base::cases! {
+        ("external", "q", "0.001", None),
+        ("external", "q", "0.0014", Some(("0.001", thousandths))),
+        ("external", "q", "0.0996", None),
+        ("external", "q", "0.0004", Some(("0.001", thousandths))),
+        ("custom", "q", "1e-9", Some(("0.001", thousandths))),
+        ("pod, port: '1', path: /m, protocolType: http", "q", "1e-9", Some(("0.001", thousandths))),
+        ("domain", "q", "9e18", None),
+        ("domain", "q", "1e30", Some(("9000000000000000000", thousandths))),
+        ("resource", "cpu", "50", None),
+        ("resource", "cpu", "50.5", None),
+        ("resource", "cpu", "0.4", Some(("1", percents))),
+        ("resource", "cpu", "1.5", Some(("2", percents))),
+        ("resource", "cpu", "1e10", Some(("2147483647", percents))),
+        ("resource", "memory", "0.4", None),
+        ("resource", "memory", "512", None),
+        ("resource", "memory", "1e-7", Some(("0.00000095367431640625", bytes))),
+    } {
+        for strategy in ["KPA", "HPA"] {
+            let source = format!(
+                "{{metricSourceType: {kind}, targetMetric: {metric}, targetValue: '{target}'}}"
+            );
             let spec = format!("scalingStrategy: {strategy}\nmetricsSources: [{source}]");
-            let found = named(&spec, &[]);
-            let expected = is_named.then(|| {
-                "field spec.metricsSources[0].targetValue has no effect: an HPA compares whole thousandths up to 9e18, \
-                 and takes the nearest"
-                    .to_owned()
+            let kept = kept.filter(|_| strategy == "HPA");
+            let expected = kept.map(|(value, grain)| {
+                format!(
+                    "field spec.metricsSources[0].targetValue: {target:?} is rounded: the HPA works with {value}, as \
+                     it compares {grain}"
+                )
             });
+            let found = named(&spec, &[]);
             assert_eq!(
                 found,
                 Vec::from_iter(expected),
