@@ -324,7 +324,7 @@ const REFUSED: [(&str, &str, &str); 23] = wva_base::cases! {
     ("- {namespace: ns, name: a, model: m, target: {current: 1, claimants: [ns/b]}}", "",
      "variants[0].target.claimants: only a contested target has claimants"),
     ("- {namespace: ns, name: a, model: m, target: {current: x}}", "",
-     "variants[0].target.current: invalid type: string \"x\", expected a whole number from 0 to"),
+     "variants[0].target.current: invalid type: string \"x\"; write a whole number from 0 to 2147483647 at line"),
     ("- {namespace: ns, name: a, model: m, cost: -1, target: {current: 1}}", "",
      "s.yaml: variants[0].cost: \"-1\" is no cost; write digits, optionally a point and more digits, like 10.0 at \
      line 3 column"),

@@ -272,6 +272,8 @@ impl Reader {
                 self.fault(path, format!("{error}; write a valid name"));
             }
         }
+        let name = format!("{}/{}", metadata.namespace, metadata.name);
+        self.check_count(format!("{path}.current"), Some(document.current), &name);
         let pods = self.autoscaled_pods(path, &document.pods);
         let state = self.autoscaler_state(path, document);
         let policy = match document.object.check() {
@@ -280,14 +282,10 @@ impl Reader {
                 for violation in violations.iter() {
                     self.fault(
                         format!("{path}.object.{}", violation.path),
-                        format!(
-                            "{} ({}/{})",
-                            violation.why, metadata.namespace, metadata.name
-                        ),
+                        format!("{} ({name})", violation.why),
                     );
                 }
                 for fault in violations.faults() {
-                    let name = format!("{}/{}", metadata.namespace, metadata.name);
                     let (field, why) = match fault {
                         WithoutEffect::Annotation { .. } => {
                             ("metadata.annotations", fault.to_string())

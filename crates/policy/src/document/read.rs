@@ -10,6 +10,7 @@ use super::read_learned::moments;
 use super::reading::DocumentReading;
 use super::variant::{PodDocument, SignalsDocument};
 use super::{CollectionState, DOCUMENT_VERSION, MAX_DOCUMENT, SnapshotDocument};
+use crate::bounds::CEILING;
 use crate::key::ModelKey;
 use crate::learned::Learned;
 use crate::limit::{GpuPod, PodPhase};
@@ -21,6 +22,7 @@ use crate::snapshot::{
 };
 use wva_base::moment::{Moment, WallTime};
 use wva_base::names::check_object_name;
+use wva_base::text::shortened;
 use wva_base::yaml::{check_bounds, check_keys, plain_words};
 
 /// Uptime of a process whose document states none: longer than anything that is remembered matters.
@@ -81,15 +83,43 @@ fn lines(faults: &[DocumentFault]) -> String {
     lines.join("\n")
 }
 
+/// What the parser expects of a count.
+const EXPECTED_COUNTS: [&str; 2] = [", expected u32", ", expected i32"];
+
 /// The fault of a text that is no snapshot. The content of one that is no mapping is not quoted: it may
 /// be any file.
-fn fault(error: &serde_yaml::Error) -> String {
-    let text = plain_words(&error.to_string());
+fn fault(error: &serde_yaml::Error, document: &str) -> String {
+    let mut text = error.to_string();
+    for expected in EXPECTED_COUNTS {
+        text = text.replace(
+            expected,
+            &format!("; write a whole number from 0 to {CEILING}"),
+        );
+    }
+    let text = plain_words(&text);
     let Some(found) = text.strip_prefix("invalid type: ") else {
-        return text;
+        let object = faulty_object(&text, document);
+        return object.map_or_else(|| text.clone(), |object| format!("{text} ({object})"));
     };
     let kind = found.split([' ', ',']).next().unwrap_or_default();
     format!("it is a {kind} and not a mapping; name a file as /debug/snapshot writes it")
+}
+
+/// The object that a fault is in, whose path has no more than its place in a list.
+fn faulty_object(fault: &str, document: &str) -> Option<String> {
+    let (list, rest) = fault.split_once('[')?;
+    let (index, _) = rest.split_once(']')?;
+    let index: usize = index.parse().ok()?;
+    let document: serde_yaml::Value = serde_yaml::from_str(document).ok()?;
+    let entry = document.get(list)?.get(index)?;
+    let metadata = match list {
+        "variants" => entry,
+        "podAutoscalers" => entry.get("object")?.get("metadata")?,
+        _ => return None,
+    };
+    let name = |field: &str| metadata.get(field)?.as_str();
+    let key = format!("{}/{}", name("namespace")?, name("name")?);
+    Some(shortened(&key))
 }
 
 impl SnapshotDocument {
@@ -108,7 +138,7 @@ impl SnapshotDocument {
         }
         // YAML holds nearly all of JSON, and its parser knows the path of what is wrong.
         check_bounds(text).map_err(|error| DocumentError::Form(error.to_string()))?;
-        serde_yaml::from_str(text).map_err(|error| DocumentError::Form(fault(&error)))
+        serde_yaml::from_str(text).map_err(|error| DocumentError::Form(fault(&error, text)))
     }
 
     /// What it says. `bands` are the ages that the settings in force call fresh and stale.
@@ -216,6 +246,16 @@ impl Reader {
             path: path.into(),
             why: why.into(),
         });
+    }
+
+    /// No count is larger than those that the API server stores. `object` states it.
+    pub(super) fn check_count(&mut self, path: String, count: Option<u32>, object: &str) {
+        if let Some(count) = count.filter(|count| *count > CEILING.0) {
+            let why = format!(
+                "{count} replicas are more than there can be; write at most {CEILING} ({object})"
+            );
+            self.fault(path, why);
+        }
     }
 
     pub(super) fn before(&self, length: Duration) -> Moment {

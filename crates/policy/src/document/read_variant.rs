@@ -8,14 +8,13 @@ use super::read::Reader;
 use super::scalar::Span;
 use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
 use crate::actuation::Scalers;
-use crate::bounds::CEILING;
 use crate::engine_args::ContainerCommand;
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::limit::{GpuCount, ReplicaClaim};
 use crate::object::TargetReference;
 use crate::snapshot::{
-    Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
-    ResolvedTarget, RouterPresence, TargetPast, TargetView, VariantPolicy, VariantView,
+    Accelerator, GenerationState, PodView, Readiness, ReplicaTemplate, ResolvedTarget,
+    RouterPresence, TargetPast, TargetView, VariantPolicy, VariantView,
 };
 use crate::units::{Cost, Gpus, Replicas};
 use wva_base::moment::Since;
@@ -43,7 +42,7 @@ impl Reader {
 
     fn variant(&mut self, path: &str, variant: &VariantDocument) -> VariantView {
         self.check_names(path, variant);
-        self.check_bounds(path, variant.bounds);
+        self.check_counts(path, variant);
         self.check_policy(path, &variant.policy);
         self.check_target(path, &variant.target);
         self.check_pods(path, &variant.pods);
@@ -143,14 +142,18 @@ impl Reader {
         }
     }
 
-    fn check_bounds(&mut self, path: &str, bounds: DeclaredBounds) {
-        for (field, bound) in [("min", bounds.min), ("max", bounds.max)] {
-            if let Some(count) = bound.filter(|count| *count > CEILING) {
-                self.fault(
-                    format!("{path}.bounds.{field}"),
-                    format!("{count} replicas are more than there can be; write at most {CEILING}"),
-                );
-            }
+    fn check_counts(&mut self, path: &str, variant: &VariantDocument) {
+        let VariantDocument { bounds, target, .. } = variant;
+        let object = format!("{}/{}", variant.namespace, variant.name);
+        for (field, count) in [
+            ("bounds.min", bounds.min.map(|min| min.0)),
+            ("bounds.max", bounds.max.map(|max| max.0)),
+            ("desired", variant.desired),
+            ("target.current", target.current),
+            ("target.surge", target.surge),
+            ("target.ready", target.ready),
+        ] {
+            self.check_count(format!("{path}.{field}"), count, &object);
         }
     }
 

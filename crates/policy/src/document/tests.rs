@@ -122,6 +122,9 @@ namespace: ns | namespace: n/s | variants[0].namespace | write a valid name
   target: |   gpus: {gpu: 2}\n  target: | variants[0].gpus.gpu | nvidia.com/gpu
   target: |   bounds: {max: 2147483648}\n  target: | variants[0].bounds.max | 2147483648 replicas are more than there can be; write at most 2147483647
   target: |   bounds: {min: 4294967295, max: 2147483647}\n  target: | variants[0].bounds.min | write at most 2147483647
+{current: 2} | {current: 2147483648} | variants[0].target.current | 2147483648 replicas are more than there can be; write at most 2147483647 (ns/a)
+{current: 2} | {current: 2, ready: 4294967295} | variants[0].target.ready | write at most 2147483647 (ns/a)
+  target: |   desired: 2147483648\n  target: | variants[0].desired | write at most 2147483647 (ns/a)
 version: 1 | version: 1\ncollection: {ago: 48h} | collection.ago | at most
 version: 1 | version: 1\nlearned: {version: 0} | learned.version | leave learned out
 version: 1 | version: 1\nmodels: [{namespace: x, model: m, router: {}}] | models[0] | m|ns
@@ -205,6 +208,9 @@ fn a_form_that_is_not_documented_is_named_with_its_place() {
         ("kvUsage: 0.5", "kvUsage: {value: 0.5, age: 30}", "with its unit, like 30s"),
         ("kvUsage: 0.5", "kvUsage: {value: 0.5, age: 30 parsecs}", "write for example 30s"),
         ("{current: 2}", "{current: -2}", "variants[0].target.current"),
+        ("{current: 2}", "{current: 4294967296}", "variants[0].target.current: invalid value: integer `4294967296`; \
+          write a whole number from 0 to 2147483647 at line 7 column "),
+        ("{current: 2}", "{current: 4294967296}", " (ns/a)"),
         ("model: m", "model: m\n  cost: cheap", "like 10.0"),
         ("version: 1", "version: [", "line"),
     } {

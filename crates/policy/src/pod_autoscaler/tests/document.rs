@@ -94,6 +94,28 @@ fn what_cannot_be_is_named_with_path_and_remedy() {
 }
 
 #[test]
+fn a_count_that_is_too_large_is_named_with_its_object() {
+    let entry = |name| entry(name, name, "sources: [{}, {}]");
+    let found = faults(&[entry("a").replace("current: 1", "current: 2147483648")]);
+    let expected = "podAutoscalers[0].current: 2147483648 replicas are more than there can be; write at most 2147483647 (ns/a)";
+    assert_eq!(found, [expected]);
+    for (field, from) in [
+        ("current", "current: 1"),
+        ("object.spec.maxReplicas", "maxReplicas: 4"),
+    ] {
+        let key = from.trim_end_matches(char::is_numeric);
+        let large = entry("b").replace(from, &format!("{key}4294967296"));
+        let text = format!("{HEAD}{}{large}", entry("a"));
+        let error = SnapshotDocument::parse(&text).unwrap_err().to_string();
+        let start = format!(
+            "podAutoscalers[1].{field}: invalid value: integer `4294967296`; write a whole number from 0 to 2147483647 at line "
+        );
+        assert!(error.starts_with(&start), "{error}");
+        assert!(error.contains(" (ns/b); "), "{error}");
+    }
+}
+
+#[test]
 fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
     let role = |name: &str, role: &str| {
         let entry = entry(name, "t", "sources: [{}, {}]").replace(
