@@ -159,6 +159,23 @@ pub struct AutoscalerSituation {
     pub state: AutoscalerState,
 }
 
+/// Namespace, group, kind and name of a target.
+type NamedTarget<'d> = (&'d str, Option<&'d str>, &'d str, &'d str);
+
+/// The place of an object, and the role that it scales.
+type PlacedRole<'d> = (usize, Option<&'d str>);
+
+/// What the objects before one have, so that it is compared with those alone that share it.
+#[derive(Debug, Default)]
+struct SeenObjects<'d> {
+    /// Namespaces and names.
+    names: BTreeMap<(&'d str, &'d str), Vec<usize>>,
+    /// Targets.
+    targets: BTreeMap<NamedTarget<'d>, Vec<PlacedRole<'d>>>,
+    /// Targets of variants.
+    of_variants: BTreeMap<&'d TargetKey, usize>,
+}
+
 /// Pods of one replica where the document does not state them.
 ///
 /// # Errors
@@ -185,30 +202,31 @@ impl Reader {
         document: &SnapshotDocument,
         views: &[VariantView],
     ) -> Vec<AutoscalerSituation> {
-        let mut seen: Vec<(&PodAutoscalerObject, usize)> = Vec::new();
+        let mut seen = SeenObjects::default();
+        for (index, view) in views.iter().enumerate() {
+            if let Some(own) = view.target.resolved() {
+                seen.of_variants.entry(&own.key).or_insert(index);
+            }
+        }
         let mut found = Vec::new();
         for (index, one) in document.pod_autoscalers.iter().enumerate() {
             let path = format!("podAutoscalers[{index}]");
-            self.check_rivals(&path, &one.object, &seen);
-            self.check_variants(&path, &one.object, views);
-            seen.push((&one.object, index));
+            self.check_rivals(index, &one.object, &mut seen);
+            self.check_variants(&path, &one.object, &seen);
             found.extend(self.autoscaler(&path, one));
         }
         found
     }
 
     /// A variant scales whole targets, so a role of one is the target, too.
-    fn check_variants(&mut self, path: &str, object: &PodAutoscalerObject, views: &[VariantView]) {
+    fn check_variants(&mut self, path: &str, object: &PodAutoscalerObject, seen: &SeenObjects<'_>) {
         let target = &object.spec.scale_target_ref;
         let group = target.api_version.split_once('/');
         let group = Arc::from(group.map_or("", |(group, _)| group));
         let kind = TargetKind::of(&group, &target.kind);
         let namespace = Arc::clone(&object.metadata.namespace);
         let key = TargetKey::new(namespace, kind, Arc::clone(&target.name));
-        let rival = views
-            .iter()
-            .position(|view| view.target.resolved().is_some_and(|own| own.key == key));
-        if let Some(index) = rival {
+        if let Some(index) = seen.of_variants.get(&key) {
             let why = format!(
                 "variants[{index}] scales it, too; leave one of them out, or write state: contested there"
             );
@@ -216,43 +234,42 @@ impl Reader {
         }
     }
 
-    fn check_rivals(
+    fn check_rivals<'d>(
         &mut self,
-        path: &str,
-        object: &PodAutoscalerObject,
-        seen: &[(&PodAutoscalerObject, usize)],
+        index: usize,
+        object: &'d PodAutoscalerObject,
+        seen: &mut SeenObjects<'d>,
     ) {
-        let name = |object: &PodAutoscalerObject| {
-            let metadata = &object.metadata;
-            (Arc::clone(&metadata.namespace), Arc::clone(&metadata.name))
-        };
+        let (metadata, target) = (&object.metadata, &object.spec.scale_target_ref);
         // Versions of a kind name the same objects.
-        let target = |object: &PodAutoscalerObject| {
-            let target = &object.spec.scale_target_ref;
-            let namespace = Arc::clone(&object.metadata.namespace);
-            let group = target.api_version.split_once('/');
-            let group = group.map(|(group, _)| Arc::<str>::from(group));
-            (namespace, group, target.kind.clone(), target.name.clone())
-        };
+        let group = target.api_version.split_once('/');
+        let group = group.map(|(group, _)| group);
         // Two roles of one target may be two targets whatever annotations say: spec.mode of the service, which a
         // document leaves out, wins.
-        let role = |object: &PodAutoscalerObject| {
-            let role = object.spec.sub_target_selector.as_ref();
-            let role = role.map(|role| Arc::clone(&role.role_name));
-            role.filter(|role| !role.is_empty())
-        };
-        let own_role = role(object);
-        for (other, index) in seen {
-            if name(other) == name(object) {
-                let why = format!("podAutoscalers[{index}] has this name, too; give it another");
-                self.fault(format!("{path}.object.metadata.name"), why);
-            }
-            let role = role(other);
-            let is_another_role = role.is_some() && own_role.is_some() && role != own_role;
-            if target(other) == target(object) && !is_another_role {
-                let why = format!("podAutoscalers[{index}] scales it, too; leave one of them out");
-                self.fault(format!("{path}.object.spec.scaleTargetRef"), why);
-            }
+        let role = object.spec.sub_target_selector.as_ref();
+        let role = role.map(|role| &*role.role_name);
+        let role = role.filter(|role| !role.is_empty());
+        let namespace = &*metadata.namespace;
+        let namesakes = seen.names.entry((namespace, &*metadata.name)).or_default();
+        let target = (namespace, group, &*target.kind, &*target.name);
+        let rivals = seen.targets.entry(target).or_default();
+        let same_name = namesakes.iter().map(|other| {
+            let why = "has this name, too; give it another";
+            (*other, "metadata.name", why)
+        });
+        let is_rival = |other: Option<&str>| role.is_none() || other.is_none() || role == other;
+        let same_target = rivals.iter().filter(|(_, other)| is_rival(*other));
+        let same_target = same_target.map(|(other, _)| {
+            let why = "scales it, too; leave one of them out";
+            (*other, "spec.scaleTargetRef", why)
+        });
+        let mut found: Vec<_> = same_name.chain(same_target).collect();
+        found.sort_unstable();
+        namesakes.push(index);
+        rivals.push((index, role));
+        for (other, field, why) in found {
+            let path = format!("podAutoscalers[{index}].object.{field}");
+            self.fault(path, format!("podAutoscalers[{other}] {why}"));
         }
     }
 

@@ -94,6 +94,34 @@ fn what_cannot_be_is_named_with_path_and_remedy() {
 }
 
 #[test]
+fn what_stands_twice_is_named_by_place() {
+    let entry = |name, target| entry(name, target, "sources: [{}, {}]");
+    let objects = [("a", "t"), ("b", "u"), ("c", "t"), ("a", "u"), ("a", "t")];
+    let name = "object.metadata.name";
+    let target = "object.spec.scaleTargetRef";
+    let expected = [
+        (2, target, 0),
+        (3, name, 0),
+        (3, target, 1),
+        (4, name, 0),
+        (4, target, 0),
+        (4, target, 2),
+        (4, name, 3),
+    ];
+    let expected = expected.map(|(index, field, other)| {
+        let why = match field {
+            "object.metadata.name" => "has this name, too; give it another",
+            _ => "scales it, too; leave one of them out",
+        };
+        format!("podAutoscalers[{index}].{field}: podAutoscalers[{other}] {why}")
+    });
+    assert_eq!(
+        faults(&objects.map(|(name, target)| entry(name, target))),
+        expected
+    );
+}
+
+#[test]
 fn a_count_that_is_too_large_is_named_with_its_object() {
     let entry = |name| entry(name, name, "sources: [{}, {}]");
     let found = faults(&[entry("a").replace("current: 1", "current: 2147483648")]);
