@@ -289,7 +289,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     WrongTarget = 123, Scalers, Error,
         "the scaler makes something else of the count",
-        "Write type AverageValue with averageValue 1. Type Value multiplies the count by the replicas that exist; another averageValue, a number in the query or a formula of scalingModifiers changes it. An activationThreshold of 1 or more hides the first replica from KEDA.",
+        "Write type AverageValue with averageValue 1. Type Value multiplies the count by the replicas that exist; another averageValue, a number or function of the query, or a formula of scalingModifiers changes it. An activationThreshold of 1 or more hides the first replica from KEDA.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     ScalerPaused = 124, Scalers, Warning,
         "the scaler is paused",

@@ -173,6 +173,8 @@ pub fn examine(facts: &Facts) -> Diagnosis {
     for check in all.into_iter().flatten() {
         diagnosis.add(check.group, check.title, check.outcome(facts));
     }
+    let read = "queries of scalers can be read";
+    diagnosis.add(FindingGroup::Scalers, read, queries::unread(facts));
     let named = "what the command line names is there";
     diagnosis.add(FindingGroup::Variants, named, named_variants(facts));
     diagnosis.outages = outage::outages(facts);

@@ -11,9 +11,43 @@ const SIGNS: &[&[&str]] = &[
     &["*", "/", "%", "atan2"],
     &["^"],
 ];
+/// Functions that make other numbers of those that they are given.
+const CHANGING: [&str; 21] = [
+    "changes",
+    "delta",
+    "deriv",
+    "exp",
+    "group",
+    "idelta",
+    "increase",
+    "irate",
+    "ln",
+    "log10",
+    "log2",
+    "predict_linear",
+    "present_over_time",
+    "rate",
+    "resets",
+    "sgn",
+    "sqrt",
+    "stddev",
+    "stddev_over_time",
+    "stdvar",
+    "stdvar_over_time",
+];
+/// Units of durations, in seconds. One that begins with another one stands before it.
+const UNITS: &[(&str, f64)] = &[
+    ("ms", 0.001),
+    ("s", 1.0),
+    ("m", 60.0),
+    ("h", 3_600.0),
+    ("d", 86_400.0),
+    ("w", 604_800.0),
+    ("y", 31_536_000.0),
+];
 
 /// A part of a query.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) enum QueryNode<'a> {
     Number(f64),
     Quoted,
@@ -36,15 +70,111 @@ pub(super) enum QueryNode<'a> {
     },
 }
 
-/// The tree of a query; `None` where it cannot be read.
-pub(super) fn parse(query: &str) -> Option<QueryNode<'_>> {
+impl QueryNode<'_> {
+    /// The number that it is, without a series.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Call { name, inner, .. } if matches!(name.as_str(), "vector" | "scalar") => {
+                inner.first()?.number()
+            }
+            Self::Binary { sign, sides, .. } => {
+                let [left, right] = &**sides;
+                let (left, right) = (left.number()?, right.number()?);
+                Some(match *sign {
+                    "+" => left + right,
+                    "-" => left - right,
+                    "*" => left * right,
+                    "/" => left / right,
+                    _ => f64::NAN,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether its value comes from no series.
+    pub(super) fn is_made_up(&self) -> bool {
+        match self {
+            Self::Number(_) | Self::Quoted => true,
+            Self::Series(_) => false,
+            Self::Range(of, _) => of.is_made_up(),
+            Self::Call { name, inner, .. } => {
+                name.starts_with("absent") || inner.iter().all(Self::is_made_up)
+            }
+            Self::Binary {
+                sign,
+                is_bool,
+                sides,
+            } => {
+                let [left, right] = &**sides;
+                let is_zero = |side: &Self| {
+                    side.number()
+                        .is_some_and(|number| number.abs() < f64::EPSILON)
+                };
+                match *sign {
+                    "and" | "unless" => left.is_made_up(),
+                    "or" => left.is_made_up() || right.is_made_up(),
+                    "*" if is_zero(left) || is_zero(right) => true,
+                    _ => *is_bool || (left.is_made_up() && right.is_made_up()),
+                }
+            }
+        }
+    }
+}
+
+/// Whether a function makes other numbers of counts that it is given.
+pub(super) fn is_changing(name: &str, inner: &[QueryNode<'_>]) -> bool {
+    let bound = |place: usize| inner.get(place).and_then(QueryNode::number);
+    let (low, high) = match name {
+        "clamp" => (bound(1), bound(2)),
+        "clamp_min" => (bound(1), None),
+        "clamp_max" => (None, bound(1)),
+        _ => return CHANGING.contains(&name),
+    };
+    low.is_some_and(|low| low > 0.0) || high.is_some_and(f64::is_finite)
+}
+
+/// The tree of a query.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(super) fn parse(query: &str) -> Result<QueryNode<'_>, String> {
     let mut parser = QueryParser {
         rest: query,
-        room: MOST_OPERANDS,
+        room: MOST_OPERANDS + 1,
     };
-    let node = parser.level(0)?;
+    let node = parser.level(0);
     parser.skip_space();
-    parser.rest.is_empty().then_some(node)
+    match node {
+        Some(node) if parser.rest.is_empty() => Ok(node),
+        _ if parser.room == 0 => Err(format!("it has more than {MOST_OPERANDS} operands")),
+        _ => Err("its syntax is not known".to_owned()),
+    }
+}
+
+/// A number as a query writes it: decimal or hexadecimal, `_` between digits, `Inf`, `NaN`, or a duration in seconds.
+pub(super) fn literal(word: &str) -> Option<f64> {
+    let word = word.replace('_', "").to_ascii_lowercase();
+    if let Some(digits) = word.strip_prefix("0x") {
+        let mut digits = digits.chars();
+        return digits.try_fold(0.0_f64, |sum, digit| {
+            Some(sum * 16.0 + f64::from(digit.to_digit(16)?))
+        });
+    }
+    word.parse().ok().or_else(|| seconds(&word))
+}
+
+/// A duration like `1h30m`.
+fn seconds(text: &str) -> Option<f64> {
+    let (mut rest, mut sum) = (text, 0.0_f64);
+    while !rest.is_empty() {
+        let (count, behind) = rest.split_at(rest.find(|letter: char| !letter.is_ascii_digit())?);
+        let (unit, length) = UNITS.iter().find(|(unit, _)| behind.starts_with(*unit))?;
+        sum += count.parse::<f64>().ok()? * length;
+        rest = behind.strip_prefix(*unit)?;
+    }
+    Some(sum)
 }
 
 fn is_letter(letter: char) -> bool {
@@ -52,7 +182,10 @@ fn is_letter(letter: char) -> bool {
 }
 
 fn is_amount(word: &str) -> bool {
-    word.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.')
+    let is_named = ["inf", "nan"]
+        .into_iter()
+        .any(|name| word.eq_ignore_ascii_case(name));
+    is_named || word.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.')
 }
 
 /// The place behind the quoted text, or the brackets, that a text begins with.
@@ -81,7 +214,7 @@ fn closed(text: &str) -> Option<usize> {
 #[derive(Debug)]
 struct QueryParser<'a> {
     rest: &'a str,
-    /// Operands that may follow. Their number bounds the depth of the tree.
+    /// One more than the operands that may follow; 0 after too many. Their number bounds the depth of the tree.
     room: usize,
 }
 
@@ -119,7 +252,9 @@ impl<'a> QueryParser<'a> {
         self.skip_space();
         let start = self.rest;
         let word = self.word();
-        if is_amount(word) && word.ends_with(['e', 'E']) && (self.take("+") || self.take("-")) {
+        let is_hexadecimal = word.starts_with("0x") || word.starts_with("0X");
+        let has_exponent = is_amount(word) && !is_hexadecimal && word.ends_with(['e', 'E']);
+        if has_exponent && (self.take("+") || self.take("-")) {
             self.word();
         }
         let (amount, _) = start.split_at(start.len() - self.rest.len());
@@ -145,7 +280,8 @@ impl<'a> QueryParser<'a> {
         }
         let (labels, rest) = self.rest.split_once(')')?;
         self.rest = rest;
-        let labels = labels.split(',').map(str::trim);
+        let labels = labels.split(',');
+        let labels = labels.map(|label| label.trim().trim_matches(['"', '\'', '`']));
         Some(labels.filter(|label| !label.is_empty()).collect())
     }
 
@@ -186,7 +322,10 @@ impl<'a> QueryParser<'a> {
 
     /// Takes an operand, with what stands behind it.
     fn operand(&mut self) -> Option<QueryNode<'a>> {
-        self.room = self.room.checked_sub(1)?;
+        self.room = self.room.saturating_sub(1);
+        if self.room == 0 {
+            return None;
+        }
         let mut node = self.atom()?;
         loop {
             self.skip_space();
@@ -228,7 +367,7 @@ impl<'a> QueryParser<'a> {
         let start = self.rest;
         let name = self.amount();
         if is_amount(name) {
-            return name.parse().ok().map(QueryNode::Number);
+            return literal(name).map(QueryNode::Number);
         }
         let mut kept = Some(Vec::new());
         self.grouping(&mut kept)?;

@@ -1,14 +1,13 @@
 //! What scalers ask Prometheus, by their text and by its answer.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
 use super::clocks::is_ours;
 use super::prometheus::counted;
-use super::promql::{QueryNode, parse};
+use super::promql::{QueryNode, is_changing, literal, parse};
 use super::scalers::scalers;
 use super::variants::may_be_handled;
 use crate::api::scaled_object::Trigger;
@@ -17,15 +16,15 @@ use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
 use crate::doctor::probe::PrometheusProbe;
+use crate::doctor::report::CheckOutcome;
 use crate::policy::series::DESIRED;
-use wva_base::duration::parse_duration;
 
 /// Labels of a count that may have the namespace of its variant.
 const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
 /// Aggregations that make one series of a group.
 const AGGREGATIONS: [&str; 6] = ["sum", "count", "max", "min", "avg", "quantile"];
-/// The longest range of a lowest or mean count that does not matter.
-const SHORT_RANGE: Duration = Duration::from_mins(2);
+/// The longest range, in seconds, of a lowest or mean count that does not matter.
+const SHORT_RANGE: f64 = 120.0;
 /// Names of metrics that are shares of at most 1.
 const SHARES: [&str; 4] = [
     "cache_usage_perc",
@@ -142,26 +141,7 @@ fn trace<'a>(node: &QueryNode<'a>, faults: &mut BTreeSet<FindingCode>) -> Option
         }
         QueryNode::Range(of, _) => trace(of, faults),
         QueryNode::Call { name, .. } if name.starts_with("absent") => None,
-        QueryNode::Call { name, kept, inner } => {
-            let count = inner.iter().find_map(|one| trace(one, faults))?;
-            match name.as_str() {
-                "sum" if count.is_single => {}
-                "sum" | "sum_over_time" | "count" | "count_over_time" | "count_values" => {
-                    faults.insert(FindingCode::QueryAddsUp);
-                }
-                "min_over_time" | "avg_over_time" if inner.iter().any(is_long) => {
-                    faults.insert(FindingCode::SlowScaleUp);
-                }
-                _ => {}
-            }
-            let is_wanted = |label: &&str| matched(count.selector, label).is_some();
-            let is_one_group = kept.as_ref().is_some_and(|kept| kept.iter().all(is_wanted));
-            let is_grouped = AGGREGATIONS.contains(&name.as_str()) && is_one_group;
-            Some(TracedCount {
-                is_single: count.is_single || is_grouped,
-                ..count
-            })
-        }
+        QueryNode::Call { name, kept, inner } => called(name, kept.as_deref(), inner, faults),
         QueryNode::Binary {
             sign,
             is_bool,
@@ -170,13 +150,68 @@ fn trace<'a>(node: &QueryNode<'a>, faults: &mut BTreeSet<FindingCode>) -> Option
     }
 }
 
+/// The count that a function or an aggregation makes.
+fn called<'a>(
+    name: &str,
+    kept: Option<&[&str]>,
+    inner: &[QueryNode<'a>],
+    faults: &mut BTreeSet<FindingCode>,
+) -> Option<TracedCount<'a>> {
+    let count = inner.iter().find_map(|one| trace(one, faults))?;
+    match name {
+        "sum" if count.is_single => {}
+        "sum" | "sum_over_time" | "count" | "count_over_time" | "count_values" => {
+            faults.insert(FindingCode::QueryAddsUp);
+        }
+        "min_over_time" | "avg_over_time" if inner.iter().any(is_long) => {
+            faults.insert(FindingCode::SlowScaleUp);
+        }
+        _ if is_changing(name, inner) => {
+            faults.insert(FindingCode::WrongTarget);
+        }
+        _ => {}
+    }
+    let is_wanted = |label: &&str| matched(count.selector, label).is_some();
+    let is_one_group = kept.is_some_and(|kept| kept.iter().all(is_wanted));
+    let most = inner.first().and_then(QueryNode::number);
+    let is_first =
+        matches!(name, "topk" | "bottomk" | "limitk") && most.is_some_and(|most| most < 2.0);
+    let is_grouped = (is_first || AGGREGATIONS.contains(&name)) && is_one_group;
+    Some(TracedCount {
+        is_single: count.is_single || is_grouped,
+        ..count
+    })
+}
+
+/// The aggregation that is written as a sum by its count.
+fn mean(sign: &str, sum: &QueryNode<'_>, count: &QueryNode<'_>) -> Option<&'static str> {
+    let QueryNode::Call { name, kept, inner } = sum else {
+        return None;
+    };
+    let mean = match name.as_str() {
+        "sum" => "avg",
+        "sum_over_time" => "avg_over_time",
+        _ => return None,
+    };
+    let QueryNode::Call {
+        name: other,
+        kept: others,
+        inner: of,
+    } = count
+    else {
+        return None;
+    };
+    let is_same = *other == name.replace("sum", "count") && kept == others && inner == of;
+    (sign == "/" && is_same).then_some(mean)
+}
+
 /// Whether a part of a query has a range that matters.
 fn is_long(node: &QueryNode<'_>) -> bool {
     let QueryNode::Range(_, range) = node else {
         return false;
     };
     let length = range.trim_matches(['[', ']']).split(':').next();
-    let length = length.and_then(|length| parse_duration(length.trim()).ok());
+    let length = length.and_then(|length| literal(length.trim()));
     length.is_some_and(|length| length > SHORT_RANGE)
 }
 
@@ -187,6 +222,9 @@ fn joined<'a>(
     [left, right]: &[QueryNode<'a>; 2],
     faults: &mut BTreeSet<FindingCode>,
 ) -> Option<TracedCount<'a>> {
+    if let (Some(name), QueryNode::Call { kept, inner, .. }) = (mean(sign, left, right), left) {
+        return called(name, kept.as_deref(), inner, faults);
+    }
     let count = trace(left, faults);
     // The right side of these is a condition.
     if matches!(sign, "and" | "unless") {
@@ -199,7 +237,7 @@ fn joined<'a>(
         None => (other?, left),
     };
     faults.extend(match sign {
-        "or" => is_made_up(side).then_some(FindingCode::QueryInventsZero),
+        "or" => side.is_made_up().then_some(FindingCode::QueryInventsZero),
         "+" if is_both => Some(FindingCode::QueryAddsUp),
         "+" | "-" | "*" | "/" | "%" | "^" | "atan2" if !is_both => {
             calculated(sign, side, count.is_none())
@@ -213,7 +251,7 @@ fn joined<'a>(
 /// What is wrong with arithmetic between a count and a side without one. A product with another series may be a join, a
 /// difference a guard.
 fn calculated(sign: &str, side: &QueryNode<'_>, is_left: bool) -> Option<FindingCode> {
-    let Some(number) = number(side) else {
+    let Some(number) = side.number() else {
         return (sign == "+").then_some(FindingCode::QueryAddsUp);
     };
     let neutral = if "+-".contains(sign) { 0.0 } else { 1.0 };
@@ -222,58 +260,10 @@ fn calculated(sign: &str, side: &QueryNode<'_>, is_left: bool) -> Option<Finding
     (!is_kept).then_some(FindingCode::WrongTarget)
 }
 
-/// The number that a part of a query is, without a series.
-fn number(node: &QueryNode<'_>) -> Option<f64> {
-    match node {
-        QueryNode::Number(number) => Some(*number),
-        QueryNode::Call { name, inner, .. } if matches!(name.as_str(), "vector" | "scalar") => {
-            number(inner.first()?)
-        }
-        QueryNode::Binary { sign, sides, .. } => {
-            let [left, right] = &**sides;
-            let (left, right) = (number(left)?, number(right)?);
-            Some(match *sign {
-                "+" => left + right,
-                "-" => left - right,
-                "*" => left * right,
-                "/" => left / right,
-                _ => f64::NAN,
-            })
-        }
-        _ => None,
-    }
-}
-
-/// Whether the value of a part of a query comes from no series.
-fn is_made_up(node: &QueryNode<'_>) -> bool {
-    match node {
-        QueryNode::Number(_) | QueryNode::Quoted => true,
-        QueryNode::Series(_) => false,
-        QueryNode::Range(of, _) => is_made_up(of),
-        QueryNode::Call { name, inner, .. } => {
-            name.starts_with("absent") || inner.iter().all(is_made_up)
-        }
-        QueryNode::Binary {
-            sign,
-            is_bool,
-            sides,
-        } => {
-            let [left, right] = &**sides;
-            let is_zero = |side| number(side).is_some_and(|number| number.abs() < f64::EPSILON);
-            match *sign {
-                "and" | "unless" => is_made_up(left),
-                "or" => is_made_up(left) || is_made_up(right),
-                "*" if is_zero(left) || is_zero(right) => true,
-                _ => *is_bool || (is_made_up(left) && is_made_up(right)),
-            }
-        }
-    }
-}
-
 /// What is wrong with the text of a query. A number in place of the count is a second series where its labels differ.
 fn faults(query: &str) -> BTreeSet<FindingCode> {
     let mut faults = BTreeSet::new();
-    if let Some(node) = parse(query) {
+    if let Ok(node) = parse(query) {
         trace(&node, &mut faults);
     }
     faults
@@ -289,13 +279,31 @@ pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
         found.extend(faults.into_iter().map(|fault| {
             let remedy = match fault {
                 FindingCode::QueryAddsUp => "take max by (variant_name, exported_namespace)",
-                FindingCode::WrongTarget => "leave the number out, which changes the count",
+                FindingCode::WrongTarget => "leave out what changes the count",
                 _ => "without the fallback a lost series is an error, at which it keeps its scale",
             };
             fault.at(object.title(), format!("it asks {query}; {remedy}"))
         }));
     }
     found
+}
+
+/// The queries whose texts are not judged. Of what Prometheus refuses there is a finding.
+pub(super) fn unread(facts: &Facts) -> CheckOutcome {
+    let answers = facts.triggers.known();
+    let queries = count_queries(facts).into_iter();
+    let why = queries.filter_map(|(object, query)| {
+        let why = parse(&query).err()?;
+        let answer = answers.and_then(|answers| answers.get(&query));
+        let is_refused = matches!(answer, Some(Err(_)));
+        (!is_refused).then(|| format!("the query of {}: {why}", object.title()))
+    });
+    let why: Vec<String> = why.collect();
+    if why.is_empty() {
+        CheckOutcome::Skipped
+    } else {
+        CheckOutcome::Unseen(why)
+    }
 }
 
 /// Whether a scaler selects the series of one controller.
@@ -324,13 +332,13 @@ fn quantity(text: &str) -> Option<f64> {
 fn is_share(metric: &str) -> bool {
     let node = parse(metric);
     let read = match &node {
-        Some(QueryNode::Call { name, inner, .. })
+        Ok(QueryNode::Call { name, inner, .. })
             if matches!(name.as_str(), "max" | "min" | "avg") =>
         {
             inner.as_slice()
         }
-        Some(node) => std::slice::from_ref(node),
-        None => &[],
+        Ok(node) => std::slice::from_ref(node),
+        Err(_) => &[],
     };
     let [QueryNode::Series(selector)] = read else {
         return false;

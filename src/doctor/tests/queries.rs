@@ -7,19 +7,38 @@ use super::causes::edit;
 use super::codes;
 use super::healthy::{QUERY, facts};
 use super::manifests::{VARIANT, lines};
-use crate::doctor::facts::LiveKind;
+use crate::doctor::examine;
+use crate::doctor::facts::{Facts, LiveKind, QueryAnswers, Reading};
 use crate::doctor::finding::FindingCode;
 
-fn found(query: &str) -> Vec<FindingCode> {
+fn asking(query: &str) -> Facts {
     let mut facts = facts();
     let place = "/spec/triggers/0/metadata/query";
     edit(&mut facts, LiveKind::ScaledObject, "b", place, json!(query));
-    codes(&facts)
+    facts
+}
+
+fn found(query: &str) -> Vec<FindingCode> {
+    codes(&asking(query))
+}
+
+/// What could not be looked at.
+fn unread(facts: &Facts) -> Vec<String> {
+    let diagnosis = examine(facts);
+    let unseen = diagnosis.unseen().flat_map(|(_, why)| why.to_vec());
+    unseen.collect()
+}
+
+/// Judges a query, in which `Q` is the selector of the count.
+fn judge(form: &str, expected: &[FindingCode]) {
+    let selector = QUERY.rsplit_once('(').unwrap().1.trim_end_matches(')');
+    let facts = asking(&form.replace('Q', selector));
+    assert_eq!(codes(&facts), expected, "{form}");
+    assert_eq!(unread(&facts), Vec::<String>::new(), "{form}");
 }
 
 #[test]
 fn queries_are_judged_however_they_are_written() {
-    let selector = QUERY.rsplit_once('(').unwrap().1.trim_end_matches(')');
     for (form, expected) in wva_base::cases! {
         ("max(Q)", &[][..]),
         ("max by (variant_name) (Q) and on() count(up) > 0", &[]),
@@ -77,7 +96,79 @@ fn queries_are_judged_however_they_are_written() {
         ("max(Q) or (up > bool 9)", &[FindingCode::QueryInventsZero]),
         ("max(Q) or on() (0 * up)", &[FindingCode::QueryInventsZero]),
     } {
-        assert_eq!(found(&form.replace('Q', selector)), expected, "{form}");
+        judge(form, expected);
+    }
+}
+
+#[test]
+fn means_and_functions_of_counts_are_judged() {
+    for (form, expected) in wva_base::cases! {
+        ("sum(Q) / count(Q)", &[][..]),
+        ("sum by (pod) (Q) / on(pod) count by (pod) (Q)", &[]),
+        ("sum(sum(Q) / count(Q))", &[]),
+        ("sum(Q) / count(up)", &[FindingCode::QueryAddsUp]),
+        ("sum by (pod) (Q) / count(Q)", &[FindingCode::QueryAddsUp]),
+        ("sum(Q) * count(Q)", &[FindingCode::QueryAddsUp]),
+        ("max(sum_over_time(Q[1m]) / count_over_time(Q[1m]))", &[]),
+        ("max(sum_over_time(Q[10m]) / count_over_time(Q[10m]))", &[FindingCode::SlowScaleUp]),
+        ("sum(max by (\"variant_name\", 'exported_namespace') (Q))", &[]),
+        ("sum(max by (\"pod\") (Q))", &[FindingCode::QueryAddsUp]),
+        ("sum(topk(1, Q))", &[]),
+        ("sum(topk(2, Q))", &[FindingCode::QueryAddsUp]),
+        ("sum(topk by (pod) (1, Q))", &[FindingCode::QueryAddsUp]),
+        ("clamp_max(max(Q), 3)", &[FindingCode::WrongTarget]),
+        ("clamp_max(max(Q), Inf)", &[]),
+        ("clamp_min(max(Q), 0)", &[]),
+        ("clamp_min(max(Q), 2)", &[FindingCode::WrongTarget]),
+        ("clamp(max(Q), 0, 4)", &[FindingCode::WrongTarget]),
+        ("sgn(max(Q))", &[FindingCode::WrongTarget]),
+        ("max(rate(Q[1m]))", &[FindingCode::WrongTarget]),
+        ("max(Q) and on() (changes(Q[1m]) > 0)", &[]),
+    } {
+        judge(form, expected);
+    }
+}
+
+#[test]
+fn numbers_are_read_as_prometheus_reads_them() {
+    for (form, expected) in wva_base::cases! {
+        ("max(min_over_time(Q[1w]))", &[FindingCode::SlowScaleUp][..]),
+        ("max(min_over_time(Q[121]))", &[FindingCode::SlowScaleUp]),
+        ("max(min_over_time(Q[1m60s]))", &[]),
+        ("max(Q) * 0x01", &[]),
+        ("max(Q) * 0x_1F", &[FindingCode::WrongTarget]),
+        ("max(Q) < 0x1E+2", &[]),
+        ("max(Q) * 1_0", &[FindingCode::WrongTarget]),
+        ("max(Q) * 1s", &[]),
+        ("max(Q) / 1m30s", &[FindingCode::WrongTarget]),
+        ("max(Q) * iNf", &[FindingCode::WrongTarget]),
+        ("max(Q) < +Inf", &[]),
+        ("max(Q) + NaN", &[FindingCode::WrongTarget]),
+        ("max(Q) * information", &[]),
+    } {
+        judge(form, expected);
+    }
+}
+
+#[test]
+fn a_query_that_is_not_read_is_named() {
+    let long = |count: usize| QUERY.replacen("max", "sum", 1) + &" and up".repeat(count);
+    let large = "the query of ScaledObject ns/b: it has more than 128 operands";
+    let unknown = "the query of ScaledObject ns/b: its syntax is not known";
+    for (query, expected, why) in wva_base::cases! {
+        (long(126), &[FindingCode::QueryAddsUp][..], None),
+        (long(127), &[], Some(large)),
+        (format!("{QUERY} ? 1"), &[], Some(unknown)),
+        (format!("{QUERY} * 0x1G"), &[], Some(unknown)),
+    } {
+        let mut facts = asking(&query);
+        assert_eq!(codes(&facts), expected, "{query}");
+        let named: Vec<&str> = why.into_iter().collect();
+        assert_eq!(unread(&facts), named, "{query}");
+        // Prometheus has read it, and says more.
+        let refused = QueryAnswers::from([(query, Err("parse error".to_owned()))]);
+        facts.triggers = Reading::Known(refused);
+        assert_eq!(unread(&facts), Vec::<String>::new());
     }
 }
 
@@ -108,18 +199,20 @@ fn a_pattern_of_one_name_is_that_name() {
     );
 }
 
+/// A ScaledObject that reads the count of a variant.
+fn scaler(target: &str, selector: &str) -> String {
+    format!(
+        "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
+         spec:\n  scaleTargetRef: {{name: {target}}}\n  maxReplicaCount: 4\n  triggers:\n  - type: prometheus\n    \
+         metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', \
+         query: 'max(wva_desired_replicas{{variant_name=\"a\"{selector}}})'}}\n"
+    )
+}
+
 #[test]
 fn a_query_reads_one_of_two_variants_of_a_name() {
     let other = VARIANT.replace("namespace: ns", "namespace: other");
     let homeless = VARIANT.replace(", namespace: ns", "");
-    let scaler = |selector: &str| {
-        format!(
-            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
-             spec:\n  scaleTargetRef: {{name: a}}\n  maxReplicaCount: 4\n  triggers:\n  - type: prometheus\n    \
-             metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', \
-             query: 'max(wva_desired_replicas{{variant_name=\"a\"{selector}}})'}}\n"
-        )
-    };
     let cause =
         "WVA122 it reads the count of VariantAutoscaling other/a, too; select exported_namespace";
     for (rival, selector, expected) in wva_base::cases! {
@@ -129,7 +222,7 @@ fn a_query_reads_one_of_two_variants_of_a_name() {
         (other.as_str(), ",controller_instance=\"one\"", &[]),
         (other.as_str(), "", &[cause]),
     } {
-        let texts = [VARIANT, &scaler(selector)].join("---\n");
+        let texts = [VARIANT, &scaler("a", selector)].join("---\n");
         let texts = match rival {
             VARIANT => texts,
             rival => [texts.as_str(), rival].join("---\n"),
