@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::queries::selects_instance;
 use super::scalers::{ReadScaler, is_asked, scalers};
-use super::targets::claimed;
+use super::targets::{claimed, target_key};
 use super::variants::may_be_handled;
 use crate::api::MANAGED_ANNOTATION;
 use crate::cluster::project::scaler::ScalerObject;
@@ -79,8 +79,10 @@ pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// The scaler that reads the count of a variant and scales another target than its own.
+/// The scaler that reads the count of a variant and scales another target than its own. Another file may hold an
+/// alternative of the variant, with that target.
 pub(super) fn reads_and_scales_another(
+    facts: &Facts,
     variant: &LiveObject,
     target: &TargetKey,
     all: &[ReadScaler<'_>],
@@ -95,10 +97,14 @@ pub(super) fn reads_and_scales_another(
         Input::ExternalScaler { variant, .. } => variant.as_deref() == Some(name),
         Input::Other => false,
     };
+    let versions = facts
+        .every_variant()
+        .filter(|other| other.title().is_of_same(&variant.title()));
+    let targets: Vec<TargetKey> = versions.filter_map(target_key).collect();
     let one = all.iter().find(|one| {
-        let is_near = one.object.namespace() == namespace && one.object.file() == variant.file();
-        let is_own = one.kept.scaler.made_for.is_none() && one.kept.target.as_ref() != Some(target);
-        is_near && is_own && one.kept.scaler.inputs.iter().any(is_its)
+        let is_near = one.object.namespace() == namespace && one.kept.scaler.made_for.is_none();
+        let is_own = (one.kept.target.as_ref()).is_some_and(|scaled| targets.contains(scaled));
+        is_near && !is_own && one.kept.scaler.inputs.iter().any(is_its)
     })?;
     let none = || "no known kind".to_owned();
     let scaled = (one.kept.target.as_ref()).map_or_else(none, ToString::to_string);
@@ -124,8 +130,8 @@ fn contested(object: &LiveObject, cause: String) -> Finding {
     })
 }
 
-/// ScaledObjects whose query reads a variant of another namespace, too. Files may hold alternatives, and an adapter
-/// adds the namespace of a HorizontalPodAutoscaler. A controller's instance that is selected may watch one namespace.
+/// ScaledObjects whose query reads a variant of another namespace, too. An adapter adds the namespace of a
+/// HorizontalPodAutoscaler. A controller's instance that is selected may watch one namespace.
 pub(super) fn of_two_namespaces(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
     let found = all.iter().filter_map(|one| {
         let object = one.object;
@@ -137,8 +143,7 @@ pub(super) fn of_two_namespaces(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Fi
             let [own, there] = [object.namespace(), other.namespace()];
             // A manifest without a namespace may go to either.
             let is_elsewhere = own != there && !own.is_empty() && !there.is_empty();
-            let is_near = other.name() == name && other.file() == object.file();
-            is_elsewhere && is_near && may_be_handled(facts, other)
+            is_elsewhere && other.name() == name && may_be_handled(facts, other)
         });
         let other = other.filter(|_| count.namespace.is_none())?;
         let cause = format!(

@@ -282,7 +282,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             .filter(|one| one.kept.target.as_ref() == Some(&target))
             .collect();
         let is_direct = is_scaled_directly(variant);
-        let reader = reads_and_scales_another(variant, &target, &all);
+        let reader = reads_and_scales_another(facts, variant, &target, &all);
         if let Some(reader) = reader.filter(|_| own.is_empty() && !is_direct) {
             found.push(reader);
             continue;

@@ -47,7 +47,7 @@ With `--files`:
 - Judged is what stands in manifests, not what is missing. The remedy is an edit of the file that a finding names.
 - A modelID is compared with the arguments of its target, thresholds are judged without the controller too.
 - Files may hold alternatives: costs of variants, where their targets are read, and scalers of one target are compared
-  within one file, two claims of one target across files.
+  within one file; two claims of one target, and a scaler with the variant that it reads, across files.
 - A patch that a `kustomization.yaml` names may lack required fields.
 - Templates, and files that are no manifests, are listed as *not read* (in JSON `notRead`).
 - Of a key that stands twice the last value counts, and its schema is judged once it stands once.

@@ -6,7 +6,7 @@ use super::answers::share;
 use super::causes::edit;
 use super::codes;
 use super::healthy::{QUERY, facts};
-use super::manifests::{VARIANT, lines};
+use super::manifests::{VARIANT, lines, written};
 use crate::doctor::examine;
 use crate::doctor::facts::{Facts, LiveKind, QueryAnswers, Reading};
 use crate::doctor::finding::FindingCode;
@@ -228,5 +228,28 @@ fn a_query_reads_one_of_two_variants_of_a_name() {
             rival => [texts.as_str(), rival].join("---\n"),
         };
         assert_eq!(lines(&texts), expected, "{rival} {selector}");
+    }
+}
+
+#[test]
+fn a_scaler_is_compared_with_variants_of_other_files() {
+    let own = ",exported_namespace=\"ns\"";
+    let moved = VARIANT.replace("scaleTargetRef: {name: a}", "scaleTargetRef: {name: b}");
+    let namesake = VARIANT.replace("namespace: ns", "namespace: other");
+    for (target, selector, more, expected) in wva_base::cases! {
+        ("a", own, "", &[][..]),
+        ("b", own, "", &[FindingCode::CountNotRead]),
+        // One of two alternatives of the variant has that target.
+        ("b", own, moved.as_str(), &[]),
+        ("a", own, namesake.as_str(), &[]),
+        ("a", "", namesake.as_str(), &[FindingCode::CountNotRead]),
+    } {
+        let scaler = scaler(target, selector);
+        let files = [("a.yaml", VARIANT), ("b.yaml", &*scaler), ("c.yaml", more)];
+        assert_eq!(
+            codes(&written(&files)),
+            expected,
+            "{target} {selector} {more}"
+        );
     }
 }
