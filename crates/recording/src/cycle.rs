@@ -15,6 +15,9 @@ use wva_policy::queueing::learned::LearnedParameters;
 use wva_policy::snapshot::ClusterSnapshot;
 use wva_policy::units::Replicas;
 
+/// Most bytes of figures that the first cycle of a segment has. Of all others there is the digest alone.
+const MOST_FIGURES: usize = 16 * 1024;
+
 /// Everything that a plan is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct CycleInputs<'a> {
@@ -54,6 +57,9 @@ pub struct RecordedDecisions {
     pub variants: BTreeMap<VariantKey, RecordedDecision>,
     /// SHA-256 of the whole plan with its figures, as JSON.
     pub digest: String,
+    /// In the first cycle of a segment, the figures of the first models and variants.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, Value>,
 }
 
 /// The decision about one variant. The digest covers what is left out here.
@@ -100,8 +106,37 @@ impl RecordedDecisions {
         Ok(Self {
             variants: variants.collect(),
             digest: hex_digest(plan)?,
+            figures: BTreeMap::new(),
         })
     }
+
+    fn with_figures(mut self, plan: &Plan) -> Result<Self, serde_json::Error> {
+        let mut room = MOST_FIGURES;
+        for object in figures(plan) {
+            let (object, figures) = object?;
+            let Some(left) = room.checked_sub(figures.to_string().len()) else {
+                break;
+            };
+            room = left;
+            self.figures.insert(object, figures);
+        }
+        Ok(self)
+    }
+}
+
+/// The figures of each model, then those of each variant.
+pub(crate) fn figures(
+    plan: &Plan,
+) -> impl Iterator<Item = Result<(String, Value), serde_json::Error>> {
+    let models = plan.models.iter().map(|(key, model)| {
+        let figures = serde_json::to_value(model);
+        figures.map(|figures| (key.to_string(), figures))
+    });
+    let variants = plan.decisions.iter().map(|(key, decision)| {
+        let figures = serde_json::to_value(decision);
+        figures.map(|figures| (key.to_string(), figures))
+    });
+    models.chain(variants)
 }
 
 /// SHA-256 of a value as JSON.
@@ -125,14 +160,19 @@ impl CycleInputs<'_> {
         serde_json::to_value(&read)
     }
 
-    pub(crate) fn recorded(&self, plan: &Plan) -> Result<Value, serde_json::Error> {
+    /// The cycle, with figures where it is the first of a segment.
+    pub(crate) fn recorded(&self, plan: &Plan, is_first: bool) -> Result<Value, serde_json::Error> {
+        let mut decided = RecordedDecisions::of(plan)?;
+        if is_first {
+            decided = decided.with_figures(plan)?;
+        }
         Ok(json!({
             "now": self.now,
             "generation": self.generation,
             "snapshot": serde_json::to_value(self.snapshot)?,
             "learned": self.learned()?,
             "settings": serde_json::to_value(self.settings)?,
-            "decided": serde_json::to_value(RecordedDecisions::of(plan)?)?,
+            "decided": serde_json::to_value(&decided)?,
         }))
     }
 }

@@ -1,15 +1,22 @@
 //! Repeats recorded decisions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde_json::Value;
+
 use super::autoscaler::{RecordedAutoscaler, RecordedAutoscalerDecision};
-use super::cycle::{RecordedCycle, RecordedDecision, RecordedDecisions};
+use super::cycle::{RecordedCycle, RecordedDecision, RecordedDecisions, figures};
 use wva_policy::key::{ObjectKey, VariantKey};
 use wva_policy::params::DynamicSettings;
 use wva_policy::plan;
 use wva_policy::plan::Plan;
 use wva_policy::pod_autoscaler::{AutoscalerDecision, decide};
+
+/// Most figures that are named.
+const MOST_NAMED: usize = 8;
+/// Most letters of a figure that are shown.
+const SHOWN: usize = 60;
 
 /// One cycle, repeated.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,11 +58,16 @@ pub enum DecisionDifference {
         replayed: Result<Box<RecordedAutoscalerDecision>, String>,
     },
     /// Every decision is the same, and figures are not.
-    Figures,
+    Figures {
+        /// The first ones, with both values, as far as they were recorded.
+        named: Vec<String>,
+    },
 }
 
 wva_base::display_of! { DecisionDifference:
-    Self::Figures => "the decisions are the same, their figures differ";
+    Self::Figures { named } => "the decisions are the same, their figures differ{}{}",
+        if named.is_empty() { "" } else { "\n    " },
+        named.join("\n    ");
     Self::Autoscaler { key, recorded, replayed: Ok(replayed) } =>
         "{key}\n    recorded  {recorded}\n    replayed  {replayed}";
     Self::Autoscaler { key, recorded, replayed: Err(why) } =>
@@ -112,6 +124,55 @@ impl fmt::Display for RecordedDecision {
     }
 }
 
+/// Figures of a plan that differ from the recorded ones.
+fn differing(
+    recorded: &BTreeMap<String, Value>,
+    plan: &Plan,
+) -> Result<Vec<String>, serde_json::Error> {
+    let mut named = Vec::new();
+    for object in figures(plan) {
+        let (object, after) = object?;
+        if let Some(before) = recorded.get(&object) {
+            name_differing(&object, before, &after, &mut named);
+        }
+    }
+    Ok(named)
+}
+
+/// Names figures below a path that differ, until there are enough.
+fn name_differing(path: &str, before: &Value, after: &Value, named: &mut Vec<String>) {
+    if before == after || named.len() >= MOST_NAMED {
+        return;
+    }
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for name in names {
+                let [before, after] = [old, new].map(|of| of.get(name).unwrap_or(&Value::Null));
+                name_differing(&format!("{path} {name}"), before, after, named);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (place, (before, after)) in old.iter().zip(new).enumerate() {
+                name_differing(&format!("{path} {place}"), before, after, named);
+            }
+        }
+        _ => {
+            let (before, after) = (shortened(before), shortened(after));
+            named.push(format!("{path}: recorded {before}, replayed {after}"));
+        }
+    }
+}
+
+fn shortened(figure: &Value) -> String {
+    let text = figure.to_string();
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
 /// What a decision is without the words of its steps, which hold thresholds.
 fn outcome(decision: &RecordedDecision) -> impl PartialEq + use<> {
     (
@@ -158,7 +219,8 @@ pub fn replay(
     }
     // Figures hold thresholds as well.
     if differences.is_empty() && settings.is_none() && recorded.digest != replayed.digest {
-        differences.push(DecisionDifference::Figures);
+        let named = differing(&recorded.figures, &plan)?;
+        differences.push(DecisionDifference::Figures { named });
     }
     Ok(ReplayedCycle { plan, differences })
 }
@@ -190,7 +252,11 @@ pub fn replay_autoscaler(
     let difference = if replayed == *before {
         None
     } else if replayed.to_string() == before.to_string() {
-        Some(DecisionDifference::Figures)
+        let steps = |decision: &RecordedAutoscalerDecision| serde_json::to_value(&decision.steps);
+        let mut named = Vec::new();
+        let path = format!("{} steps", recorded.key());
+        name_differing(&path, &steps(before)?, &steps(&replayed)?, &mut named);
+        Some(DecisionDifference::Figures { named })
     } else {
         Some(differs(Ok(Box::new(replayed))))
     };

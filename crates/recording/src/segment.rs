@@ -98,7 +98,9 @@ impl SegmentEncoder {
     /// # Errors
     /// The cycle cannot be written as JSON, or is larger than any that is read.
     pub fn encode(&mut self, inputs: &CycleInputs<'_>, plan: &Plan) -> io::Result<EncodedEntry> {
-        self.entry(Entry::Cycle(inputs.recorded(plan)?))
+        let open = self.open.as_ref();
+        let is_first = open.is_none_or(|open| open.is_full() || open.last.is_none());
+        self.entry(Entry::Cycle(inputs.recorded(plan, is_first)?))
     }
 
     /// Encodes one decision about a `PodAutoscaler`, as [`Self::encode`] does.

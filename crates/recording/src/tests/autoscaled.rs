@@ -181,8 +181,19 @@ fn what_a_decision_is_made_from_and_what_it_is_show_as_a_difference() {
     let one = entries(&recording).into_iter().find(rises).unwrap();
     let mut other = one.clone();
     other.decided.digest = "0".repeat(16);
-    let replayed = replay_autoscaler(&other).unwrap();
-    assert_eq!(replayed.difference, Some(DecisionDifference::Figures));
+    let figures = |other: &RecordedAutoscaler| {
+        let Some(DecisionDifference::Figures { named }) =
+            replay_autoscaler(other).unwrap().difference
+        else {
+            panic!("figures differ");
+        };
+        named
+    };
+    assert_eq!(figures(&other), Vec::<String>::new());
+    let from = other.decided.steps[0].from;
+    other.decided.steps[0].from = Replicas(7);
+    let said = format!("serving/apa steps 0 from: recorded 7, replayed {from}");
+    assert_eq!(figures(&other), [said]);
 
     let mut other = one.clone();
     other.object.spec.max_replicas = Some(1);

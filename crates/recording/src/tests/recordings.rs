@@ -4,14 +4,15 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use serde_json::json;
 use wva_policy::key::VariantKey;
 use wva_policy::params::{AnalyzerSettings, SaturationMethod};
 use wva_policy::queueing::learned::LearnedParameters;
 
 use super::fleet::{Cycle, Fleet, settings};
 use crate::{
-    DecisionDifference, DecisionRing, EncodedEntry, MAX_LINE, RecordingError, RecordingHeader,
-    RecordingReader, SegmentEncoder, replay,
+    DecisionDifference, DecisionRing, EncodedEntry, MAX_LINE, RecordedCycle, RecordingError,
+    RecordingHeader, RecordingReader, SegmentEncoder, replay,
 };
 
 fn encoder() -> SegmentEncoder {
@@ -147,10 +148,31 @@ fn other_settings_show_as_differences() {
     assert!(text.contains("\n    replayed  2 -> 2"), "{text}");
     let mut other = cycle.clone();
     other.decided.digest.clear();
-    assert_eq!(
-        replay(&other, None).unwrap().differences,
-        [DecisionDifference::Figures]
+    let differing = |cycle: &RecordedCycle| replay(cycle, None).unwrap().differences;
+    let named = Vec::new();
+    assert_eq!(differing(&other), [DecisionDifference::Figures { named }]);
+    let figures = other.decided.figures.get_mut("serving/llama-0").unwrap();
+    let highest = figures["figures"]["max_kv"].take();
+    figures["figures"]["max_kv"] = json!(9.5);
+    let said = format!(
+        "the decisions are the same, their figures differ\n    \
+         serving/llama-0 figures max_kv: recorded 9.5, replayed {highest}"
     );
+    assert_eq!(differing(&other)[0].to_string(), said);
+    for figures in other.decided.figures.values_mut() {
+        *figures = json!({ "long": "x".repeat(100) });
+    }
+    let differences = differing(&other);
+    let [DecisionDifference::Figures { named }] = &*differences else {
+        panic!("{differences:?}");
+    };
+    assert_eq!(named.len(), 8);
+    assert!(named.iter().all(|one| one.len() < 200), "{named:?}");
+    // Cycles behind it have the digest alone.
+    let mut later = reader.next_cycle().unwrap().unwrap();
+    later.decided.digest.clear();
+    let named = Vec::new();
+    assert_eq!(differing(&later), [DecisionDifference::Figures { named }]);
 }
 
 #[test]
