@@ -11,7 +11,6 @@ use wva_base::moment::Moment;
 /// Time from which on a backlog stands: longer than a burst that replicas work off by themselves.
 pub(crate) const STANDS: Duration = Duration::from_mins(2);
 
-/// Requests that wait for a model at one collection.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Waiting {
     /// Requests in the queues of its engines and its router, as far as those are known.

@@ -13,7 +13,6 @@ pub(crate) struct VariantOpinions {
     pub current: Replicas,
     pub saturation: Replicas,
     pub model: Replicas,
-    /// What the saturation analysis says of one replica less.
     pub shrinking: Shrinking,
 }
 

@@ -262,7 +262,6 @@ fn check_silent(
     }
 }
 
-/// The steps of one role of a model, as they are met.
 #[derive(Debug, Default)]
 struct Model<'a> {
     mover: Option<(&'a VariantKey, Cost, Move)>,
@@ -365,7 +364,6 @@ fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanVio
     broken.map_or(Ok(()), Err)
 }
 
-/// Whether a variant without replicas is started.
 fn starts(decision: &Decision) -> bool {
     let mut steps = decision.steps.iter();
     decision.current == Some(Replicas::ZERO)

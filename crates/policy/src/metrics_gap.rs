@@ -97,7 +97,6 @@ fn failure(metrics: &MetricsSnapshot) -> Option<Arc<str>> {
 struct Seen<'a> {
     metrics: &'a MetricsSnapshot,
     by_pod: BTreeMap<&'a str, Vec<&'a ModelKey>>,
-    /// The first models of each namespace.
     by_namespace: BTreeMap<&'a str, Vec<Arc<str>>>,
     /// Namespace and name of the pods of every variant.
     owned: BTreeSet<(&'a str, &'a str)>,
@@ -165,7 +164,6 @@ impl<'a> Seen<'a> {
         self.without_pods(view)
     }
 
-    /// The gap of a variant whose pods report nothing at all.
     fn without_pods(&self, view: &VariantView) -> MetricsGap {
         let ModelKey { namespace, model } = &view.model;
         let unlabelled = &self.metrics.unlabelled;
@@ -189,7 +187,6 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The models that these pods report, in any namespace, sorted.
     fn of_pods(&self, pods: &[&str]) -> BTreeSet<&'a ModelKey> {
         let models = pods.iter().filter_map(|pod| self.by_pod.get(pod));
         models.flatten().copied().collect()

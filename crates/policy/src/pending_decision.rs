@@ -28,7 +28,6 @@ pub(super) struct Landing {
     pub(super) has_older: bool,
 }
 
-/// One resolved variant and what has been decided about it so far.
 #[derive(Debug)]
 pub(super) struct PendingDecision<'a> {
     pub(super) view: &'a VariantView,
@@ -38,9 +37,7 @@ pub(super) struct PendingDecision<'a> {
     pub(super) bounds: Bounds,
     pub(super) outcome: DecisionOutcome,
     pub(super) metrics: MetricsState,
-    /// Its replicas that started within the time that peaks reach back.
     pub(super) landing: Landing,
-    /// Whether a further replica can be expected to become ready.
     pub(super) prospect: StartProspect,
     /// What is expected of its next start.
     pub(super) start: StartEstimate,
@@ -182,7 +179,6 @@ impl<'a> PendingDecision<'a> {
             && self.figures.ready == 0
     }
 
-    /// State of its metrics where its model can be analysed.
     pub(super) fn metrics_state(&self, is_reporting: bool) -> MetricsState {
         if is_reporting {
             MetricsState::Available
@@ -223,7 +219,6 @@ impl<'a> PendingDecision<'a> {
         true
     }
 
-    /// The step that says most so far, with its stage.
     pub(super) fn judgement(&self) -> Option<(PlanStage, &Reason)> {
         decisive(&self.steps).map(|step| (step.stage, &step.why))
     }

@@ -104,7 +104,6 @@ fn note_unreachable(plan: &mut Plan) {
     }
 }
 
-/// One model on its way through the stages.
 #[derive(Debug)]
 struct Work<'a> {
     key: &'a ModelKey,
@@ -112,14 +111,10 @@ struct Work<'a> {
     zero: ZeroPolicy,
     policy: SaturationPolicy,
     approach: DecisionMode,
-    /// What its analyzers are given, once one of them is asked.
     inputs: OnceCell<AnalyzerInputs>,
     drafts: Vec<PendingDecision<'a>>,
-    /// What was measured, if anything was.
     figures: Option<ModelFigures>,
-    /// Growth that waits for its share of GPUs.
     growth: Option<multi_analyzer::Growth>,
-    /// What it asks of budgets that are shared by priority.
     sharing: Sharing,
 }
 
@@ -194,7 +189,6 @@ impl<'a> Cycle<'a> {
         Replicas(u32::from(self.woken(model, draft).is_some()))
     }
 
-    /// Decides what one model needs, before limits and bounds.
     fn open(&self, model: &'a ModelKey, group: &'a Group<'a>) -> Work<'a> {
         let zero = ZeroPolicy::from(self.settings.may_go_to_zero(model));
         let policy = self.settings.saturation.policy(model);
@@ -304,7 +298,6 @@ impl<'a> Cycle<'a> {
         draft.figures.reporting > 0 || self.reader.is_reporting(draft.view)
     }
 
-    /// Why a model cannot be analysed; `None` if it can.
     fn unusable(&self, drafts: &[PendingDecision<'_>]) -> Option<MetricsState> {
         if self.reader.awaits_collection() {
             Some(MetricsState::NotCollected)
@@ -381,7 +374,6 @@ impl Cycle<'_> {
     }
 }
 
-/// The decision for a variant without a resolved target.
 fn plan_other(view: &VariantView, policy: ZeroPolicy) -> Decision {
     let unmanaged = |problem| safety_net::unpublished(view, problem, DecisionOutcome::Unmanaged);
     match &view.target {

@@ -148,7 +148,6 @@ pub fn role_of(labels: &ObjectLabels) -> ServingRole {
     role(named.into_iter().flatten().next().map(|role| &**role))
 }
 
-/// What a label says; anything but the two parts is both.
 fn role(label: Option<&str>) -> ServingRole {
     match label {
         Some("prefill") => ServingRole::Prefill,

@@ -450,7 +450,6 @@ impl Reason {
         )
     }
 
-    /// Whether it finds neither growth nor release due.
     pub(super) fn is_balance(&self) -> bool {
         match self {
             Self::Steady { .. }

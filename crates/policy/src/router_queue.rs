@@ -59,13 +59,11 @@ wva_base::display_of! { HeldQueue:
     Self { requests, needs: None } => "requests in its router: {requests}";
 }
 
-/// Requests that are known to wait in a router.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KnownQueue {
     pub(super) requests: f64,
     /// Whether it is too old to shrink on.
     pub(super) is_stale: bool,
-    /// How long ago they were counted.
     pub(super) age: Duration,
     pub(super) source: QueueSource,
 }

@@ -43,7 +43,6 @@ enum Collection {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Report {
-    /// Something to act on.
     Usable(ReplicaLoad),
     /// A sample that is too old to act on: what it was taken from may be under any load by now.
     Outdated,
@@ -51,10 +50,8 @@ pub(super) enum Report {
     Nothing,
 }
 
-/// Load of one replica; at least one of the two is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ReplicaLoad {
-    /// Share of the KV cache in use.
     pub(super) kv: Option<f64>,
     pub(super) queue: Option<f64>,
     /// Whether one of them is too old to shrink on.
@@ -93,7 +90,6 @@ impl<'a> SampleReader<'a> {
         }
     }
 
-    /// Reads a snapshot as of `now`, routers included.
     pub(crate) fn of(
         snapshot: &'a ClusterSnapshot,
         settings: &'a DynamicSettings,
@@ -106,7 +102,6 @@ impl<'a> SampleReader<'a> {
         }
     }
 
-    /// How far back peaks and rates reach.
     pub(crate) fn reach(&self) -> Duration {
         self.lag.saturating_add(LOOK)
     }
@@ -117,7 +112,6 @@ impl<'a> SampleReader<'a> {
         ready.is_some_and(|ready| self.now.wall.since(ready) < self.reach())
     }
 
-    /// Whether nothing was collected at all.
     pub(crate) fn awaits_collection(&self) -> bool {
         self.metrics.collected.is_none()
     }
@@ -127,7 +121,6 @@ impl<'a> SampleReader<'a> {
         self.collection == Collection::Failed
     }
 
-    /// Whether what was collected has been kept for too long.
     pub(crate) fn has_expired(&self) -> bool {
         self.collection == Collection::Expired
     }
@@ -153,7 +146,6 @@ impl<'a> SampleReader<'a> {
             .map(move |pod| (pod, samples.as_mut().and_then(|all| all.get(&pod.name))))
     }
 
-    /// Ready pods, and how many of them report something to act on.
     pub(crate) fn count(self, view: &VariantView) -> (u32, u32) {
         self.reports(view)
             .fold((0, 0), |(ready, reporting), (_, report)| {
@@ -209,7 +201,6 @@ impl<'a> SampleReader<'a> {
         })
     }
 
-    /// Why the routers of a model said nothing when they were asked themselves.
     pub(crate) fn router_failure(self, model: &ModelKey) -> Option<&'a Arc<str>> {
         self.direct?.get(model)?.failure.as_ref()
     }

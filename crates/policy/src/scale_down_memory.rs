@@ -62,7 +62,6 @@ pub struct FailedScaleDown {
     pub occupancy: Occupancy,
 }
 
-/// A release whose outcome is open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Trial {
     release: FailedScaleDown,

@@ -14,9 +14,7 @@ pub const RATIO: &str = "wva_desired_ratio";
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct VariantGauges<'a> {
-    /// Labels of all three.
     pub labels: GaugeLabels<'a>,
-    /// Value of [`DESIRED`].
     pub desired: Replicas,
     /// Value of [`CURRENT`]; absent where the target has not been seen.
     pub current: Option<Replicas>,
@@ -24,16 +22,13 @@ pub(crate) struct VariantGauges<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GaugeLabels<'a> {
-    /// `variant_name`.
     pub variant_name: &'a str,
-    /// `namespace`.
     pub namespace: &'a str,
     /// `accelerator_type`; `unresolved` where no accelerator is stated.
     pub accelerator_type: &'a str,
 }
 
 impl<'a> VariantGauges<'a> {
-    /// What a decision shows; `None` if it publishes nothing.
     pub(crate) fn of(decision: &'a Decision) -> Option<Self> {
         decision.target.map(|desired| Self {
             labels: GaugeLabels::new(&decision.key, decision.accelerator.label()),

@@ -153,7 +153,6 @@ pub struct StartSeeds {
 }
 
 impl StartSeeds {
-    /// The seeds of a fleet.
     pub(crate) fn of(snapshot: &ClusterSnapshot, settings: &DynamicSettings) -> Self {
         let stated = snapshot.variants.iter().filter_map(|(key, view)| {
             let seconds = view.policy.replica_start_seconds?;
@@ -170,16 +169,11 @@ impl StartSeeds {
     }
 }
 
-/// What is expected of the next starts, as of one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StartOutlook<'a> {
-    /// What has been learned.
     pub starts: &'a StartTimes,
-    /// The time of a variant of which no start was seen.
     pub seeds: &'a StartSeeds,
-    /// The configured limit of a replica on its way.
     pub pending: Duration,
-    /// The moment.
     pub now: Moment,
 }
 
@@ -217,7 +211,6 @@ impl StartOutlook<'_> {
         self.now.wall.since(*gated.unwrap_or(&pod.created))
     }
 
-    /// Whether a further replica of a variant can be expected to become ready.
     pub(crate) fn prospect(&self, variant: &VariantKey) -> StartProspect {
         let known = self.starts.variants.get(variant);
         match known.and_then(|variant| variant.stalled) {
@@ -400,7 +393,6 @@ fn names(pods: &[&StartingPod]) -> BTreeSet<Arc<str>> {
     names.take(KEPT_PODS).collect()
 }
 
-/// Adds one at the end and keeps the latest `most`.
 fn push<T>(kept: &mut VecDeque<T>, one: T, most: usize) {
     while kept.len() >= most {
         kept.pop_front();

@@ -67,7 +67,6 @@ impl TransitionReason {
         }
     }
 
-    /// Whether it is of replicas that do not serve.
     fn is_overdue(&self) -> bool {
         matches!(self, Self::Pending { .. } | Self::Gated { .. })
     }
@@ -86,7 +85,6 @@ wva_base::display_of! { TransitionReason:
         "silent for {}s (metrics({reporting})!=current({current}))", since.as_secs();
 }
 
-/// The causes of transition of one variant at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Transitions {
     /// Causes within their limits: the variant keeps its target.
@@ -178,7 +176,6 @@ impl Transitions {
         causes.find(is_gated).copied()
     }
 
-    /// Whether the variant keeps its own target and is not grown.
     pub(super) fn holds(&self) -> bool {
         !self.holding.is_empty()
     }

@@ -133,7 +133,6 @@ struct FileSources {
     errors: Vec<BundleError>,
 }
 
-/// How the entries of a file are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Each as the text that a ConfigMap holds, or there are none.
@@ -143,7 +142,6 @@ enum Form {
 }
 
 impl Form {
-    /// A message without the position in a generated text.
     fn placed(self, message: &str) -> String {
         match message.rsplit_once(" at line ") {
             Some((before, position)) if self == Self::Yaml => {

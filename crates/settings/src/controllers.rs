@@ -31,7 +31,6 @@ fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim)
 }
 
-/// Checks a list of controllers.
 pub(super) fn check_controllers(text: &str) -> Result<(), InvalidValue> {
     let is_known =
         |entry: &&str| *entry == ALL || entry.strip_prefix('-').unwrap_or(entry) == POD_AUTOSCALER;

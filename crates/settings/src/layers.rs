@@ -200,7 +200,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// Refuses lists and mappings that no setting has.
     fn refuse_nested(&mut self, sources: &Sources, base: &Base) {
         let is_read = |name: &str| {
             schema::all().any(|spec| spec.reach == Reach::Everywhere && spec.is_named(name))
@@ -235,7 +234,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// Settings that are stated and do not act.
     fn mention_effectless(&mut self) {
         for spec in schema::all().filter(|spec| spec.state != SettingState::Active) {
             if self.found.values.get(spec).origin.layer != Layer::Default {
@@ -245,7 +243,6 @@ impl Resolver<'_> {
     }
 }
 
-/// The texts of one layer, found by name in any letter case.
 struct Texts<'a> {
     layer: Layer,
     /// Spellings of a name that came after the one that counts.
@@ -292,7 +289,6 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// Spellings of a setting other than the one that counts.
     fn others(&self, spec: &Spec, counts: &Origin) -> Vec<Origin> {
         if matches!(self.layer, Layer::Flag | Layer::Default) {
             return Vec::new();
@@ -325,7 +321,6 @@ impl<'a> Texts<'a> {
         spec.parse(text)
     }
 
-    /// The text for a setting, under its own name or an older one.
     fn find(&self, spec: &Spec) -> Option<(Origin, &'a str)> {
         let reached = match self.layer {
             Layer::Flag | Layer::Default => true,

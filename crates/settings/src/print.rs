@@ -61,7 +61,6 @@ impl SettingRow {
     }
 }
 
-/// The flag of AIBrix that switches off what a setting switches on.
 fn overruled(spec: &Spec, values: &SettingValues) -> Option<&'static str> {
     let is = |one: &Spec| one.name == spec.name;
     let is_listed = has_pod_autoscalers(&values.name(&schema::CONTROLLERS));

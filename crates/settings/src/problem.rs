@@ -210,7 +210,6 @@ impl Warning {
         }
     }
 
-    /// About a text of a layer.
     pub(crate) fn of_text(severity: Severity, origin: &Origin, text: String) -> Self {
         let key = origin.key();
         Self {
@@ -220,7 +219,6 @@ impl Warning {
         }
     }
 
-    /// About an entry of a policy ConfigMap, or a value in it.
     pub(crate) fn of_entry(severity: Severity, place: &EntryPlace, text: &str) -> Self {
         Self {
             severity,
@@ -229,7 +227,6 @@ impl Warning {
         }
     }
 
-    /// What to know about an entry.
     pub(crate) fn advice(place: &EntryPlace, text: &str) -> Self {
         Self::of_entry(Severity::Warning, place, text)
     }

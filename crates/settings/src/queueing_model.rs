@@ -25,7 +25,6 @@ pub const FIELDS: &[DocumentField] = &[
     DocumentField::named("targetITL"),
 ];
 
-/// An entry as written; a missing field is inherited.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct QueueingModelDocument {

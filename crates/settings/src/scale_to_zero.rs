@@ -24,7 +24,6 @@ pub const FIELDS: &[DocumentField] = &[
     DocumentField::named("retention_period"),
 ];
 
-/// An entry as written; a missing field is inherited.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ScaleToZeroDocument {

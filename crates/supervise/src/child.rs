@@ -43,7 +43,6 @@ pub(super) struct SpawnContext<R: TreeRole> {
     pub(super) guard: IncarnationGuard<R>,
 }
 
-/// Starts an actor, under a supervisor unless it is the root.
 pub(super) async fn spawn<R: TreeRole, A: ractor::Actor<Arguments = SpawnContext<R>>>(
     actor: A,
     spawn_context: SpawnContext<R>,
@@ -102,7 +101,6 @@ impl<R: TreeRole> ChildSpec<R> {
         Ok(())
     }
 
-    /// Starts a life. The error says why there is none.
     pub(super) async fn start(
         &self,
         kit: &Kit<R>,
@@ -136,12 +134,10 @@ impl<R: TreeRole> ChildSpec<R> {
 
 wva_base::debug_of!([R: TreeRole] ChildSpec<R>: role, kind);
 
-/// The present life of a child.
 pub(super) struct Live<R> {
     role: R,
     pub(super) cell: ActorCell,
     pub(super) incarnation: Arc<Incarnation>,
-    /// Monotonic time of its start.
     pub(super) started: Duration,
     /// When it was last looked at.
     swept: Duration,

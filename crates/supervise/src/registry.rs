@@ -206,7 +206,6 @@ impl<R: TreeRole> ActorRegistry<R> {
         &self.0.hooks
     }
 
-    /// Begins a life; it ends when the guard is dropped.
     pub(super) fn begin(&self, role: &R, now: Moment) -> IncarnationGuard<R> {
         let number = self.0.incarnations.fetch_add(1, Ordering::AcqRel) + 1;
         let incarnation = Arc::new(Incarnation::new(
@@ -249,21 +248,18 @@ impl<R: TreeRole> ActorRegistry<R> {
         self.0.living.send_modify(|living| *living -= 1);
     }
 
-    /// Notes what becomes of a role whose life has ended.
     pub(super) fn set_state(&self, role: &R, state: RoleState) {
         if let Some(entry) = self.table().get_mut(role) {
             entry.state = state;
         }
     }
 
-    /// Notes why a life ended without being asked to.
     pub(super) fn failed(&self, role: &R, why: &str) {
         if let Some(entry) = self.table().get_mut(role) {
             entry.last_failure = Some(why.to_owned());
         }
     }
 
-    /// Why the latest life that failed did so.
     pub(super) fn last_failure(&self, role: &R) -> Option<String> {
         self.table().get(role)?.last_failure.clone()
     }

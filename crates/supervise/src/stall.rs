@@ -15,7 +15,6 @@ pub(super) struct StallWatch {
 #[derive(Debug, Clone, Copy)]
 struct Suspicion {
     handled: u64,
-    /// When it was last observed.
     at: Duration,
     /// How long it has stood still, as far as it was observed.
     still: Duration,

@@ -23,7 +23,6 @@ impl TimerEpoch {
     }
 }
 
-/// Pending timers of one life; dropping it cancels them.
 #[derive(Default)]
 pub(super) struct Timers(Mutex<JoinSet<()>>);
 

@@ -80,7 +80,6 @@ pub(super) fn fill(subject: AnalyzedModel<'_>, key: &ModelKey, model: &mut Throu
     }
 }
 
-/// Whether a pod, or a rank of it, reports a signal, usable or not.
 fn is_exposed(signal: SignalName, samples: &PodSamples) -> bool {
     let of_ranks = |read: fn(&RankSamples) -> Option<Sample>| {
         samples.ranks.values().any(|rank| read(rank).is_some())

@@ -101,10 +101,8 @@ impl AnalyzerInputs {
     }
 }
 
-/// Who reads the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputsFor {
-    /// The analyzers that look at the model.
     Analyzers,
     /// What is remembered, also of rates that no analyzer looks at.
     Memory,
@@ -312,7 +310,6 @@ struct PodsNeeded {
     queueing: bool,
 }
 
-/// The ready pods of a variant, in their order.
 struct PodInputs {
     instances: Vec<(Arc<str>, tokens::InstanceInput)>,
     rates: Vec<(Arc<str>, throughput::ThroughputReplicaInput)>,
@@ -321,7 +318,6 @@ struct PodInputs {
     stale: u32,
 }
 
-/// Reads samples, and notes whether one of them is too old to shrink on.
 pub(super) struct InputBuilder<'a> {
     pub(super) subject: AnalyzedModel<'a>,
     stale: bool,

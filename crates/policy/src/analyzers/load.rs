@@ -87,7 +87,6 @@ pub(crate) fn activity_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelAc
     ModelActivity::of(of_pods.chain(of_router.into_iter().flatten()))
 }
 
-/// The samples of every ready replica; `None` where one of them gives none.
 fn ready(subject: AnalyzedModel<'_>) -> Option<Vec<&PodSamples>> {
     let pods = subject.members.iter().map(|(view, _)| view.pods.len());
     let mut all = Vec::with_capacity(pods.sum());

@@ -18,7 +18,6 @@ use super::sample_reader::SampleReader;
 use super::snapshot::{ResolvedTarget, VariantView};
 use super::startup::StartOutlook;
 
-/// One model as the analyzers see it: its variants with a resolved target.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnalyzedModel<'a> {
     pub(super) members: &'a [(&'a VariantView, &'a ResolvedTarget)],

@@ -20,7 +20,6 @@ use wva_base::moment::Moment;
 /// Replicas after an order of an analyzer that stands in, to those before it. Source: what HPA adds at once by default.
 const MOST_GROWTH: f64 = 2.0;
 
-/// What the analyzers say of one model, with every figure behind it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Opinions {
     pub(crate) assessments: BTreeMap<AnalyzerName, Assessment>,

@@ -21,13 +21,11 @@ pub(crate) enum DecisionMode {
     MultiAnalyzer(Vec<AnalyzerConfig>),
     /// Saturation and the queueing model, arbitrated variant by variant.
     Hybrid {
-        /// How saturation looks at the model; `None` is V1.
         saturation: Option<AnalyzerConfig>,
         model: AnalyzerConfig,
     },
 }
 
-/// The place of one analyzer among those that look at a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AnalyzerConfig {
     pub(crate) analyzer: AnalyzerName,
@@ -100,7 +98,6 @@ fn analyzer_config(
     }
 }
 
-/// The enabled entry of an analyzer in `analyzers[]`.
 fn own_entry(policy: &SaturationPolicy, analyzer: AnalyzerName) -> Option<&AnalyzerSettings> {
     let mut entries = policy.analyzers.iter();
     entries.find(|entry| entry.enabled && entry.kind == analyzer.as_str())

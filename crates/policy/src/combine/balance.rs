@@ -90,7 +90,6 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Balances every role that the analyzer states a demand for.
     pub(super) fn of(result: &'a AnalyzerResult) -> Self {
         let roles = result
             .assessment

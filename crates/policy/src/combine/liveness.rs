@@ -89,7 +89,6 @@ impl AskedLog {
     }
 }
 
-/// How long one informative result keeps an analyzer live.
 fn live_for(interval: Duration) -> Duration {
     let interval = if interval.is_zero() {
         DEFAULT_INTERVAL

@@ -216,7 +216,6 @@ pub(super) fn decide(
     }
 }
 
-/// Why a role may not shrink.
 fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<BlockReason> {
     if live.is_empty() {
         return Some(BlockReason::NoLiveVoter);

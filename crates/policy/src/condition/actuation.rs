@@ -8,7 +8,6 @@ use crate::params::ActuationMode;
 use crate::plan::Decision;
 use crate::snapshot::VariantView;
 
-/// Whether anything follows what is published.
 pub(super) fn ready(
     view: &VariantView,
     decision: Option<&Decision>,

@@ -59,7 +59,6 @@ pub(super) fn available(
     Condition::new(ConditionType::MetricsAvailable, status, reason, message)
 }
 
-/// The documented beginning, then cause and remedy.
 fn missing(reason: ConditionReason, what: &str, why: &str) -> Condition {
     Condition::new(
         ConditionType::MetricsAvailable,

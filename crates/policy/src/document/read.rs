@@ -197,7 +197,6 @@ fn carried_uptime(document: &SnapshotDocument) -> Option<Duration> {
         .max()
 }
 
-/// A document on its way, with the faults that were found.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) now: Moment,

@@ -146,7 +146,6 @@ impl Reader {
     }
 }
 
-/// Every moment of a memory, with its path.
 pub(super) fn moments(path: &str, written: &Value) -> Vec<(String, Moment)> {
     match written {
         Value::Object(fields) => {

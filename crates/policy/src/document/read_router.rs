@@ -15,7 +15,6 @@ use crate::samples::RouterSamples;
 use crate::snapshot::VariantView;
 
 impl Reader {
-    /// Names every model that stands twice, or that no variant serves.
     pub(super) fn check_models(&mut self, document: &SnapshotDocument, variants: &[VariantView]) {
         let served: BTreeSet<&ModelKey> = variants.iter().map(|view| &view.model).collect();
         let mut seen = BTreeSet::new();

@@ -58,7 +58,6 @@ pub enum ReadingFailure {
     Invalid,
 }
 
-/// The mapping form.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Full {

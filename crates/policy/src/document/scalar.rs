@@ -12,7 +12,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::units::{Cost, InvalidCost};
 use wva_base::duration::{format_duration, parse_duration};
 
-/// Reads a value that is written as text.
 struct TextReader<T> {
     expected: &'static str,
     read: fn(&str) -> Result<T, String>,

@@ -28,7 +28,6 @@ pub(crate) struct ReadEngine {
 }
 
 impl Containers {
-    /// The engine; `None` while no container is known.
     pub(crate) fn engine(&self) -> Option<&ReadEngine> {
         let read = || {
             let parsed = parse(self);

@@ -177,7 +177,6 @@ impl Splitter<'_> {
         Some(name.len() + length)
     }
 
-    /// The value of a variable; outside of quotes it is split at white space.
     fn insert(&mut self, value: &str, quote: Quote) {
         self.room = self.room.saturating_sub(value.len() + 1);
         for letter in value.chars() {

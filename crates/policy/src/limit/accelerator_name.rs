@@ -63,7 +63,6 @@ pub(super) fn counts_under<K: Borrow<str> + Ord, V>(
     reconcile(name, pools).map_or_else(|| is_same_type(name, key), |found| found.borrow() == key)
 }
 
-/// Whether two names mean one type, whichever of them is short.
 fn is_same_type(one: &str, other: &str) -> bool {
     let (short, other_short) = (short_name(one), short_name(other));
     one == other || short == other_short || one == other_short || short == other

@@ -55,7 +55,6 @@ pub(crate) const VENDORS: [Vendor; 3] = [
 ];
 
 impl Vendor {
-    /// The product of a node's GPUs, if they are this vendor's.
     fn product(self, node: &NodeView) -> Option<&Arc<str>> {
         let stated = |label: &str| node.labels.get(label).filter(|product| !product.is_empty());
         stated(format!("{}/gpu.product", self.prefix).as_str())

@@ -27,7 +27,6 @@ pub(crate) struct GrowthRequest {
     pub gpus: Gpus,
     /// Whether these are all.
     pub count: GpuCount,
-    /// Weight of its model among others.
     pub priority: f64,
     /// Spare capacity: the smaller, the more urgent.
     pub spare: f64,
@@ -37,7 +36,6 @@ pub(crate) struct GrowthRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Grant {
     pub change: CountChange,
-    /// GPUs taken from the pools for it.
     pub gpus: Gpus,
 }
 
@@ -160,7 +158,6 @@ fn shortfall(rooms: &[Room], asked: Gpus, added: Replicas, wanted: Replicas, gpu
     }
 }
 
-/// The pools that limit.
 fn bounded(rooms: &[Room]) -> Vec<GpuPool> {
     let bounded = rooms.iter().filter(|room| room.left != Budget::Unlimited);
     bounded.map(|room| room.pool.clone()).collect()

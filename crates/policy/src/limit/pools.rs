@@ -56,7 +56,6 @@ pub(crate) struct GpuPools {
     partners: Vec<HeldGpus>,
 }
 
-/// Which GPUs of a pool count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GpuSupply {
     Left,
@@ -164,7 +163,6 @@ impl GpuPools {
         self.supply(namespace, accelerator, GpuSupply::Left)
     }
 
-    /// What all pools of a variant leave it, or would leave it if they were empty.
     pub(crate) fn supply(
         &self,
         namespace: &str,

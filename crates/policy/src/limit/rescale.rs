@@ -21,19 +21,16 @@ use crate::units::{Gpus, Replicas};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RescaleSwitches {
     pub cluster: bool,
-    /// Namespaces whose quota is shared.
     pub namespaces: BTreeSet<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Rescaled {
-    /// Counts of every variant of the models that were handled.
     pub changes: BTreeMap<VariantKey, CountChange>,
     /// Models that were handled; nothing else must optimize them in this cycle.
     pub handled: BTreeSet<ModelKey>,
     /// Models of groups whose floors alone are more than the budget.
     pub conflicts: BTreeSet<ModelKey>,
-    /// What each model that was handled claimed and got.
     pub claims: BTreeMap<ModelKey, BudgetClaim>,
 }
 
@@ -68,12 +65,10 @@ type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<GpuPool>);
 
 type Members<'a> = BTreeMap<&'a ModelKey, &'a RescaleCandidate>;
 
-/// The next models to take their shares of a budget.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn<'a> {
     pub priority: f64,
     pub pools: &'a BTreeSet<GpuPool>,
-    /// What sharing led to before.
     changes: &'a BTreeMap<VariantKey, CountChange>,
 }
 
@@ -120,7 +115,6 @@ pub(crate) fn rescale(
     rescaled
 }
 
-/// Models by what they draw from, as far as that is shared.
 pub(super) fn groups<'a>(
     models: &'a BTreeMap<ModelKey, RescaleCandidate>,
     switches: &RescaleSwitches,
@@ -169,7 +163,6 @@ impl RescaleSwitches {
     }
 }
 
-/// One group on its way to its shares.
 struct Serving<'a> {
     members: &'a Members<'a>,
     drawn: &'a BTreeSet<GpuPool>,

@@ -16,7 +16,6 @@ use crate::units::{Cost, Gpus, Replicas};
 /// The most GPUs that a model claims: of any number of GPUs, no more replicas than [`CEILING`] exist.
 const MOST: Gpus = Gpus(CEILING.0);
 
-/// A variant of a model that shares.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ShareVariant {
     pub role: ServingRole,
@@ -34,7 +33,6 @@ pub(crate) struct ShareVariant {
 }
 
 impl ShareVariant {
-    /// Replicas that hold GPUs.
     fn held(&self) -> Replicas {
         self.current.plus(self.ordered)
     }
@@ -43,7 +41,6 @@ impl ShareVariant {
 /// A model that shares. One whose demand is not known must not be given: it would look idle.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RescaleCandidate {
-    /// Its weight, positive.
     pub priority: f64,
     /// What each role is asked for, in a unit that all models have in common.
     pub demand: BTreeMap<ServingRole, f64>,

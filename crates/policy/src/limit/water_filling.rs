@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use crate::rounding;
 use crate::units::Gpus;
 
-/// Who takes part in a share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bidder {
     /// What it gets is in proportion to this; not positive means the floor only.
     pub weight: f64,
-    /// What it gets in any case.
     pub floor: Gpus,
     /// What it gets at most.
     pub cap: Gpus,

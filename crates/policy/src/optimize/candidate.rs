@@ -15,7 +15,6 @@ use crate::units::{Cost, Replicas};
 /// than any real one, so that every other variant that can serve the need goes first.
 const STALLED_COST: f64 = 1e15;
 
-/// A variant that may gain or lose replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub role: ServingRole,

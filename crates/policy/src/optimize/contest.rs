@@ -11,7 +11,6 @@ use crate::limit::{GpuCount, GpuPools};
 use crate::snapshot::Accelerator;
 use crate::units::{Gpus, Replicas};
 
-/// A variant that competes for GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contender {
     pub candidate: Candidate,
@@ -24,13 +23,10 @@ pub(crate) struct Contender {
     pub reserved: Replicas,
 }
 
-/// A model that competes for GPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Contest {
-    /// Its weight, positive.
     pub priority: f64,
     pub contenders: BTreeMap<VariantKey, Contender>,
-    /// What its roles need; only growth competes.
     pub role_targets: BTreeMap<ServingRole, RoleTarget>,
 }
 

@@ -12,7 +12,6 @@ const TOLERANCE: f64 = 1e-9;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
     pub(super) cost: f64,
-    /// Replicas that may be added or taken away.
     pub(super) room: u32,
     /// What one replica means to each claim; 0 where the claim cannot size the variant.
     pub(super) per_replica: Vec<f64>,
@@ -145,7 +144,6 @@ pub(super) fn prices(claims: &[f64], supplies: &[(f64, &[f64])]) -> Vec<f64> {
     supplies.iter().map(price).collect()
 }
 
-/// The items that a search considers, with their positions.
 pub(super) fn first<'a>(items: &'a [Item], order: &[usize]) -> Vec<(usize, &'a Item)> {
     let first = order.iter().take(SEARCH_WIDTH);
     first

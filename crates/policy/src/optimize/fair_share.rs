@@ -117,7 +117,6 @@ impl Round {
     }
 }
 
-/// A model on its way through the rounds.
 #[derive(Debug)]
 struct Work<'a> {
     priority: f64,
@@ -177,7 +176,6 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Variants that its cheapest set adds replicas of.
     fn buyers(&self) -> impl Iterator<Item = &Taker<'a>> {
         let takers = self.needs.iter().flat_map(|need| &need.takers);
         takers.filter(|taker| taker.cheapest > 0)
@@ -299,7 +297,6 @@ impl<'a> RoleDemand<'a> {
         reach(claims, &rooms)
     }
 
-    /// What every claim is served down to by a share of it.
     fn goals(&self, share: f64) -> Vec<f64> {
         self.left.iter().map(|left| left * (1.0 - share)).collect()
     }

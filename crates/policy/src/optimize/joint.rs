@@ -260,7 +260,6 @@ fn release_role(
     }
 }
 
-/// What keeps a variant at its count, where its role holds `standing` replicas.
 fn release_obstacle(sized: &Sized<'_>, claims: &[CapacityClaim], standing: u32) -> ReleaseObstacle {
     let Candidate { count, bounds, .. } = sized.candidate;
     if *count == Replicas::ZERO {
@@ -282,7 +281,6 @@ fn release_obstacle(sized: &Sized<'_>, claims: &[CapacityClaim], standing: u32) 
     too_large.map_or(ReleaseObstacle::OthersFirst, ReleaseObstacle::TooLarge)
 }
 
-/// Every candidate without a change yet keeps its count and says why.
 fn keep_rest(
     allocation: &mut ReplicaAllocation,
     candidates: &BTreeMap<VariantKey, Candidate>,

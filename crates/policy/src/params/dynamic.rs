@@ -190,7 +190,6 @@ impl DynamicSettings {
 }
 
 impl Default for DynamicSettings {
-    /// What is in force when no source states anything.
     fn default() -> Self {
         Self {
             interval: Duration::from_mins(1),

@@ -51,7 +51,6 @@ impl DynamicSettings {
 }
 
 impl SaturationLayers {
-    /// What its entries state about scale to zero.
     fn to_zero(&self, model: &ModelKey) -> Option<PolicyValue<'_>> {
         let value = self.scale_to_zero(model)?.to_string();
         Some(self.value(model, "scaleToZero.enabled", value, |entry| {

@@ -409,7 +409,6 @@ impl SaturationPolicy {
     }
 }
 
-/// The band with the overrides of the first enabled `saturation` analyzer.
 fn band_of(top: UtilizationBand, analyzers: &[AnalyzerSettings]) -> UtilizationBand {
     let Some(own) = analyzers
         .iter()

@@ -38,7 +38,6 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     }
 }
 
-/// Whether every replica of a variant that reports is saturated.
 fn is_full(draft: &PendingDecision<'_>) -> bool {
     draft.figures.reporting > 0 && draft.figures.non_saturated == 0
 }

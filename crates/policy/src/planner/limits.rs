@@ -195,7 +195,6 @@ pub(super) fn mark_held(works: &mut [Work<'_>], pools: &GpuPools) {
     }
 }
 
-/// What every pool that a variant draws from holds in the end.
 pub(super) fn figures(works: &[Work<'_>], pools: &GpuPools) -> Vec<PoolFigures> {
     let drawn: BTreeSet<(&Arc<str>, &Accelerator)> = (works.iter())
         .flat_map(|work| &work.drafts)
@@ -341,7 +340,6 @@ fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     waiting.max(missed)
 }
 
-/// GPUs that one replica takes of limited pools.
 pub(super) fn gpus(draft: &PendingDecision<'_>) -> Gpus {
     draft.view.template.gpus_taken()
 }
@@ -384,7 +382,6 @@ fn reserve_owed(work: &mut Work<'_>, pools: &mut GpuPools) {
     }
 }
 
-/// Serves the growth of voted models out of shared pools.
 fn share_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
     let contests: BTreeMap<ModelKey, Contest> = works
         .iter()

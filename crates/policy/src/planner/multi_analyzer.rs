@@ -32,7 +32,6 @@ use crate::total::total;
 use crate::units::{Cost, Replicas};
 use wva_base::text::LISTED;
 
-/// Growth of a model that waits for its share of GPUs.
 #[derive(Debug)]
 pub(super) struct Growth {
     pub(super) role_targets: BTreeMap<ServingRole, RoleTarget>,
@@ -41,14 +40,12 @@ pub(super) struct Growth {
     pub(super) guard: Guard,
 }
 
-/// The outcome of asking the analyzers of one model.
 #[derive(Debug)]
 pub(super) struct AnalyzerDecision {
     pub(super) opinions: Opinions,
     pub(super) consensus: Consensus,
     pub(super) candidates: BTreeMap<VariantKey, Candidate>,
     pub(super) stragglers: BTreeMap<VariantKey, CountChange>,
-    /// What could not be read of the arguments of engines.
     arguments: BTreeMap<VariantKey, Vec<String>>,
     guard: Guard,
     /// Roles whose last release stands, although nothing more is released.
@@ -104,7 +101,6 @@ pub(super) fn decide(
     work.figures = Some(decision.figures());
 }
 
-/// Decides one model, whatever GPUs allow.
 pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[AnalyzerConfig]) {
     if let Ok(decision) = open(cycle, work, configs) {
         decision.settle(&mut work.drafts);
@@ -112,7 +108,6 @@ pub(super) fn decide_at_once(cycle: &Cycle<'_>, work: &mut Work<'_>, configs: &[
     }
 }
 
-/// Asks the analyzers, if a replica reports; else the safety net holds the model.
 fn open(
     cycle: &Cycle<'_>,
     work: &mut Work<'_>,
@@ -314,7 +309,6 @@ fn unjudged_role(
     roles.into_iter().find(|role| !is_judged(role))
 }
 
-/// Variants that may move. The others only supply.
 fn candidates(
     cycle: &Cycle<'_>,
     work: &Work<'_>,
@@ -361,7 +355,6 @@ impl AnalyzerDecision {
         changes
     }
 
-    /// Takes the optimizer's answer over.
     fn settle(&self, drafts: &mut [PendingDecision<'_>]) {
         let changes = self.changes(Method::LeastCost);
         // A demand that is not known in full lets no release stand.
@@ -385,7 +378,6 @@ impl AnalyzerDecision {
         self.guard.gap()
     }
 
-    /// What the voters do not know; a few inputs.
     pub(super) fn missing(&self) -> Vec<MissingSignal> {
         let mut missing: Vec<MissingSignal> = Vec::new();
         for signal in self.guard.gaps.values().flat_map(|gap| &gap.missing) {

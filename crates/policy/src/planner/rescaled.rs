@@ -18,7 +18,6 @@ use crate::pending_decision::PendingDecision;
 use crate::plan::{MetricsState, PlanStage, Reason};
 use crate::units::{Gpus, Replicas};
 
-/// A model that may share a budget.
 #[derive(Debug)]
 pub(super) struct Share {
     /// Whose unit demand and capacities are in.
@@ -28,7 +27,6 @@ pub(super) struct Share {
     sharer: RescaleCandidate,
 }
 
-/// What a model has to do with budgets that are shared by priority.
 #[derive(Debug)]
 pub(super) enum Sharing {
     /// Nothing: none is, or it is left alone.
@@ -275,7 +273,6 @@ impl Starts {
         Self(placed.collect())
     }
 
-    /// Those that lack GPUs, and whose models do not share.
     fn awaited(
         &self,
         cycle: &Cycle<'_>,

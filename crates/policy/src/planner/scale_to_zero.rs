@@ -40,7 +40,6 @@ fn by_priority(works: &[Work<'_>]) -> Vec<usize> {
     ordered.into_iter().map(|(index, _)| index).collect()
 }
 
-/// Positions of the models that something is to be started of, if GPUs allow it.
 pub(super) fn asked_at_zero(cycle: &Cycle<'_>, works: &[Work<'_>]) -> Vec<usize> {
     let asks = |index: &usize| {
         works.get(*index).is_some_and(|work| {
@@ -77,13 +76,11 @@ fn policy(work: &Work<'_>) -> ZeroPolicy {
     }
 }
 
-/// What came of starting a variant of a model that nothing serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
     Made,
     /// GPUs do not allow it.
     Refused,
-    /// There is nothing to start.
     NotDue,
 }
 
@@ -197,7 +194,6 @@ fn kept(work: &Work<'_>, draft: &PendingDecision<'_>) -> Replicas {
     draft.scale.current.max(raised)
 }
 
-/// Whether a first replica of a variant has its GPUs already: no pool refuses it.
 fn has_gpus(draft: &PendingDecision<'_>) -> bool {
     draft.reserved > Replicas::ZERO || draft.scale.current > Replicas::ZERO
 }
@@ -285,7 +281,6 @@ pub(super) fn start(
     }
 }
 
-/// Says of prefill at zero that may follow which decode variant it waits for.
 fn name_decode(work: &mut Work<'_>, decode: &VariantKey, follows: impl Fn(&VariantKey) -> bool) {
     let is_coming = find(work, decode)
         .is_some_and(|draft| draft.bounds.clamp(draft.count()).0 > Replicas::ZERO);
@@ -407,7 +402,6 @@ fn say_blind(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     }
 }
 
-/// Sends an idle model to zero, or says what keeps it.
 fn scale_down_idle(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&GpuPools>) {
     let rule = ZeroRule {
         policy: work.zero,

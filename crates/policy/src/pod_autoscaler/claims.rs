@@ -29,7 +29,6 @@ impl ClaimKind {
         }
     }
 
-    /// The role of one, if it does not scale the whole target.
     fn role(&self) -> Option<&Arc<str>> {
         match self {
             Self::PodAutoscaler { role } => role.as_ref(),
@@ -78,7 +77,6 @@ impl TargetClaim {
         (self.created, self.kind.rank(), &self.owner.key)
     }
 
-    /// Whether both scale the same replicas: two roles of one target do not.
     fn overlaps(&self, other: &Self) -> bool {
         match (self.kind.role(), other.kind.role()) {
             (Some(role), Some(other)) => role == other,

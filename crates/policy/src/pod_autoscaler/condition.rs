@@ -93,7 +93,6 @@ impl Judgement {
     }
 }
 
-/// The conditions after a tick. `scales` are the desired and the actual count.
 pub(super) fn next(
     record: &AutoscalerRecord,
     before: &[StatusCondition],
@@ -184,7 +183,6 @@ fn conflict(record: &AutoscalerRecord) -> Option<Judgement> {
     Some(Judgement::new(CONFLICT, False, CONFLICT, why))
 }
 
-/// Which object scales the target instead, in words.
 pub(super) fn conflict_text(record: &AutoscalerRecord, owner: &TargetOwner) -> String {
     let target = record.target.as_ref();
     let target = target.map_or_else(|| "the target".to_owned(), ToString::to_string);
@@ -243,7 +241,6 @@ fn target_shared(record: &AutoscalerRecord) -> Option<Judgement> {
     Some(Judgement::new(TARGET_SHARED, True, CONFLICT, why))
 }
 
-/// Which objects give way to this one, in words.
 pub(super) fn yielding(record: &AutoscalerRecord) -> Option<String> {
     let others: Vec<String> = record.yielding.iter().map(ToString::to_string).collect();
     let target = record.target.as_ref()?;
@@ -405,7 +402,6 @@ fn metrics_available(record: &AutoscalerRecord, before: &[StatusCondition]) -> O
     }
 }
 
-/// What the worst source has, and what each reports.
 fn measured(record: &AutoscalerRecord, decision: &AutoscalerDecision) -> (SampleState, String) {
     let steps = decision.steps.iter();
     let steps = steps.filter(|step| step.stage == AutoscalerStage::Metric);

@@ -290,7 +290,6 @@ fn check_distribution(
     })
 }
 
-/// Why a name of the table does not go with what stands behind it.
 fn no_statistic(metric: &str, engine: &str) -> Option<MetricNameError> {
     let (name, statistic) = metric.rsplit_once(':')?;
     let mut table = CANONICAL_METRICS.iter();

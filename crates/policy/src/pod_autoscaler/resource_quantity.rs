@@ -39,7 +39,6 @@ pub fn milli_quantity(text: &str) -> Result<f64, InvalidQuantity> {
     scaled(text, 3).ok_or_else(|| InvalidQuantity(text.chars().take(MAX_TEXT).collect()))
 }
 
-/// The value times a power of ten.
 fn scaled(text: &str, power: i32) -> Option<f64> {
     if text.len() > MAX_TEXT {
         return None;

@@ -64,7 +64,6 @@ impl From<ReplicaBounds> for EffectiveBounds {
     }
 }
 
-/// One entry: a part of certain days.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ScheduleEntry {
     name: Arc<str>,
@@ -209,7 +208,6 @@ impl Schedules {
     }
 }
 
-/// Entries on their way, with what is wrong in them.
 struct ScheduleReader<'a> {
     base: ReplicaBounds,
     violations: &'a mut Violations,

@@ -241,7 +241,6 @@ impl PodAutoscalerStatus {
         Self::deserialize(stored).unwrap_or_default()
     }
 
-    /// Whether the last count that was written is zero, and nothing raised it since.
     pub(super) fn was_put_to_zero(&self) -> bool {
         let mut written = self.scaling_history.iter().rev();
         let newest = written.find(|entry| entry.success);

@@ -231,7 +231,6 @@ fn flag(place: &mut ZeroPolicy, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What a value of `scale-to-zero` states.
 pub(super) fn zero_policy(text: &str) -> Option<ZeroPolicy> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(ZeroPolicy::Enabled),

@@ -18,7 +18,6 @@ const AT_LEAST_ONE: &str = "an HPA needs at least 1";
 const NO_WINDOWS: &str = "only KPA and APA have windows";
 
 impl PodAutoscalerObject {
-    /// Adds what nothing reads.
     pub(super) fn add_unread(&self, faults: &mut Vec<WithoutEffect>) {
         for (key, value) in &self.metadata.annotations {
             let Some(why) = self.unread_annotation(key, value) else {

@@ -151,7 +151,6 @@ impl Bracket {
         Self { value, low, high }
     }
 
-    /// The end beyond which an argument lies.
     fn side(&self, argument: f64) -> Option<Side> {
         if argument <= self.low.0 {
             Some(Side::Low)

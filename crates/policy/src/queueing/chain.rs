@@ -38,17 +38,13 @@ pub(crate) struct Equilibrium {
     pub waiting: f64,
     /// Arrivals that find room, per unit of time.
     pub throughput: f64,
-    /// Mean time from arrival to departure.
     pub response_time: f64,
-    /// Mean time of being worked on.
     pub service_time: f64,
-    /// Mean time of waiting.
     pub wait_time: f64,
 }
 
 /// Sums of the weights of states, which are in proportion to their probabilities.
 struct Weights {
-    /// The empty queue.
     idle: f64,
     all: f64,
     in_service: f64,
@@ -74,7 +70,6 @@ impl Weights {
         self.last < NEGLIGIBLE * self.all && self.last < NEGLIGIBLE * (1.0 - factor) * self.all
     }
 
-    /// Brings the last state down to 1.
     fn shrink(&mut self) {
         let scale = self.last.recip();
         self.idle *= scale;
@@ -136,7 +131,6 @@ impl BirthDeathQueue {
         self.rates.first().copied().unwrap_or(0.0)
     }
 
-    /// Service rate with as many requests as can be worked on.
     pub(crate) fn full_rate(&self) -> f64 {
         self.rates.last().copied().unwrap_or(0.0)
     }
@@ -177,7 +171,6 @@ impl BirthDeathQueue {
         }
     }
 
-    /// Sums over all states in one pass, without keeping the states.
     fn weights(&self, arrival_rate: f64) -> Result<Weights, QueueError> {
         self.load(arrival_rate)?;
         let mut sums = Weights::of_idle();

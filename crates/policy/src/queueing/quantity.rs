@@ -28,7 +28,6 @@ impl RequestRate {
         self.0 / 1000.0
     }
 
-    /// Back from requests per millisecond.
     pub(super) fn from_per_milli(rate: f64) -> Self {
         Self(rate * 1000.0)
     }

@@ -178,7 +178,6 @@ impl Workload {
 }
 
 impl ReplicaRoom {
-    /// Requests that find room: worked on and waiting.
     pub(super) fn room(self) -> u32 {
         self.batch.saturating_add(self.queue)
     }

@@ -75,12 +75,10 @@ impl Samples {
         self.count += other.count;
     }
 
-    /// `None` without any sample.
     fn mean(self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / f64::from(self.count))
     }
 
-    /// Of so many replicas.
     fn total(self, replicas: u32) -> f64 {
         self.mean().unwrap_or(0.0) * f64::from(replicas)
     }

@@ -196,7 +196,6 @@ fn take_step(
     }
 }
 
-/// Why a variant stands still whatever its model needs.
 fn standing(draft: &PendingDecision<'_>) -> Option<Reason> {
     if draft.transitions.holds() {
         let causes = draft.transitions.holding.clone();

@@ -146,7 +146,6 @@ fn variant_figures(
 }
 
 impl ThroughputReport {
-    /// Whether any replica that is ready is one whose capacity is known.
     pub(super) fn has_supply(&self, input: &ThroughputModelInput) -> bool {
         input.variants.iter().any(|(key, given)| {
             let figures = self.variants.get(key);
@@ -272,7 +271,6 @@ pub(crate) fn generating_roles(input: &ThroughputModelInput) -> BTreeMap<Serving
     roles.into_iter().map(|role| (role, 1.0 / count)).collect()
 }
 
-/// Mean tokens of a prompt as prefill sees them, else as decode does.
 fn input_tokens(variants: &BTreeMap<VariantKey, ThroughputVariantFigures>) -> Option<f64> {
     let effective = |figures: &ThroughputVariantFigures| Some(figures.shape?.effective_input());
     let of = |is_prefill: bool| {

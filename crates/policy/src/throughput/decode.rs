@@ -41,11 +41,9 @@ pub struct DecodeEngine {
     per_replica: Option<f64>,
 }
 
-/// What a cycle says about a variant's requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sight {
     pub(super) shape: RequestShape,
-    /// Whether it has just become another one.
     pub(super) is_new: bool,
     /// Mean requests of that shape that fill a replica.
     pub(super) full: Option<f64>,
@@ -97,7 +95,6 @@ impl DecodeEngine {
         self.fitted.is_some() && self.proof.is_some_and(Proof::is_given)
     }
 
-    /// Cycles in a row whose rates contradict the line.
     pub(crate) fn mismatches(&self) -> u8 {
         self.mismatches
     }

@@ -313,7 +313,6 @@ impl ThroughputVariantInput {
         })
     }
 
-    /// The first signal that a replica with requests lacks.
     pub(crate) fn working_without(&self) -> Option<MissingInput> {
         let has_arguments = self.max_sequences.is_some();
         let mut working = self.replicas.values().filter(|replica| {

@@ -35,7 +35,6 @@ impl RateReadings {
         }
     }
 
-    /// Median; none before the first reading.
     pub(crate) fn median(&self) -> Option<f64> {
         median(self.readings.iter().map(|(_, rate)| *rate))
     }

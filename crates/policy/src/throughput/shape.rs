@@ -29,7 +29,6 @@ pub enum OutputClass {
 }
 
 impl OutputClass {
-    /// The class of a mean answer.
     pub(crate) fn of(output_tokens: f64) -> Self {
         match output_tokens {
             short if short < 100.0 => Self::Short,

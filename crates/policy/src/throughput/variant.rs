@@ -110,7 +110,6 @@ pub enum RateSource {
 }
 
 impl RateSource {
-    /// A line, by whether it rests on more than one rate window.
     fn of_line(is_proven: bool) -> Self {
         if is_proven {
             Self::Line

@@ -69,14 +69,10 @@ impl CapacityRecord {
     }
 }
 
-/// What an engine could hold when one last reported.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Exemplar {
-    /// Capacity of one instance.
     pub capacity: KvTokens,
-    /// Instances of one replica.
     pub ranks: u32,
-    /// When it reported.
     pub updated: Moment,
 }
 

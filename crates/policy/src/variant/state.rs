@@ -99,14 +99,12 @@ pub struct VariantState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stored {
     Valid,
-    /// The target that it was about is gone, and status does not say so yet.
     Outlived,
 }
 
 /// How often in a row a target was looked for in vain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Search {
-    /// Not once.
     Idle,
     /// Once: it may only be late.
     Repeated,
@@ -304,7 +302,6 @@ impl VariantState {
         stored.filter(|_| self.stored == Stored::Valid)
     }
 
-    /// Adds what depends on the target: pods and clocks.
     fn complete(&mut self, view: &mut VariantView, objects: &VariantObjects<'_>, now: Moment) {
         match (&view.target, objects.target) {
             (TargetView::Resolved(target), TargetLookupRef::Found(object)) => {
@@ -389,7 +386,6 @@ impl VariantState {
     }
 }
 
-/// An accelerator that an earlier status or a label states.
 fn stated(name: Option<&Arc<str>>) -> Option<Accelerator> {
     name.filter(|name| !name.is_empty() && &***name != Accelerator::Unresolved.label())
         .map(|name| Accelerator::Named(Arc::clone(name)))

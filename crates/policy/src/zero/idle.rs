@@ -13,17 +13,14 @@ use crate::key::VariantKey;
 use crate::reason::Reason;
 use crate::units::Replicas;
 
-/// What is declared about a model at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ZeroRule {
     pub policy: ZeroPolicy,
-    /// How long it must have been idle.
     pub retention: Duration,
     /// Whether a limit on GPUs could ever start it again.
     pub restart: Restart,
 }
 
-/// Whether a limit on GPUs could start a model again that it lets go to zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Restart {
     Possible,
@@ -37,7 +34,6 @@ pub(crate) enum Restart {
 pub(crate) struct ZeroMember {
     pub count: Replicas,
     pub min: Replicas,
-    /// The recent start that it is kept for.
     pub woken: Option<Kept>,
 }
 

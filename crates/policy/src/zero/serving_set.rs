@@ -6,7 +6,6 @@ use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::units::Cost;
 
-/// A variant as a part of a serving set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServingMember {
     pub role: ServingRole,

@@ -16,19 +16,14 @@ use crate::units::{Gpus, Replicas};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WakeMember {
-    /// Its part in a serving set.
     pub serving: ServingMember,
     /// Replicas that it has whatever is started: that exist, or that its own minimum makes.
     pub kept: Replicas,
-    /// Of these, ready ones.
     pub ready: Replicas,
     /// Whether those that are not ready can be expected to become so.
     pub prospect: StartProspect,
-    /// Its maximum.
     pub max: Option<Replicas>,
-    /// GPUs of one replica.
     pub gpus: Gpus,
-    /// What the pools leave it.
     pub budget: Budget,
 }
 
@@ -43,32 +38,24 @@ pub enum WakeCause {
     MinimumOfOne,
 }
 
-/// What a model needs to serve again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Wake {
-    /// Something serves it, or is starting.
     Serving,
-    /// Its queue in the router is not reported.
     NoSignal,
     NotWanted,
-    /// This variant gets its first replica.
     Start {
         variant: VariantKey,
         /// The prefill that is to follow a decode variant, and needs its GPUs then.
         next: Option<VariantKey>,
         cause: WakeCause,
     },
-    /// Prefill joins once this decode variant is ready.
     AwaitDecode {
         decode: VariantKey,
         /// The prefill that is to follow; `None` where none may start today.
         next: Option<VariantKey>,
     },
-    /// No set of variants that serves it is within maxima and budgets.
     NoServingSet {
-        /// Why one is needed.
         cause: WakeCause,
-        /// What keeps each variant that has no replica.
         obstacles: BTreeMap<VariantKey, WakeObstacle>,
     },
 }
@@ -222,7 +209,6 @@ fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, cause: WakeCause) 
 }
 
 impl WakeMember {
-    /// Whether it serves, or can be expected to.
     pub(crate) fn serves(&self) -> bool {
         self.kept > Replicas::ZERO && !self.is_stalled()
     }
@@ -232,7 +218,6 @@ impl WakeMember {
         self.kept > Replicas::ZERO && is_late
     }
 
-    /// Whether maximum and budget leave room for a first replica.
     fn may_start(&self) -> bool {
         self.kept == Replicas::ZERO && self.obstacle().is_none()
     }
@@ -250,7 +235,6 @@ impl WakeMember {
 }
 
 impl WakeObstacle {
-    /// What it means, without measurements.
     pub(crate) fn in_short(self, cause: WakeCause, by: &[PoolFigures]) -> &'static str {
         let is_known = by.iter().all(|pool| pool.left != Budget::Unknown);
         match (self, cause) {
@@ -312,7 +296,6 @@ pub(crate) fn wake_refused(
 }
 
 impl WakeCause {
-    /// What a start for it means, without measurements.
     pub(crate) fn in_short(self) -> &'static str {
         match self {
             Self::Queued(_) | Self::Pair => "started from zero",

@@ -71,10 +71,8 @@ pub(crate) fn changes<E: Default + PartialEq>(
         .collect()
 }
 
-/// What changed in the entries of one ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScopeChange {
-    /// The namespace, or `None` for the global ConfigMap.
     pub(crate) namespace: Option<Arc<str>>,
     /// Entries that were in force.
     pub(crate) old: usize,

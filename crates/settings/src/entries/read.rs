@@ -182,7 +182,6 @@ fn every_fault<E: Entry>(
     faults
 }
 
-/// Faults of fields, with the position of the one that the parser met first.
 fn located(mut faults: Vec<String>, first: &str) -> Vec<String> {
     let met = faults
         .iter_mut()

@@ -157,7 +157,6 @@ fn written_statics(base: &Base) -> BTreeMap<&'static str, Secret> {
         .collect()
 }
 
-/// Rows that the main ConfigMap may hold and that are read at start only.
 fn static_rows() -> impl Iterator<Item = &'static Spec> {
     schema::all()
         .filter(|spec| spec.change == Mutability::Static && spec.reach == Reach::Everywhere)

@@ -5,7 +5,6 @@ use super::entry::weight_fault;
 use crate::entries::EntryKind;
 use wva_policy::params::{AnalyzerSettings, StatedBand};
 
-/// Checks one analyzer against the thresholds that it would inherit.
 pub(super) fn judge_analyzer(
     document: AnalyzerDocument,
     inherited: StatedBand,

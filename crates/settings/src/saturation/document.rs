@@ -46,7 +46,6 @@ const LIMITER_FIELDS: &[DocumentField] = &[
     DocumentField::named("exclude"),
 ];
 
-/// An entry as written; a missing field is inherited.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SaturationDocument {
@@ -70,7 +69,6 @@ pub(crate) struct SaturationDocument {
     pub(super) scale_to_zero: Option<InlineScaleToZero>,
 }
 
-/// One of `analyzers[]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct AnalyzerDocument {
@@ -95,7 +93,6 @@ pub(super) struct AnalyzerParameters {
     pub(super) scale_down_boundary: Option<f64>,
 }
 
-/// One of `limiters[]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct LimiterDocument {
@@ -109,7 +106,6 @@ pub(super) struct LimiterDocument {
     pub(super) exclude: Option<Value>,
 }
 
-/// The scale-to-zero switch inside a saturation entry.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct InlineScaleToZero {

@@ -124,7 +124,6 @@ impl Entry for SaturationEntry {
     }
 }
 
-/// One of several names, where one is written.
 fn named<T: Copy>(
     written: Option<&str>,
     known: &[(&str, T)],

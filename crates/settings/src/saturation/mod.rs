@@ -52,7 +52,6 @@ pub fn read(
     layers
 }
 
-/// The entries that ask for budgets to be shared by priority.
 pub(super) fn rescaling(layers: &SaturationLayers) -> Vec<EntryPlace> {
     let scopes = layers.entries.scopes().map(|(scope, _)| scope);
     scopes
@@ -67,7 +66,6 @@ pub(super) fn tiers(layers: &SaturationLayers) -> impl Iterator<Item = EntryPlac
     tiers.map(|named| place(&named, Purpose::Saturation))
 }
 
-/// The defaults that select analyzers which hybrid mode does not ask.
 pub(super) fn selecting(layers: &SaturationLayers) -> Vec<EntryPlace> {
     let asked = [AnalyzerName::Saturation, AnalyzerName::QueueingModel].map(AnalyzerName::as_str);
     let selects = |entry: &SaturationEntry| {

@@ -80,7 +80,6 @@ fn of_part<'m, 'a, V>(
     named.chain(each.into_iter().flatten())
 }
 
-/// A field that only some analyses read.
 struct FieldReader {
     name: &'static str,
     is_stated: fn(&SaturationEntry) -> bool,
@@ -167,7 +166,6 @@ impl Reader {
     }
 }
 
-/// What entries select for one model.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Selection {
     named: Named,

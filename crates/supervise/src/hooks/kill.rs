@@ -44,7 +44,6 @@ pub(crate) struct KillHooks {
     harmed: AtomicU64,
     /// How often each message came since the last query, by its name.
     met: Mutex<BTreeMap<String, u64>>,
-    /// The task of the present life.
     task: Mutex<Option<AbortHandle>>,
 }
 
@@ -106,12 +105,10 @@ impl KillHooks {
         self.pending().insert(moment);
     }
 
-    /// Number of the last occasion that began.
     pub(crate) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Acquire)
     }
 
-    /// Whether a kill or a mishap has yet to come.
     pub(crate) fn is_armed(&self) -> bool {
         !self.pending().is_empty() || self.mishap().is_some()
     }

@@ -12,12 +12,9 @@ use crate::limit::DemandGap;
 use crate::plan::{Reason, ViewGap};
 use crate::router_queue::HeldQueue;
 
-/// What keeps a voted model from shrinking, whatever the votes say.
 #[derive(Debug, Clone)]
 pub(in crate::planner) struct Guard {
-    /// Variants that may have unseen replicas.
     pub(super) unseen: Arc<[VariantKey]>,
-    /// Replicas with samples that are too old to shrink on.
     pub(super) stale: u32,
     pub(super) is_router_stale: bool,
     /// A live voter that can size a role and cannot judge it this cycle: it might want the role, and
@@ -25,7 +22,6 @@ pub(in crate::planner) struct Guard {
     pub(super) unjudged: Option<BlockReason>,
     /// A voter without a result so far, which may yet have one.
     pub(super) undetermined: Option<BlockReason>,
-    /// What the voters do not know, by role.
     pub(super) gaps: BTreeMap<ServingRole, ViewGap>,
     /// Requests in the router, which raise no variant without a report.
     pub(super) queue: Option<HeldQueue>,
@@ -68,7 +64,6 @@ impl Guard {
         }
     }
 
-    /// What keeps the demand from being known in full.
     pub(super) fn gap(&self) -> Option<DemandGap> {
         if !self.unseen.is_empty() {
             let variants = Arc::clone(&self.unseen);
@@ -84,7 +79,6 @@ impl Guard {
         self.hold().map(|hold| DemandGap::Held { hold })
     }
 
-    /// Why nothing may shrink.
     pub(super) fn obstacle(&self) -> Option<Reason> {
         Some(match self.gap()? {
             DemandGap::Unseen { variants } => Reason::ShrinkWaits {

@@ -146,7 +146,6 @@ impl QueueingModelFigures {
         }
     }
 
-    /// Whether the load of every ready replica is known.
     pub(super) fn is_complete(&self) -> bool {
         self.variants
             .values()

@@ -71,7 +71,6 @@ pub struct QueueingReplicaInput {
 }
 
 impl QueueingReplicaInput {
-    /// The first signal without which it teaches nothing.
     fn lacking(&self) -> Option<SignalName> {
         let signals = [
             (self.rate.is_none(), SignalName::ArrivalRate),
@@ -152,7 +151,6 @@ impl QueueingVariantInput {
             .saturating_sub(Replicas::from_len(reporting.count()))
     }
 
-    /// Mean request, by the rates of the replicas.
     pub(super) fn workload(&self) -> Option<Workload> {
         mean_request(self.replicas.values())
     }
@@ -174,7 +172,6 @@ impl QueueingModelInput {
         mean_request(self.replicas())
     }
 
-    /// Mean latencies over all variants, by the rates of the replicas.
     pub(super) fn latencies(&self) -> Option<Latencies> {
         weighted(
             self.replicas()

@@ -88,7 +88,6 @@ pub fn tune(
     })
 }
 
-/// What is assumed of a replica that is seen for the first time.
 fn seed(observation: &ReplicaObservation, settings: &TunerSettings) -> Estimate {
     observation
         .guess()
