@@ -10,9 +10,11 @@ macro_rules! settings {
     )*) => {
         $(
             #[doc = $meaning]
-            pub const $constant: Spec = Spec::$new(SettingGroup::$group, $name, $title, $kind)
-                $(.$with($value))*
-                .means($meaning);
+            pub const $constant: Spec = Spec {
+                $($with: $value,)*
+                meaning: $meaning,
+                ..Spec::$new(SettingGroup::$group, $name, $title, $kind)
+            };
         )*
 
         pub(super) const $rows: &[Spec] = &[$($constant),*];
@@ -158,44 +160,10 @@ impl Spec {
         title: &'static str,
         kind: ValueKind,
     ) -> Self {
-        let mut spec = Self::fixed(group, name, title, kind);
-        spec.change = Mutability::Live;
-        spec
-    }
-
-    const fn flags(mut self, flags: &'static [&'static str]) -> Self {
-        self.flags = flags;
-        self
-    }
-
-    const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
-        self.aliases = aliases;
-        self
-    }
-
-    const fn default(mut self, default: &'static str) -> Self {
-        self.default = default;
-        self
-    }
-
-    const fn reach(mut self, reach: Reach) -> Self {
-        self.reach = reach;
-        self
-    }
-
-    const fn means(mut self, meaning: &'static str) -> Self {
-        self.meaning = meaning;
-        self
-    }
-
-    const fn state(mut self, state: SettingState) -> Self {
-        self.state = state;
-        self
-    }
-
-    const fn applied(mut self, applied: &'static str) -> Self {
-        self.applied = applied;
-        self
+        Self {
+            change: Mutability::Live,
+            ..Self::fixed(group, name, title, kind)
+        }
     }
 
     /// Reads a text.
