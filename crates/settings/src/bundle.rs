@@ -55,11 +55,7 @@ pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
 /// Reads settings for one plan. What was meant and does not act, like an unknown key, is refused,
 /// where a running controller would only mention it: an offline plan has no log.
 pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
-    let FileSources {
-        sources,
-        form,
-        mut errors,
-    } = sources(text)?;
+    let (sources, form, mut errors) = sources(text)?;
     let said = |error: &dyn ToString| BundleError(form.placed(&error.to_string()));
     let (started, fatal) = match start(&sources) {
         Ok(started) => (Some(started), Vec::new()),
@@ -125,14 +121,6 @@ fn start_without(mut sources: Sources, fatal: &[SettingError]) -> Option<FirstGe
 }
 
 /// The sources that a file stands for.
-#[derive(Debug)]
-struct FileSources {
-    sources: Sources,
-    form: Form,
-    /// What belongs to none of them.
-    errors: Vec<BundleError>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Each as the text that a ConfigMap holds, or there are none.
@@ -154,7 +142,8 @@ impl Form {
     }
 }
 
-fn sources(text: &str) -> Result<FileSources, Vec<BundleError>> {
+/// The sources that a file stands for, how it is written, and what belongs to none of them.
+fn sources(text: &str) -> Result<(Sources, Form, Vec<BundleError>), Vec<BundleError>> {
     let one = |why: String| vec![BundleError(why)];
     if text.len() > MAX_BUNDLE {
         let size = text.len();
@@ -196,11 +185,7 @@ fn sources(text: &str) -> Result<FileSources, Vec<BundleError>> {
     }
     let rest = serde_yaml::to_string(&keys).map_err(|error| one(error.to_string()))?;
     sources.config_file = Some(rest);
-    Ok(FileSources {
-        sources,
-        form,
-        errors,
-    })
+    Ok((sources, form, errors))
 }
 
 fn form_of(keys: &Mapping) -> Form {
