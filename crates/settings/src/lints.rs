@@ -15,38 +15,28 @@ use wva_policy::params::{ANY_MODEL, DynamicSettings};
 pub(super) fn ineffective_settings(settings: &DynamicSettings) -> Vec<Warning> {
     let mut notes = Vec::new();
     let mut advise = |place: EntryPlace, text: &str| notes.push(Warning::advice(&place, text));
-    let rescaling = saturation::rescaling(&settings.saturation);
-    if !settings.limits_growth() {
-        for place in rescaling {
-            advise(
-                place,
-                "enableRescale: nothing limits growth, so no budget is shared; write enableLimiter: \
-                 true in the global entry `default`, or remove it",
-            );
-        }
-        if let Some(place) = saturation::limiting(&settings.saturation) {
-            advise(
-                place,
-                "limiters: nothing limits growth, so they do not act; write enableLimiter: true \
-                 with them, or remove them",
-            );
-        }
+    let is_limited = settings.limits_growth();
+    let unshared = if !is_limited {
+        "enableRescale: nothing limits growth, so no budget is shared; write enableLimiter: \
+         true in the global entry `default`, or remove it"
     } else if settings.proactive_model {
-        for place in rescaling {
-            advise(
-                place,
-                "enableRescale: EXPERIMENTAL_PROACTIVE_MODEL selects hybrid mode, which shares no \
-                 budget; write false there, or remove it",
-            );
+        "enableRescale: EXPERIMENTAL_PROACTIVE_MODEL selects hybrid mode, which shares no \
+         budget; write false there, or remove it"
+    } else {
+        "enableRescale: every model is planned by percentages, which say no size to share by; \
+         write analyzerName: saturation in `default`, or remove it"
+    };
+    if !is_limited || settings.proactive_model || !settings.sizes_models() {
+        for place in saturation::rescaling(&settings.saturation) {
+            advise(place, unshared);
         }
-    } else if !settings.sizes_models() {
-        for place in rescaling {
-            advise(
-                place,
-                "enableRescale: every model is planned by percentages, which say no size to share by; \
-                 write analyzerName: saturation in `default`, or remove it",
-            );
-        }
+    }
+    if let Some(place) = saturation::limiting(&settings.saturation).filter(|_| !is_limited) {
+        advise(
+            place,
+            "limiters: nothing limits growth, so they do not act; write enableLimiter: true \
+             with them, or remove them",
+        );
     }
     if !settings.acts_on_targets() {
         for place in queueing_model::entries(&settings.queueing_model) {
