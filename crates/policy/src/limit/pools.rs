@@ -69,14 +69,7 @@ struct Level {
     cap: Budget,
     used: Gpus,
     /// Whether more than that is in use.
-    extent: UseExtent,
-}
-
-/// Whether all of what is in use of a pool is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum UseExtent {
-    Whole,
-    AtLeast,
+    is_more_used: bool,
 }
 
 impl Level {
@@ -89,9 +82,9 @@ impl Level {
 
     /// What is left where as many are in use, and more where some are not counted.
     fn left(&self, used: Gpus) -> Budget {
-        match (self.extent, self.cap.less(used)) {
-            (UseExtent::AtLeast, Budget::Finite(left)) if left > Gpus::ZERO => Budget::Unknown,
-            (_, left) => left,
+        match self.cap.less(used) {
+            Budget::Finite(left) if self.is_more_used && left > Gpus::ZERO => Budget::Unknown,
+            left => left,
         }
     }
 
@@ -110,7 +103,7 @@ impl Level {
             pool,
             cap: Budget::Finite(Gpus::ZERO),
             used: Gpus::ZERO,
-            extent: UseExtent::Whole,
+            is_more_used: false,
         }
     }
 }
@@ -331,7 +324,7 @@ impl GpuPools {
             pool,
             cap,
             used,
-            extent: UseExtent::Whole,
+            is_more_used: false,
         })
     }
 
@@ -359,7 +352,7 @@ impl GpuPools {
             Some(home) => **one == *home,
             None => !limiter.exclude.contains(&**one),
         };
-        let (used, extent) = self.managed_in(counts, &accelerator, quotas);
+        let (used, is_more_used) = self.managed_in(counts, &accelerator, quotas);
         let limiter = Arc::clone(&limiter.name);
         let pool = match home {
             Some(namespace) => GpuPool::NamespaceQuota {
@@ -376,7 +369,7 @@ impl GpuPools {
             pool,
             cap,
             used,
-            extent,
+            is_more_used,
         })
     }
 
@@ -386,7 +379,7 @@ impl GpuPools {
         counts: impl Fn(&Arc<str>) -> bool,
         accelerator: &Arc<str>,
         quotas: &Quotas,
-    ) -> (Gpus, UseExtent) {
+    ) -> (Gpus, bool) {
         let managed = self.managed.iter().filter(|(one, _)| counts(one));
         let used: Gpus = managed
             .map(|(_, used)| used_of(used, accelerator, quotas))
@@ -395,12 +388,7 @@ impl GpuPools {
         let is_more = uncounted
             .flat_map(|(_, names)| names)
             .any(|name| counts_under(name, accelerator, quotas));
-        let extent = if is_more {
-            UseExtent::AtLeast
-        } else {
-            UseExtent::Whole
-        };
-        (used, extent)
+        (used, is_more)
     }
 }
 
