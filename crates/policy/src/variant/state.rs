@@ -89,25 +89,12 @@ pub struct VariantState {
     last: Option<Arc<VariantView>>,
     clocks: Clocks,
     target_uid: Option<Arc<str>>,
-    search: Search,
-    stored: Stored,
+    /// Whether the target was looked for in vain: once, it may only be late.
+    was_missing: bool,
+    /// Whether the target that the count in the object's status is about is gone, and status does not say so yet.
+    is_outlived: bool,
     /// The target that was there last.
     existed: Option<TargetKey>,
-}
-
-/// Whether the count in the object's status is about the target that is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stored {
-    Valid,
-    Outlived,
-}
-
-/// How often in a row a target was looked for in vain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Search {
-    Idle,
-    /// Once: it may only be late.
-    Repeated,
 }
 
 impl VariantState {
@@ -117,11 +104,9 @@ impl VariantState {
         let clocks = published
             .as_deref()
             .map_or_else(Clocks::default, Clocks::resume);
-        let (search, stored) = match published.as_deref().map(|view| &view.target) {
-            Some(TargetView::NotFound { .. }) => (Search::Repeated, Stored::Outlived),
-            _ => (Search::Idle, Stored::Valid),
-        };
-        let existed = match published.as_deref().map(|view| &view.target) {
+        let target = published.as_deref().map(|view| &view.target);
+        let is_gone = matches!(target, Some(TargetView::NotFound { .. }));
+        let existed = match target {
             Some(TargetView::Resolved(target)) => Some(target.key.clone()),
             Some(TargetView::NotFound {
                 target,
@@ -131,11 +116,11 @@ impl VariantState {
         };
         Self {
             key,
-            last: published,
             clocks,
             target_uid: None,
-            search,
-            stored,
+            last: published,
+            was_missing: is_gone,
+            is_outlived: is_gone,
             existed,
         }
     }
@@ -253,16 +238,14 @@ impl VariantState {
         }
         match objects.target {
             TargetLookupRef::Found(target) if target.lifecycle == Lifecycle::Live => {
-                self.search = Search::Idle;
+                self.was_missing = false;
                 self.existed = Some(key);
                 TargetView::Resolved(scale(target))
             }
             TargetLookupRef::Found(_) | TargetLookupRef::Missing => self.missing(key, objects),
             TargetLookupRef::Unscalable(why) => unsupported(spec, why),
             // What was concluded from a mirror with answers stays until there are answers again.
-            TargetLookupRef::Unanswered if self.search == Search::Repeated => {
-                self.not_found(key, objects)
-            }
+            TargetLookupRef::Unanswered if self.was_missing => self.not_found(key, objects),
             TargetLookupRef::Unsynced | TargetLookupRef::Unanswered => {
                 TargetView::Unknown { target: key }
             }
@@ -271,13 +254,11 @@ impl VariantState {
 
     /// Not found is said at the second look; see [`SECOND_LOOK`].
     fn missing(&mut self, target: TargetKey, objects: &VariantObjects<'_>) -> TargetView {
-        match self.search {
-            Search::Idle => {
-                self.search = Search::Repeated;
-                TargetView::Unknown { target }
-            }
-            Search::Repeated => self.not_found(target, objects),
+        if self.was_missing {
+            return self.not_found(target, objects);
         }
+        self.was_missing = true;
+        TargetView::Unknown { target }
     }
 
     /// A count in the status was decided for a target that was there, which a new process
@@ -297,9 +278,9 @@ impl VariantState {
     fn stored(&mut self, objects: &VariantObjects<'_>) -> Option<Replicas> {
         let stored = objects.object.stored.desired;
         if stored.is_none() || stored == objects.published {
-            self.stored = Stored::Valid;
+            self.is_outlived = false;
         }
-        stored.filter(|_| self.stored == Stored::Valid)
+        stored.filter(|_| !self.is_outlived)
     }
 
     fn complete(&mut self, view: &mut VariantView, objects: &VariantObjects<'_>, now: Moment) {
@@ -326,7 +307,7 @@ impl VariantState {
             (TargetView::NotFound { .. }, _) => {
                 self.clocks = Clocks::default();
                 self.target_uid = None;
-                self.stored = Stored::Outlived;
+                self.is_outlived = true;
                 view.desired = None;
             }
             _ => {}
