@@ -1,7 +1,6 @@
 //! Everything one decision is made from: sorted values that can be printed, stored and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -38,11 +37,7 @@ pub struct ClusterSnapshot {
 #[serde(transparent)]
 pub struct CycleId(pub u64);
 
-impl fmt::Display for CycleId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
+wva_base::display_of! { CycleId: Self(number) => "{number}"; }
 
 /// One variant as its actor sees it: the object, its target and its pods, joined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -249,11 +244,7 @@ impl TargetView {
     pub fn resolved(&self) -> Option<&ResolvedTarget> {
         match self {
             Self::Resolved(target) => Some(target),
-            Self::NotFound { .. }
-            | Self::Unknown { .. }
-            | Self::Contested { .. }
-            | Self::UnsupportedKind { .. }
-            | Self::Malformed { .. } => None,
+            _ => None,
         }
     }
 
