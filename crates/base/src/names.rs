@@ -69,7 +69,8 @@ pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= MAX_SUBDOMAIN && text.split('.').all(is_dns_part)
 }
 
-fn is_dns_part(text: &str) -> bool {
+/// Whether `text` is a part of a DNS-1123 subdomain, of any length.
+pub fn is_dns_part(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.bytes().all(|byte| plain(byte) || byte == b'-') && has_ends(text, plain)
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::check::{SpecProblem, Violations};
 use super::object::ScheduleSpec;
 use crate::units::Replicas;
+use wva_base::names::is_dns_part;
 
 /// Days that are searched for the next change: two weeks, since a shift of the clock may skip an entry of one of them,
 /// and the day on which they begin again.
@@ -244,7 +245,7 @@ impl ScheduleReader<'_> {
     }
 
     fn entry(&mut self, path: &str, spec: &ScheduleSpec) -> Option<ScheduleEntry> {
-        if !is_label(&spec.name) {
+        if !is_dns_part(&spec.name) {
             let name = &spec.name;
             let why = format!("{name:?} is no DNS label; write lower-case letters, digits and '-'");
             self.fault(&format!("{path}.name"), why);
@@ -350,11 +351,4 @@ impl ScheduleReader<'_> {
         }
         time
     }
-}
-
-fn is_label(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let ends = [text.bytes().next(), text.bytes().next_back()];
-    let has_ends = ends.into_iter().all(|end| end.is_some_and(plain));
-    has_ends && text.bytes().all(|byte| plain(byte) || byte == b'-')
 }
