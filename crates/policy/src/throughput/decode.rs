@@ -10,7 +10,7 @@ use super::line::LatencyLine;
 use super::model::{LatencyModel, LatencyModelSource, SATURATED_USAGE};
 use super::shape::RequestShape;
 use super::supply::{full_sequences, rate_at};
-use super::window::{Domain, LatencyObservation, ObservationWindow, Proof};
+use super::window::{Domain, ObservationWindow, Proof};
 use wva_base::moment::Moment;
 
 /// Deviation of the modelled from the observed decode rate that counts as a mismatch.
@@ -58,15 +58,8 @@ impl DecodeEngine {
             self.window.clear();
             self.mismatches = 0;
         }
-        for reading in readings {
-            let observation = LatencyObservation {
-                at: now,
-                x: reading.fullness,
-                latency: reading.latency,
-            };
-            self.window.observe(observation, Domain::USAGE);
-        }
-        self.window.prune(now);
+        let points = readings.iter().map(|one| (one.fullness, one.latency));
+        self.window.learn(points, Domain::USAGE, now);
         let model = self.model(readings);
         if let (LatencyModelSource::Fitted, Some(line)) = (model.source, model.line) {
             self.intercept = Some(line.intercept);

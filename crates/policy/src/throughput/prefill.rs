@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::input::PrefillReading;
 use super::line::Fit;
-use super::window::{Domain, LatencyObservation, ObservationWindow, Proof};
+use super::window::{Domain, ObservationWindow, Proof};
 use wva_base::moment::Moment;
 
 /// What is learned of a prefill engine. Tokens have no shape, so the line outlives every change of
@@ -20,15 +20,8 @@ pub struct PrefillEngine {
 
 impl PrefillEngine {
     pub(super) fn learn(&mut self, readings: &[PrefillReading], now: Moment) {
-        for reading in readings {
-            let observation = LatencyObservation {
-                at: now,
-                x: reading.tokens,
-                latency: reading.latency,
-            };
-            self.window.observe(observation, Domain::TOKENS);
-        }
-        self.window.prune(now);
+        let points = readings.iter().map(|one| (one.tokens, one.latency));
+        self.window.learn(points, Domain::TOKENS, now);
         if let Some(fit) = self.window.fit(Domain::TOKENS) {
             self.fitted = Some(fit);
             self.proof = Proof::extend(self.proof, &self.window);

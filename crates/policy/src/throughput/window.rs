@@ -95,21 +95,28 @@ pub struct ObservationWindow {
 }
 
 impl ObservationWindow {
-    /// Adds an observation. One outside of the domain, or without a latency, is dropped.
-    pub fn observe(&mut self, observation: LatencyObservation, domain: Domain) {
-        let is_usable = (domain.least..=domain.most).contains(&observation.x)
-            && observation.latency.is_finite()
-            && observation.latency > 0.0;
-        if is_usable {
-            while self.observations.len() >= WINDOW_SIZE {
-                self.observations.pop_front();
+    /// Adds points of a latency in seconds over what it depends on, and drops what is older than [`MAX_AGE`]. A point
+    /// outside of the domain, or without a latency, is left out.
+    pub(super) fn learn(
+        &mut self,
+        points: impl Iterator<Item = (f64, f64)>,
+        domain: Domain,
+        now: Moment,
+    ) {
+        for (x, latency) in points {
+            let is_inside = (domain.least..=domain.most).contains(&x);
+            if is_inside && latency.is_finite() && latency > 0.0 {
+                while self.observations.len() >= WINDOW_SIZE {
+                    self.observations.pop_front();
+                }
+                let observation = LatencyObservation {
+                    at: now,
+                    x,
+                    latency,
+                };
+                self.observations.push_back(observation);
             }
-            self.observations.push_back(observation);
         }
-    }
-
-    /// Drops what is older than [`MAX_AGE`].
-    pub fn prune(&mut self, now: Moment) {
         self.observations
             .retain(|observation| now.since(observation.at) <= MAX_AGE);
     }
