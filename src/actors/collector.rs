@@ -9,6 +9,7 @@ use futures::future;
 
 use crate::actors::optimizer;
 use crate::policy;
+use crate::policy::capacity::AnalyzerName;
 use crate::policy::key::VariantKey;
 use crate::policy::params::RequiredSignals;
 use crate::policy::snapshot::{CycleId, MetricsSnapshot};
@@ -184,7 +185,7 @@ impl Collector {
     fn wants_history(&self, in_force: &InForce) -> bool {
         let views = self.shared.board.snapshot();
         self.history == History::Unasked
-            && in_force.generation.dynamic.saturation.any_by_throughput()
+            && (in_force.generation.dynamic.saturation).asks(AnalyzerName::Throughput)
             && self.shared.learned.load().throughput.is_empty()
             && views.values().any(|view| view.target.resolved().is_some())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::queueing_model::{LatencyTargets, QueueingModelLayers};
-use super::saturation::SaturationLayers;
+use super::saturation::{SaturationLayers, SaturationMethod, SaturationPolicy};
 use super::scale_to_zero::ScaleToZeroLayers;
 use super::selector::LabelSelector;
 use super::service_class::ServiceClasses;
@@ -125,7 +125,8 @@ impl DynamicSettings {
 
     /// Whether any model is sized, and not only moved by steps.
     pub fn sizes_models(&self) -> bool {
-        self.asks_queueing_model() || self.saturation.any_by_tokens()
+        let by_tokens = |policy: &SaturationPolicy| policy.analysis != SaturationMethod::Percentage;
+        self.asks_queueing_model() || self.saturation.any_policy(by_tokens)
     }
 
     /// Which signals the decisions need.

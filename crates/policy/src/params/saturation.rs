@@ -261,26 +261,17 @@ impl SaturationLayers {
         self.policy(model).asks(AnalyzerName::Slo)
     }
 
-    pub(super) fn any_by_tokens(&self) -> bool {
-        self.any_policy(|policy| policy.analysis != SaturationMethod::Percentage)
-    }
-
     /// Whether targets of any model are scaled directly.
     pub fn any_direct(&self) -> bool {
         self.any_policy(|policy| policy.actuation == ActuationMode::Direct)
     }
 
-    /// Whether the throughput analyzer looks at any model.
-    pub fn any_by_throughput(&self) -> bool {
-        self.asks(AnalyzerName::Throughput)
-    }
-
     /// Whether an analyzer is named or listed for any model.
-    pub(super) fn asks(&self, analyzer: AnalyzerName) -> bool {
+    pub fn asks(&self, analyzer: AnalyzerName) -> bool {
         self.any_policy(|policy| policy.asks(analyzer))
     }
 
-    fn any_policy(&self, holds: impl Fn(&SaturationPolicy) -> bool) -> bool {
+    pub(super) fn any_policy(&self, holds: impl Fn(&SaturationPolicy) -> bool) -> bool {
         let models = self.entries.models_named();
         let mut policies = (models.iter()).map(|named| self.seen_by(named).policy(&named.model));
         policies.any(|policy| holds(&policy))
