@@ -39,7 +39,6 @@ use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, Va
 use super::startup::{StartOutlook, StartSeeds, StartSource};
 use super::tier;
 use super::transition::Transitions;
-use super::units::Replicas;
 use super::zero::Kept;
 use crate::params::{DynamicSettings, SaturationPolicy, TransitionLimits};
 use wva_base::moment::Moment;
@@ -182,11 +181,6 @@ impl<'a> Cycle<'a> {
             return Some(Kept { ago, hold });
         }
         self.learned.wakes.kept(&draft.view.key, hold, self.now)
-    }
-
-    /// The fewest replicas of a variant because of that start.
-    fn woken_floor(&self, model: &ModelKey, draft: &PendingDecision<'_>) -> Replicas {
-        Replicas(u32::from(self.woken(model, draft).is_some()))
     }
 
     fn open(&self, model: &'a ModelKey, group: &'a Group<'a>) -> Work<'a> {

@@ -122,7 +122,9 @@ fn open(
         }
         return Err(state);
     }
-    mark_metrics(cycle, &mut work.drafts);
+    for draft in &mut work.drafts {
+        draft.metrics = draft.metrics_state(cycle.is_reporting(draft));
+    }
     Ok(ask(cycle, work, configs))
 }
 
@@ -319,7 +321,7 @@ fn candidates(
         .filter(|draft| may_move(draft))
         .map(|draft| {
             let key = &draft.view.key;
-            let woken = cycle.woken_floor(work.key, draft);
+            let woken = u32::from(cycle.woken(work.key, draft).is_some());
             let candidate = Candidate {
                 role: draft.view.template.role,
                 cost: draft.view.cost,
@@ -333,19 +335,13 @@ fn candidates(
                 gated: cycle.outlook().gated_too_long(draft.view),
                 prospect: draft.prospect,
                 bounds: Bounds {
-                    min: draft.bounds.min.max(woken),
+                    min: draft.bounds.min.max(Replicas(woken)),
                     ..draft.bounds
                 },
             };
             (key.clone(), candidate)
         })
         .collect()
-}
-
-fn mark_metrics(cycle: &Cycle<'_>, drafts: &mut [PendingDecision<'_>]) {
-    for draft in drafts {
-        draft.metrics = draft.metrics_state(cycle.is_reporting(draft));
-    }
 }
 
 impl AnalyzerDecision {

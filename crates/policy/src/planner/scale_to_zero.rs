@@ -8,7 +8,6 @@ use super::{Cycle, Work};
 use crate::analyzers::{DecisionMode, load_of, queued_at};
 use crate::bounds::ZeroPolicy;
 use crate::capacity::ServingRole;
-use crate::change::CountChange;
 use crate::key::VariantKey;
 use crate::limit::{Budget, GpuCount, GpuPools, GpuSupply, PoolFigures};
 use crate::pending_decision::PendingDecision;
@@ -411,7 +410,12 @@ fn scale_down_idle(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&GpuPoo
     let members = members(cycle, work);
     let load = load_of(work.key, work.subject(cycle));
     let idle = cycle.learned.activity.idle_for(work.key, cycle.now);
-    apply_changes(&mut work.drafts, &to_zero(&rule, &members, &load, idle));
+    let mut changes = to_zero(&rule, &members, &load, idle);
+    for draft in &mut work.drafts {
+        if let Some(change) = changes.remove(&draft.view.key) {
+            draft.step(PlanStage::Zero, change.to, change.why);
+        }
+    }
     let is_leaving = |draft: &PendingDecision<'_>| draft.count() == Replicas::ZERO;
     if load.activity() == ModelActivity::Busy && work.drafts.iter().all(is_leaving) {
         // Requests came back before a scaler removed the last replicas.
@@ -468,12 +472,4 @@ fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMembe
             (key.clone(), member)
         })
         .collect()
-}
-
-fn apply_changes(drafts: &mut [PendingDecision<'_>], changes: &BTreeMap<VariantKey, CountChange>) {
-    for draft in drafts {
-        if let Some(change) = changes.get(&draft.view.key) {
-            draft.step(PlanStage::Zero, change.to, change.why.clone());
-        }
-    }
 }
