@@ -31,14 +31,6 @@ impl From<UtilizationBand> for Band {
     }
 }
 
-impl Band {
-    /// Utilization that a release aims at: the middle of the band. Its lower end would ask for a
-    /// utilization below `scale_down * (n - 1) / n` before one of n replicas may go.
-    pub(crate) fn release_target(self) -> f64 {
-        f64::midpoint(self.scale_up, self.scale_down)
-    }
-}
-
 /// The view of one analyzer on one role, in its own unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Balance {
@@ -71,14 +63,16 @@ impl Balance {
             }
         };
         let left = |needed: f64| beyond(supply, needed);
-        let releasable = at(band.release_target()).map_or(0.0, left);
+        // A release aims at the middle of the band. Its lower end would ask for a utilization below
+        // `scale_down * (n - 1) / n` before one of n replicas may go.
+        let release_target = f64::midpoint(band.scale_up, band.scale_down);
         Self {
             demand,
             supply,
             anticipated,
             required: at(band.scale_up).map_or(0.0, |needed| beyond(needed, anticipated)),
             spare: at(band.scale_down).map_or(0.0, left),
-            releasable,
+            releasable: at(release_target).map_or(0.0, left),
         }
     }
 }
