@@ -265,7 +265,9 @@ fn of_one(
         minimum(scaler, bounds.min, desired),
         maximum(scaler, bounds.max, desired),
         tolerance(scaler),
-        null_is_zero(scaler, absence),
+        (absence == Absence::Zero).then(|| ActuationObstacle::NullIsZero {
+            title: scaler.title(),
+        }),
     ]
     .into_iter()
     .flatten()
@@ -347,11 +349,5 @@ fn tolerance(scaler: &Scaler) -> Option<ActuationObstacle> {
         title: scaler.title(),
         kind: scaler.kind,
         from,
-    })
-}
-
-fn null_is_zero(scaler: &Scaler, absence: Absence) -> Option<ActuationObstacle> {
-    (absence == Absence::Zero).then(|| ActuationObstacle::NullIsZero {
-        title: scaler.title(),
     })
 }

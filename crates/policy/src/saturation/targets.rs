@@ -160,10 +160,12 @@ fn shrink(
     take_step(
         drafts,
         |draft| {
+            let floor = draft.bounds.floor();
+            let at_floor = (draft.count() <= floor).then_some(Reason::AtFloor { floor });
             standing(draft)
                 .or_else(|| silence(draft))
                 .or_else(|| model.clone())
-                .or_else(|| at_floor(draft))
+                .or(at_floor)
         },
         most_expensive_first,
         |draft| (draft.count().minus_one(), Reason::Shrunk { left }),
@@ -266,11 +268,6 @@ fn silence(draft: &PendingDecision<'_>) -> Option<Reason> {
         reporting: Replicas(draft.figures.reporting),
         current: draft.scale.current,
     })
-}
-
-fn at_floor(draft: &PendingDecision<'_>) -> Option<Reason> {
-    let floor = draft.bounds.floor();
-    (draft.count() <= floor).then_some(Reason::AtFloor { floor })
 }
 
 /// Cost, then most free capacity, then name.
