@@ -68,7 +68,8 @@ fn assessment(
         unit: CapacityUnit::KvTokens,
         demand: roles
             .iter()
-            .filter(|(_, figures)| figures.is_actionable())
+            // A part of a demand can only ask for more.
+            .filter(|(_, figures)| figures.is_demand_known || figures.balance.required > 0.0)
             .map(|(role, figures)| (*role, figures.balance.demand))
             .collect(),
         variants: variants

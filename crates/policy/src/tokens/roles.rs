@@ -48,11 +48,6 @@ pub struct UnsizedDemand {
 }
 
 impl TokenRoleFigures {
-    /// Whether the demand can be acted on. A part of it can only ask for more.
-    pub(crate) fn is_actionable(&self) -> bool {
-        self.is_demand_known || self.balance.required > 0.0
-    }
-
     fn of(
         role: ServingRole,
         variants: &[&TokenVariantFigures],
