@@ -109,11 +109,18 @@ pub(super) fn next(
     let is_ready = is_able(&able) && !copy_is_unable && scales.0 == scales.1;
     let mut judged = vec![valid_spec(record)];
     judged.extend(conflict(record));
-    judged.extend([scaling_active(scales), able, ready(is_ready)]);
+    let (status, reason) = if is_ready {
+        (True, "AsExpected")
+    } else {
+        (False, "ReconcilingScaleDiff")
+    };
+    let ready = Judgement::new(READY, status, reason, "");
+    judged.extend([scaling_active(scales), able, ready]);
     judged.extend(metrics_available(record, before));
     judged.extend(annotations_accepted(record));
     judged.extend(asleep(record, before));
-    judged.extend(target_shared(record));
+    let shared = yielding(record).map(|why| Judgement::new(TARGET_SHARED, True, CONFLICT, why));
+    judged.extend(shared);
     for copy in copied {
         match judged.iter_mut().find(|one| one.kind == copy.kind) {
             Some(own) => *own = copy,
@@ -220,25 +227,12 @@ fn able_to_scale(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Judgement
     Judgement::new(ABLE_TO_SCALE, status, reason, why)
 }
 
-fn ready(is_ready: bool) -> Judgement {
-    if is_ready {
-        Judgement::new(READY, True, "AsExpected", "")
-    } else {
-        Judgement::new(READY, False, "ReconcilingScaleDiff", "")
-    }
-}
-
 fn annotations_accepted(record: &AutoscalerRecord) -> Option<Judgement> {
     let faults = &record.policy.as_ref()?.faults;
     let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
     let why = texts.join("; ");
     (!faults.is_empty())
         .then(|| Judgement::new(ANNOTATIONS_ACCEPTED, False, "AnnotationsWithoutEffect", why))
-}
-
-fn target_shared(record: &AutoscalerRecord) -> Option<Judgement> {
-    let why = yielding(record)?;
-    Some(Judgement::new(TARGET_SHARED, True, CONFLICT, why))
 }
 
 pub(super) fn yielding(record: &AutoscalerRecord) -> Option<String> {
