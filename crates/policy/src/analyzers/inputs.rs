@@ -213,12 +213,8 @@ fn slo_input(
         .filter(|config| config.analyzer != AnalyzerName::Slo);
     input.needs_any_variant = settings.limits_growth() || others.any(votes);
     derived::fill(subject, key, &mut input);
-    Some((input, slo_goal(key, subject, settings)))
-}
-
-/// The objectives of a model: those of its entry, else of its service class.
-fn slo_goal(key: &ModelKey, subject: AnalyzedModel<'_>, settings: &DynamicSettings) -> SloGoal {
-    settings.latency_goal(key, class_labels(subject)).into()
+    let goal = settings.latency_goal(key, class_labels(subject));
+    Some((input, goal.into()))
 }
 
 fn class_labels(subject: AnalyzedModel<'_>) -> impl Iterator<Item = &str> {
