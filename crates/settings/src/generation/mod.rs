@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::config_maps::Purpose;
 use super::dynamic::build;
 use super::entries::{ScopeChange, changes};
-use super::layers::{Base, base_texts, resolve};
+use super::layers::{base_texts, resolve};
 use super::logging::LogLevel;
 use super::problem::{Diagnostics, SettingError};
 use super::rejection::Rejected;
@@ -107,13 +107,14 @@ pub fn start(sources: &Sources) -> Result<FirstGeneration, Vec<SettingError>> {
         &mut diagnostics,
     );
     let base = base_texts(sources).unwrap_or_default();
+    let written = |spec: &'static Spec| Some((spec.name, Secret::new(base.written(spec)?)));
     Ok(FirstGeneration {
         generation: Generation {
             number: 1,
             statics: Arc::new(statics),
             dynamic: Arc::new(dynamic),
             values: Arc::new(resolution.values),
-            baseline: Arc::new(written_statics(&base)),
+            baseline: Arc::new(static_rows().filter_map(written).collect()),
         },
         diagnostics,
     })
@@ -146,15 +147,6 @@ pub fn transition(current: &Generation, sources: &Sources) -> GenerationTransiti
         rejected: rejected(current, sources),
         diagnostics,
     }
-}
-
-fn written_statics(base: &Base) -> BTreeMap<&'static str, Secret> {
-    static_rows()
-        .filter_map(|spec| {
-            base.written(spec)
-                .map(|text| (spec.name, Secret::new(text)))
-        })
-        .collect()
 }
 
 fn static_rows() -> impl Iterator<Item = &'static Spec> {
