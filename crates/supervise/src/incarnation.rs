@@ -82,11 +82,6 @@ impl Incarnation {
         }
     }
 
-    fn count_handled(&self, now: Moment) {
-        self.progress_at(now);
-        self.handled.fetch_add(1, Ordering::AcqRel);
-    }
-
     fn progress_at(&self, now: Moment) {
         let nanos = u64::try_from(now.monotonic.as_nanos()).unwrap_or(u64::MAX);
         self.progress.0.store(nanos, Ordering::Relaxed);
@@ -126,7 +121,8 @@ pub(super) async fn run_handler<R: TreeRole, T>(
     let outcome = poll_handler(&kit.actors, work)
         .instrument(incarnation.span())
         .await;
-    incarnation.count_handled(kit.clock.now());
+    incarnation.progress_at(kit.clock.now());
+    incarnation.handled.fetch_add(1, Ordering::AcqRel);
     after_handler(&kit.actors, role, incarnation, turn);
     outcome
 }
