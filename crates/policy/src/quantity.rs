@@ -30,8 +30,6 @@ const MAX_SECONDS_PER_TOKEN: f64 = 10.0;
 const MAX_AMOUNT: f64 = 1e15;
 
 impl Quantity {
-    /// # Errors
-    /// Why a value cannot be this, with the remedy.
     pub(crate) fn check(self, value: f64) -> Result<(), String> {
         let shown = number(value);
         if !value.is_finite() {

@@ -177,9 +177,6 @@ struct SeenObjects<'d> {
 }
 
 /// Pods of one replica where the document does not state them.
-///
-/// # Errors
-/// Why the target has no count.
 fn presumed(policy: &AutoscalerPolicy) -> Result<PodsPerReplica, String> {
     let target = &policy.target;
     if !target.is_storm_service() {

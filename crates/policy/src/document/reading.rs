@@ -165,9 +165,6 @@ impl DocumentReading {
 
     /// The sample behind it; `None` where nothing usable is stated. `lag` is the time since the
     /// collection.
-    ///
-    /// # Errors
-    /// What is wrong with it, with the remedy.
     pub(super) fn sample(
         &self,
         bands: &FreshnessBands,

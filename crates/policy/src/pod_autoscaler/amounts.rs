@@ -34,8 +34,6 @@ pub struct TargetValue(f64);
 macro_rules! amount {
     ($name:ident, $range:expr, $limit:literal, $example:literal) => {
         impl $name {
-            /// # Errors
-            /// What is wrong with the text, with the remedy.
             pub(crate) fn parse(text: &str) -> Result<Self, String> {
                 let in_range: fn(f64) -> bool = $range;
                 match text.parse::<f64>() {

@@ -60,9 +60,6 @@ pub(crate) fn is_within(value: f64, reference: f64, tolerance: f64) -> bool {
 
 /// Searches `from..=to` for the argument at which a monotone function, rising or falling, takes a
 /// value.
-///
-/// # Errors
-/// If the range is empty, and whatever the function returns.
 pub(crate) fn bisect<E>(
     from: f64,
     to: f64,
@@ -75,9 +72,6 @@ pub(crate) fn bisect<E>(
 }
 
 /// As [`bisect`], where the function's values at both ends are known.
-///
-/// # Errors
-/// If the range is empty, and whatever the function returns.
 pub(crate) fn bisect_between<E>(
     [(from, first), (to, last)]: [(f64, f64); 2],
     value: f64,

@@ -108,9 +108,6 @@ pub enum QueueError {
 impl BirthDeathQueue {
     /// A queue with room for `room` requests, which finishes `rates[n−1]` requests per unit of time
     /// while `n` are in it, and the last of them beyond.
-    ///
-    /// # Errors
-    /// If a rate is not above zero or there is no room.
     pub(crate) fn new(rates: Vec<f64>, room: u32) -> Result<Self, QueueError> {
         let usable = |rate: &f64| *rate > 0.0 && rate.is_finite();
         if rates.is_empty() || !rates.iter().all(usable) {

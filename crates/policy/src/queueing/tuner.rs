@@ -134,9 +134,6 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// A filter for a run that starts at an estimate with an observation.
-    ///
-    /// # Errors
-    /// If a setting is not above zero.
     pub(crate) fn new(
         settings: &TunerSettings,
         start: &Estimate,
