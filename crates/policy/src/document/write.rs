@@ -1,6 +1,5 @@
 //! From what a plan is made from to its document.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::inventory::{GpuPodDocument, InventoryDocument, TypeDocument};
@@ -23,7 +22,6 @@ use crate::snapshot::{
     Accelerator, ClusterSnapshot, GenerationState, GpuInventory, MetricsSnapshot, Readiness,
     TargetView, VariantView,
 };
-use crate::units::Gpus;
 use wva_base::moment::{Moment, Since};
 
 impl SnapshotDocument {
@@ -96,6 +94,8 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
     });
     let lasting = |since: Option<Since>| since.map(|since| Span(since.elapsed(now)));
     let template = &view.template;
+    let gpus = template.gpus.iter();
+    let gpus = gpus.map(|(name, gpus)| (Arc::clone(name), gpus.0));
     VariantDocument {
         namespace: Arc::clone(&view.key.namespace),
         name: Arc::clone(&view.key.name),
@@ -106,7 +106,7 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
             Accelerator::Unresolved => None,
         },
         role: template.role,
-        gpus: counts(&template.gpus),
+        gpus: gpus.collect(),
         resource_claims: template.gpu_count.names().to_vec(),
         gpus_unknown: template.gpu_count == GpuCount::Unknown,
         service_class: template.service_class.clone(),
@@ -132,12 +132,6 @@ fn variant(view: &VariantView, metrics: &MetricsSnapshot, now: Moment) -> Varian
         generation: Some(view.generation),
         notes: view.notes.to_vec(),
     }
-}
-
-fn counts(gpus: &BTreeMap<Arc<str>, Gpus>) -> BTreeMap<Arc<str>, u32> {
-    gpus.iter()
-        .map(|(name, gpus)| (Arc::clone(name), gpus.0))
-        .collect()
 }
 
 /// `apiVersion` and `kind` as they are read again. The version of a group does not matter.
