@@ -177,18 +177,13 @@ impl Observations {
     }
 
     pub(super) fn update_use(self, next: &mut Learned, now: Moment) {
-        let started: BTreeSet<VariantKey> = self
-            .variants
-            .iter()
-            .filter(|(_, (_, _, presence))| *presence == Presence::Started)
-            .map(|(key, _)| key.clone())
-            .collect();
-        let woken = self
-            .variants
-            .iter()
-            .filter(|(key, _)| started.contains(*key))
-            .map(|(_, (model, _, _))| model.clone())
-            .collect();
+        let (mut started, mut woken) = (BTreeSet::new(), BTreeSet::new());
+        for (key, (model, _, presence)) in &self.variants {
+            if *presence == Presence::Started {
+                started.insert(key.clone());
+                woken.insert(model.clone());
+            }
+        }
         let holds = self
             .variants
             .iter()
