@@ -210,29 +210,23 @@ impl<E> ScopedEntries<E> {
         let mut named = Vec::new();
         for (scope, set) in self.scopes() {
             let home = scope.unwrap_or(&stand_in);
-            if set.default.is_some() {
-                named.push(NamedModel {
-                    scope,
-                    entry: DEFAULT_KEY,
-                    model: ModelKey::new(home.clone(), stand_in.clone()),
-                    tier: None,
-                });
-            }
-            named.extend(set.tiers.keys().map(|tier| NamedModel {
+            let for_all = |entry, tier| NamedModel {
                 scope,
-                entry: tier,
+                entry,
                 model: ModelKey::new(home.clone(), stand_in.clone()),
-                tier: Some(tier),
-            }));
-            for (identity, (entry, _)) in &set.models {
+                tier,
+            };
+            let default = set.default.iter();
+            named.extend(default.map(|_| for_all(DEFAULT_KEY, None)));
+            let tiers = set.tiers.keys().map(String::as_str);
+            named.extend(tiers.map(|tier| for_all(tier, Some(tier))));
+            named.extend(set.models.iter().map(|(identity, (entry, _))| {
                 let namespace = identity.namespace.as_ref().unwrap_or(home).clone();
-                named.push(NamedModel {
-                    scope,
-                    entry,
+                NamedModel {
                     model: ModelKey::new(namespace, identity.model.clone()),
-                    tier: None,
-                });
-            }
+                    ..for_all(entry.as_str(), None)
+                }
+            }));
         }
         named
     }
