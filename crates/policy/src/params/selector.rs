@@ -1,7 +1,6 @@
 //! Label selector expressions, as `WVA_NODE_SELECTOR` and kubectl's `-l` take them.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -168,17 +167,7 @@ fn is_label_key(key: &str) -> bool {
         && prefix.is_none_or(|prefix| check_object_name(prefix).is_ok())
 }
 
-impl fmt::Display for LabelSelector {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, requirement) in self.requirements.iter().enumerate() {
-            if index > 0 {
-                formatter.write_str(",")?;
-            }
-            requirement.fmt(formatter)?;
-        }
-        Ok(())
-    }
-}
+wva_base::display_of! { LabelSelector: Self { requirements } => "{}", joined(requirements); }
 
 wva_base::display_of! { Requirement:
     Self { label, holds: LabelRequirement::Exists } => "{label}";
@@ -187,9 +176,9 @@ wva_base::display_of! { Requirement:
     Self { label, holds: LabelRequirement::NoneOf(values) } => "{label} notin ({})", joined(values);
 }
 
-fn joined(values: &BTreeSet<String>) -> String {
-    let values: Vec<&str> = values.iter().map(String::as_str).collect();
-    values.join(",")
+fn joined<T: ToString>(parts: impl IntoIterator<Item = T>) -> String {
+    let parts: Vec<String> = parts.into_iter().map(|part| part.to_string()).collect();
+    parts.join(",")
 }
 
 #[cfg(test)]
