@@ -54,7 +54,7 @@ pub enum HpaMetric {
 impl HpaMetric {
     fn of(source: &MetricSource) -> Self {
         let name = Arc::clone(&source.metric);
-        let value = quantity(source.target);
+        let value = decimal(thousandths(source.target));
         match source.kind {
             SourceKind::Cpu => Self::CpuUtilization {
                 percent: whole_percent(source.target),
@@ -89,10 +89,6 @@ impl HpaMetric {
 }
 
 /// A number with the precision of a quantity: thousandths, and never zero.
-fn quantity(target: TargetValue) -> String {
-    decimal(thousandths(target))
-}
-
 fn thousandths(target: TargetValue) -> f64 {
     let amount = (target.get() * 1000.0).round();
     amount.clamp(1.0, LARGEST_QUANTITY * 1000.0)
