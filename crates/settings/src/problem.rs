@@ -145,10 +145,7 @@ pub enum Problem {
 impl Problem {
     /// The ConfigMap that it is about.
     pub fn purpose(&self) -> Purpose {
-        match self {
-            Self::Setting { .. } => Purpose::Main,
-            Self::Entry(problem) => problem.place.purpose,
-        }
+        self.config_map().0
     }
 
     /// What the ConfigMap that it is about is for, and its namespace; `None` is the controller's.

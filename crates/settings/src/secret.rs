@@ -26,11 +26,7 @@ impl Secret {
     }
 }
 
-impl fmt::Display for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(if self.0.is_empty() { "" } else { MASK })
-    }
-}
+wva_base::display_of! { Secret: Self(text) => "{}", if text.is_empty() { "" } else { MASK }; }
 
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

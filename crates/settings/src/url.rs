@@ -61,11 +61,7 @@ impl BaseUrl {
     }
 }
 
-impl fmt::Display for BaseUrl {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&mask_url(&self.text))
-    }
-}
+wva_base::display_of! { BaseUrl: Self { text, .. } => "{}", mask_url(text); }
 
 impl fmt::Debug for BaseUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
