@@ -63,16 +63,11 @@ struct Entry {
     cell: Option<ActorCell>,
     alive: bool,
     restarts: u64,
-    past: Past,
+    /// Of the lives that have ended.
+    past_sent: u64,
+    past_lost: u64,
     state: RoleState,
     last_failure: Option<String>,
-}
-
-/// Counters of the lives that have ended.
-#[derive(Clone, Copy, Default)]
-struct Past {
-    sent: u64,
-    lost: u64,
 }
 
 /// What a role is doing.
@@ -359,7 +354,8 @@ impl Entry {
             cell: None,
             alive: true,
             restarts: 0,
-            past: Past::default(),
+            past_sent: 0,
+            past_lost: 0,
             state: RoleState::Running,
             last_failure: None,
         }
@@ -381,8 +377,8 @@ impl Entry {
         self.alive = false;
         self.cell = None;
         let (handled, sent) = (self.incarnation.handled(), self.incarnation.sent());
-        self.past.sent = self.past.sent.saturating_add(sent);
-        self.past.lost = self.past.lost.saturating_add(sent.saturating_sub(handled));
+        self.past_sent = self.past_sent.saturating_add(sent);
+        self.past_lost = self.past_lost.saturating_add(sent.saturating_sub(handled));
         if matches!(self.state, RoleState::Running | RoleState::Stalled) {
             self.state = RoleState::Stopped;
         }
@@ -407,9 +403,9 @@ impl Entry {
             parent: role.parent(),
             incarnation: self.incarnation.epoch().number(),
             restarts: self.restarts,
-            sent: self.past.sent.saturating_add(sent),
-            handled: self.past.sent.saturating_add(handled),
-            lost: self.past.lost,
+            sent: self.past_sent.saturating_add(sent),
+            handled: self.past_sent.saturating_add(handled),
+            lost: self.past_lost,
             state: self.state.clone(),
             last_progress: self.incarnation.last_progress(),
             last_failure: self.last_failure.clone(),
