@@ -36,7 +36,6 @@ pub struct Backlogs {
 impl Backlogs {
     /// Adds one collection: what waits for each model, and how many requests a replica may have waiting.
     /// A model that is missing has no backlog.
-    #[must_use]
     pub(crate) fn learn(mut self, seen: &BTreeMap<ModelKey, (Waiting, f64)>, now: Moment) -> Self {
         let has_backlog = |model: &ModelKey| {
             let seen = seen.get(model);

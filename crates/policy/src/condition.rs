@@ -170,7 +170,6 @@ impl Condition {
 
     /// The same in the words of before, where only figures of a foreign text differ: an error that
     /// comes with another time or port in every cycle is not worth a write of the status.
-    #[must_use]
     pub(super) fn in_words_of(self, previous: &Self) -> Self {
         let is_same = (self.kind, self.status, self.reason)
             == (previous.kind, previous.status, previous.reason);

@@ -19,7 +19,6 @@ pub struct Coupling {
 impl Coupling {
     /// Takes note of this cycle. A queue alone does not make decode full: requests that wait for
     /// remote KV count as waiting, too.
-    #[must_use]
     pub(crate) fn observe(self, now: Moment, is_decode_full_and_queued: bool) -> Self {
         Self {
             last_full: if is_decode_full_and_queued {

@@ -81,7 +81,6 @@ impl Replicas {
         i32::try_from(self.0).unwrap_or(i32::MAX)
     }
 
-    #[must_use]
     pub(crate) fn plus_one(self) -> Self {
         self.plus(Self::ONE)
     }
@@ -101,7 +100,6 @@ impl Gpus {
     }
 
     /// GPUs of one replica: a replica that states none is counted as one, since it takes a place.
-    #[must_use]
     pub(crate) fn at_least_one(self) -> Self {
         Self(self.0.max(1))
     }

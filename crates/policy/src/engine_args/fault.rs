@@ -61,7 +61,6 @@ pub enum ArgumentFault {
 
 impl ArgumentFault {
     /// The same with what is assumed instead, which is known once all arguments are read.
-    #[must_use]
     pub(super) fn assuming(mut self, text: String) -> Self {
         match &mut self {
             Self::Value { assumed, .. }

@@ -49,7 +49,6 @@ pub(crate) struct RescaleCandidate {
 
 impl RescaleCandidate {
     /// The same with demands and capacities in GPUs of the variants that serve most cheaply.
-    #[must_use]
     pub(crate) fn in_gpus(mut self) -> Self {
         let units: BTreeMap<ServingRole, f64> = (self.demand.keys())
             .filter_map(|role| {
@@ -70,7 +69,6 @@ impl RescaleCandidate {
     }
 
     /// The same with a replica of each variant that was started from zero.
-    #[must_use]
     pub(super) fn with_started(&self, started: &BTreeSet<VariantKey>) -> Self {
         let mut model = self.clone();
         for (key, variant) in &mut model.variants {

@@ -105,7 +105,6 @@ pub(super) struct KeyReadings {
 impl KeyReadings {
     /// Adds the readings of one collection. Their order does not count; of more than fit, as many
     /// as fit are taken, evenly over their range.
-    #[must_use]
     pub(super) fn with(earlier: Option<&Self>, mut new: Vec<KvTokens>, now: Moment) -> Self {
         let mut window = earlier.map_or_else(
             || RollingWindow::new(HISTORY_WINDOW),

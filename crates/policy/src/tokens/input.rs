@@ -90,7 +90,6 @@ pub struct InstanceInput {
 
 impl InstanceInput {
     /// What it says, without numbers that nothing can mean.
-    #[must_use]
     pub(super) fn sane(self) -> Self {
         let share = |value: Option<f64>| amount(value).filter(|share| *share <= 1.0);
         Self {
