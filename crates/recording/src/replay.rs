@@ -146,8 +146,8 @@ fn name_differing(path: &str, before: &Value, after: &Value, named: &mut Vec<Str
     }
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
-            let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-            for name in names {
+            let fields: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for name in fields {
                 let [before, after] = [old, new].map(|of| of.get(name).unwrap_or(&Value::Null));
                 name_differing(&format!("{path} {name}"), before, after, named);
             }
