@@ -10,7 +10,7 @@ use super::refusal::ApiRefusal;
 use super::request::Ask;
 use super::state::{DEFINITIONS, State, namespace_key};
 use super::store::Key;
-use super::view;
+use super::{list, view};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -155,8 +155,7 @@ impl State {
         for (dependent, _) in self.dependents(key, uid) {
             self.delete_dependent(&dependent, uid, "Background");
         }
-        let owners = last["metadata"]["ownerReferences"].as_array();
-        for owner in owners.into_iter().flatten() {
+        for owner in list(&last["metadata"]["ownerReferences"]) {
             if let Some(owner) = self.place_of(&owner["uid"]) {
                 self.end_foreground(&owner);
             }
@@ -191,8 +190,8 @@ impl State {
 
     fn dependents(&self, owner: &Key, uid: &Value) -> Vec<(Key, bool)> {
         let reference = |object: &Value| -> Option<bool> {
-            let owners = object["metadata"]["ownerReferences"].as_array()?;
-            let ours = owners.iter().find(|one| one["uid"] == *uid)?;
+            let mut owners = list(&object["metadata"]["ownerReferences"]).iter();
+            let ours = owners.find(|one| one["uid"] == *uid)?;
             Some(ours["blockOwnerDeletion"] == true)
         };
         self.store
@@ -206,8 +205,8 @@ impl State {
         let Some(object) = self.store.get(key).cloned() else {
             return;
         };
-        let owners = object["metadata"]["ownerReferences"].as_array();
-        let mut others = owners.into_iter().flatten().map(|one| &one["uid"]);
+        let owners = list(&object["metadata"]["ownerReferences"]).iter();
+        let mut others = owners.map(|one| &one["uid"]);
         if others.any(|uid| uid != owner && self.has_uid(uid)) {
             self.disown(key, owner);
         } else {
@@ -286,8 +285,7 @@ impl State {
         let Some(object) = self.store.get(key).cloned() else {
             return;
         };
-        let owners = object["metadata"]["ownerReferences"].as_array();
-        let owners = owners.map(Vec::as_slice).unwrap_or_default();
+        let owners = list(&object["metadata"]["ownerReferences"]);
         if !owners.is_empty() && !owners.iter().any(|one| self.has_uid(&one["uid"])) {
             self.delete_quietly(key, "Background");
         }
@@ -333,8 +331,8 @@ fn grace(key: &Key, object: &Value, how: &Deletion) -> i64 {
 }
 
 fn finalizers(object: &Value) -> Vec<String> {
-    let list = object["metadata"]["finalizers"].as_array();
-    let texts = list.into_iter().flatten().filter_map(Value::as_str);
+    let texts = list(&object["metadata"]["finalizers"]).iter();
+    let texts = texts.filter_map(Value::as_str);
     texts.map(str::to_owned).collect()
 }
 

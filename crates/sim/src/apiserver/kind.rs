@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::list;
 use super::schema::Schema;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,10 +82,8 @@ impl Kind {
 
 pub(super) fn defined(definition: &Value, definitions: &Map<String, Value>) -> Vec<Kind> {
     let spec = &definition["spec"];
-    let versions = spec["versions"].as_array();
-    versions
-        .into_iter()
-        .flatten()
+    list(&spec["versions"])
+        .iter()
         .filter(|version| version["served"] == true)
         .map(|version| of_version(spec, version, definitions))
         .collect()
@@ -92,9 +91,7 @@ pub(super) fn defined(definition: &Value, definitions: &Map<String, Value>) -> V
 
 fn of_version(spec: &Value, version: &Value, definitions: &Map<String, Value>) -> Kind {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().map(text).collect()
-    };
+    let texts = |value: &Value| -> Vec<String> { list(value).iter().map(text).collect() };
     let names = &spec["names"];
     let (group, kind, plural) = (
         text(&spec["group"]),
@@ -147,10 +144,8 @@ fn scale_paths(document: &Value) -> Option<ScalePaths> {
 
 fn columns(document: &Value) -> Vec<Column> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let list: Vec<_> = document
-        .as_array()
-        .into_iter()
-        .flatten()
+    let columns: Vec<_> = list(document)
+        .iter()
         .map(|column| Column {
             name: text(&column["name"]),
             kind: text(&column["type"]),
@@ -159,8 +154,8 @@ fn columns(document: &Value) -> Vec<Column> {
             description: text(&column["description"]),
         })
         .collect();
-    if !list.is_empty() {
-        return list;
+    if !columns.is_empty() {
+        return columns;
     }
     vec![Column {
         name: "Age".to_owned(),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::Fields;
 use super::kind::Kind;
+use super::list;
 use super::refusal::{ApiRefusal, Cause};
 use super::typed::{self, Difference};
 
@@ -67,8 +68,7 @@ fn owned(mut fields: Fields, kind: &Kind, subresource: &str) -> Fields {
 }
 
 fn listed(object: &Value) -> &[Value] {
-    let list = object["metadata"]["managedFields"].as_array();
-    list.map(Vec::as_slice).unwrap_or_default()
+    list(&object["metadata"]["managedFields"])
 }
 
 fn read(object: &Value) -> Vec<Entry> {
@@ -105,7 +105,7 @@ fn write(object: &mut Value, mut entries: Vec<Entry>) {
             .then_with(time)
             .then_with(|| a.manager.cmp(&b.manager))
     });
-    let list: Value = entries
+    let documents: Value = entries
         .into_iter()
         .map(|entry| {
             let writer = entry.writer;
@@ -125,10 +125,10 @@ fn write(object: &mut Value, mut entries: Vec<Entry>) {
         .collect();
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(metadata) = metadata {
-        if list.as_array().is_none_or(Vec::is_empty) {
+        if list(&documents).is_empty() {
             metadata.remove("managedFields");
         } else {
-            metadata.insert("managedFields".to_owned(), list);
+            metadata.insert("managedFields".to_owned(), documents);
         }
     }
 }

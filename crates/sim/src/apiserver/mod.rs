@@ -50,3 +50,8 @@ pub use insider::Insider;
 pub use kubeconfig::kubeconfig;
 pub(crate) use server::injected;
 pub use server::{ApiServer, Wire};
+
+/// The elements of a list; none where there is no list.
+pub(crate) fn list(value: &serde_json::Value) -> &[serde_json::Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}

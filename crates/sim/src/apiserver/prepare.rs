@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::kind::Kind;
+use super::list;
 use super::refusal::{ApiRefusal, Cause};
 use super::request::RequestTarget;
 use super::store::Key;
@@ -317,16 +318,10 @@ pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &m
         _ => {}
     }
     let deleting = live.is_some_and(|live| live["metadata"].get("deletionTimestamp").is_some());
-    let finalizers = |object: &Value| {
-        let list = object["metadata"]["finalizers"].as_array().cloned();
-        list.unwrap_or_default()
-    };
     if let Some(live) = live.filter(|_| deleting) {
-        let old = finalizers(live);
-        if finalizers(object)
-            .iter()
-            .any(|finalizer| !old.contains(finalizer))
-        {
+        let old = list(&live["metadata"]["finalizers"]);
+        let mut finalizers = list(&object["metadata"]["finalizers"]).iter();
+        if finalizers.any(|finalizer| !old.contains(finalizer)) {
             let why = "no new finalizers can be added if the object is being deleted";
             found.push(Cause::forbidden("metadata.finalizers", why));
         }

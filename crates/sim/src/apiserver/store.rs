@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::list;
+
 /// Changes that are remembered. A watch or a page from before them has expired.
 pub(super) const WINDOW: usize = 10_000;
 
@@ -224,7 +226,7 @@ fn owner_references(object: &Value) -> &Value {
 }
 
 fn owners(object: &Value) -> impl Iterator<Item = &str> {
-    let references = owner_references(object).as_array().into_iter().flatten();
+    let references = list(owner_references(object)).iter();
     references.filter_map(|one| one["uid"].as_str())
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::kind::{Column, Kind};
-use super::view;
+use super::{list, view};
 
 type Cell = fn(&Value, &str) -> Value;
 
@@ -86,8 +86,8 @@ fn follow(object: &Value, path: &str) -> Option<Value> {
     let (test, rest) = rest.split_once(")]")?;
     let (field, wanted) = test.split_once("==")?;
     let wanted = wanted.trim_matches(['\'', '"']);
-    let mut list = place.as_array()?.iter();
-    let found = list.find(|one| one.get(field).and_then(Value::as_str) == Some(wanted))?;
+    let mut elements = list(place).iter();
+    let found = elements.find(|one| one.get(field).and_then(Value::as_str) == Some(wanted))?;
     follow(found, rest)
 }
 
@@ -192,18 +192,14 @@ fn replicas_ready(object: &Value, _argument: &str) -> Value {
 }
 
 fn containers_ready(object: &Value, _argument: &str) -> Value {
-    let statuses = object["status"]["containerStatuses"].as_array();
-    let ready = statuses
-        .into_iter()
-        .flatten()
-        .filter(|one| one["ready"] == true);
-    let all = object["spec"]["containers"].as_array().map_or(0, Vec::len);
+    let statuses = list(&object["status"]["containerStatuses"]).iter();
+    let ready = statuses.filter(|one| one["ready"] == true);
+    let all = list(&object["spec"]["containers"]).len();
     format!("{}/{all}", ready.count()).into()
 }
 
 fn restarts(object: &Value, _argument: &str) -> Value {
-    let statuses = object["status"]["containerStatuses"].as_array();
-    let counts = statuses.into_iter().flatten();
+    let counts = list(&object["status"]["containerStatuses"]).iter();
     let counts = counts.map(|one| one["restartCount"].as_i64().unwrap_or(0));
     counts.sum::<i64>().into()
 }
@@ -212,19 +208,15 @@ fn pod_status(object: &Value, _argument: &str) -> Value {
     if object["metadata"].get("deletionTimestamp").is_some() {
         return "Terminating".into();
     }
-    let statuses = object["status"]["containerStatuses"].as_array();
-    let waiting = statuses
-        .into_iter()
-        .flatten()
-        .find_map(|one| one["state"]["waiting"]["reason"].as_str());
+    let mut statuses = list(&object["status"]["containerStatuses"]).iter();
+    let waiting = statuses.find_map(|one| one["state"]["waiting"]["reason"].as_str());
     let reason = object["status"]["reason"].as_str();
     let phase = object["status"]["phase"].as_str();
     waiting.or(reason).or(phase).unwrap_or("Unknown").into()
 }
 
 fn node_status(object: &Value, _argument: &str) -> Value {
-    let conditions = object["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
+    let mut conditions = list(&object["status"]["conditions"]).iter();
     let ready = conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
     if ready { "Ready" } else { "NotReady" }.into()
 }

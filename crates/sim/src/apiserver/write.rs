@@ -13,7 +13,7 @@ use super::request::{Ask, RequestTarget};
 use super::state::{DEFINITIONS, State, namespace_key};
 use super::store::Key;
 use super::validate;
-use super::{patch, scale, strategic, view};
+use super::{list, patch, scale, strategic, view};
 
 #[derive(Debug)]
 pub(super) struct Written {
@@ -305,10 +305,8 @@ impl State {
                 "lastTransitionTime": definition["metadata"]["creationTimestamp"],
             })
         };
-        let versions: Vec<_> = definition["spec"]["versions"]
-            .as_array()
-            .into_iter()
-            .flatten()
+        let versions: Vec<_> = list(&definition["spec"]["versions"])
+            .iter()
             .filter(|version| version["storage"] == true)
             .map(|version| version["name"].clone())
             .collect();

@@ -200,8 +200,7 @@ fn stage(pod: &Object) -> &'static str {
 }
 
 fn by(target: &Object) -> String {
-    let entries = target.at("/metadata/managedFields").as_array();
-    let entries = entries.into_iter().flatten();
+    let entries = target.list("/metadata/managedFields").iter();
     let owners = entries.filter(|entry| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some());
     let text = |entry: &Value, field: &str| {
         let text = entry.get(field).and_then(Value::as_str);

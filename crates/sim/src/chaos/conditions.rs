@@ -76,8 +76,7 @@ fn said(
 }
 
 fn stored(object: &Object) -> Said<'_> {
-    let conditions = object.at("/status/conditions").as_array();
-    let said = conditions.into_iter().flatten().map(|condition| {
+    let said = object.list("/status/conditions").iter().map(|condition| {
         let word = |field: &str| {
             let word = condition.get(field).and_then(Value::as_str);
             word.unwrap_or_default()

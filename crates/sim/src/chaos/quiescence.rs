@@ -61,8 +61,7 @@ impl Quiescence {
 fn stored(object: &Object, count: &str) -> Vec<String> {
     let name = format!("{}/{}", object.namespace(), object.name());
     let count = object.at(count);
-    let conditions = object.at("/status/conditions").as_array();
-    let conditions = conditions.into_iter().flatten().map(|condition| {
+    let conditions = object.list("/status/conditions").iter().map(|condition| {
         let word = |field: &str| {
             let word = condition.get(field).and_then(Value::as_str);
             word.unwrap_or("-").to_owned()

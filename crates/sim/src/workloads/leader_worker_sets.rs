@@ -100,8 +100,7 @@ fn is_in_group(pod: &Object, leader: &Object) -> bool {
 }
 
 fn has_broken(pod: &Object) -> bool {
-    let containers = pod.at("/status/containerStatuses").as_array();
-    let mut containers = containers.into_iter().flatten();
+    let mut containers = pod.list("/status/containerStatuses").iter();
     pod.is_deleted() || containers.any(|container| container["restartCount"].as_i64() > Some(0))
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::apiserver::list;
 use wva_base::moment::WallTime;
 
 /// A stored object. What is absent reads as empty or zero.
@@ -38,6 +39,10 @@ impl Object {
         self.at(pointer).as_i64().unwrap_or_default()
     }
 
+    pub(crate) fn list(&self, pointer: &str) -> &[Value] {
+        list(self.at(pointer))
+    }
+
     pub(crate) fn time(&self, pointer: &str) -> Option<WallTime> {
         wall_time(self.at(pointer))
     }
@@ -64,8 +69,8 @@ impl Object {
     }
 
     pub(crate) fn controller(&self) -> Option<&str> {
-        let owners = self.at("/metadata/ownerReferences").as_array()?;
-        let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+        let mut owners = self.list("/metadata/ownerReferences").iter();
+        let owner = owners.find(|owner| owner["controller"] == true)?;
         owner["uid"].as_str()
     }
 
@@ -79,8 +84,8 @@ impl Object {
     }
 
     pub(crate) fn condition(&self, kind: &str) -> Option<&Value> {
-        let conditions = self.at("/status/conditions").as_array()?;
-        conditions.iter().find(|one| one["type"] == kind)
+        let mut conditions = self.list("/status/conditions").iter();
+        conditions.find(|one| one["type"] == kind)
     }
 
     pub(crate) fn holds(&self, condition: &str) -> bool {
@@ -102,13 +107,12 @@ impl Object {
             }
             _ => stamp(now).into(),
         };
-        let mut conditions = self.at("/status/conditions").as_array().cloned();
-        let conditions = conditions.get_or_insert_default();
+        let mut conditions = self.list("/status/conditions").to_vec();
         match conditions.iter_mut().find(|one| one["type"] == *kind) {
             Some(place) => *place = condition,
             None => conditions.push(condition),
         }
-        std::mem::take(conditions)
+        conditions
     }
 
     pub(crate) fn having(&self, condition: Value, now: WallTime) -> Self {

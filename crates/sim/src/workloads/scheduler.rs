@@ -47,8 +47,7 @@ pub(super) fn reconcile(nodes: &[Object], pods: &[Object], now: WallTime) -> Vec
 /// What a pod requests: for each resource its requests, limits where there are none, and itself.
 fn requests(pod: &Object) -> Amounts {
     let mut total = Amounts::from([("pods".to_owned(), 1_000)]);
-    let containers = pod.at("/spec/containers").as_array();
-    for container in containers.into_iter().flatten() {
+    for container in pod.list("/spec/containers") {
         let resources = &container["resources"];
         let mut wanted = amounts(&resources["limits"]);
         wanted.extend(amounts(&resources["requests"]));
@@ -141,12 +140,8 @@ fn obstacle(pod: &Object, node: &Object, left: &Amounts, wanted: &Amounts) -> Op
     if node.at("/spec/unschedulable") == true {
         return Some("node(s) were unschedulable".to_owned());
     }
-    let taints = node.at("/spec/taints").as_array();
-    let untolerated = taints
-        .into_iter()
-        .flatten()
-        .find(|taint| taint["effect"] != "PreferNoSchedule");
-    if let Some(taint) = untolerated {
+    let mut taints = node.list("/spec/taints").iter();
+    if let Some(taint) = taints.find(|taint| taint["effect"] != "PreferNoSchedule") {
         let key = taint["key"].as_str().unwrap_or_default();
         let value = taint["value"].as_str().unwrap_or_default();
         return Some(format!("node(s) had untolerated taint {{{key}: {value}}}"));

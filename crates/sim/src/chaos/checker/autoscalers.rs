@@ -138,10 +138,7 @@ impl Checker {
 
     pub(super) fn histories(&self) -> Vec<InvariantViolation> {
         let stored = self.0.insider.list(AUTOSCALERS).into_iter().map(Object);
-        let length = |one: &Object| {
-            let history = one.at("/status/scalingHistory").as_array();
-            history.map_or(0, Vec::len)
-        };
+        let length = |one: &Object| one.list("/status/scalingHistory").len();
         stored
             .filter_map(|one| history(one.name(), length(&one)))
             .collect()
