@@ -34,7 +34,7 @@ pub enum CollectorMessage {
     Fetch(TimerEpoch),
     /// To itself: time to forget namespaces that no longer report. Those of an older epoch belong to another interval.
     Purge(TimerEpoch),
-    /// An early cycle is wanted, and the last snapshot is too old for it.
+    /// From the optimizer: an early cycle is wanted, and the last snapshot is too old for it.
     Refresh,
     /// Settings changed; the schedule may have.
     GenerationChanged,

@@ -33,7 +33,8 @@ pub enum OptimizerMessage {
     ClaimChanged,
     /// A variant became resolved: plan it without waiting for the tick.
     VariantResolved,
-    /// Requests wait in the router of a model at zero: start it without waiting for the tick.
+    /// Requests wait in the router of a model at zero, or more than its replicas take: order some without waiting for
+    /// the tick.
     RequestsHeld,
     /// Requests of a model that is sized for latency became more at once, or wait, in a collection between two ticks.
     LoadJumped,

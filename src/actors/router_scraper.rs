@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 
-use crate::actors::collector::CollectorMessage;
 use crate::actors::mailboxes::Mailboxes;
 use crate::actors::optimizer::OptimizerMessage;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
@@ -30,7 +29,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// How often the width of scrapes fits into one handled message: well below the limit on silence.
 const DEPTH: usize = 6;
 const ROUTERS: usize = 4;
-/// Least time between two collections for requests that wait for replicas: a third of a scrape.
+/// Least time between two cycles for requests that wait for replicas: a third of a scrape.
 const JUMP_GAP: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -49,7 +48,7 @@ pub(crate) struct RouterScraper {
     mailboxes: Arc<Mailboxes>,
     waiting: VecDeque<ObjectKey>,
     asked: BTreeMap<ObjectKey, Asked>,
-    /// When a collection was wanted last, for requests that wait for replicas.
+    /// When a cycle was wanted last, for requests that wait for replicas.
     jumped: Option<Moment>,
 }
 
@@ -238,7 +237,7 @@ impl RouterScraper {
         }
     }
 
-    /// Has metrics collected, and a cycle decide on them, while more and more requests wait for replicas.
+    /// Has cycles decide while more and more requests wait for replicas.
     fn report_jump(&mut self, before: &DirectQueues, after: &DirectQueues, now: Moment) {
         let count = |queues: &DirectQueues, model: &ModelKey| {
             let counted = queues.get(model).and_then(|queue| queue.counted);
@@ -252,9 +251,9 @@ impl RouterScraper {
         });
         if jumps && self.jumped.is_none_or(|at| now.since(at) >= JUMP_GAP) {
             self.jumped = Some(now);
-            // An absent collector collects when it is back.
-            let collector = &self.mailboxes.addresses.collector;
-            collector.hint(CollectorMessage::Refresh);
+            // An absent optimizer finds the queue when it is back.
+            let optimizer = &self.mailboxes.addresses.optimizer;
+            optimizer.hint(OptimizerMessage::RequestsHeld);
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::SloGoal;
 use super::capacity::{self, CapacityBound, NEAREST_OBJECTIVE, SloCapacity};
-use super::demand::{DemandTrack, LONG_WINDOW};
+use super::demand::{DemandObservation, DemandTrack, LONG_WINDOW};
 use super::figures::{SloReport, SloRoleFigures};
 use super::imbalance::Imbalance;
 use super::landing::{FluidQueue, StartingReplica};
@@ -86,6 +86,10 @@ pub(super) fn report(
     let load = ModelLoad::of(input);
     let without = input.params.without;
     let demand = learned.and_then(|model| model.demand);
+    let DemandObservation {
+        queue, queue_age, ..
+    } = load.observation;
+    let demand = demand.map(|demand| demand.with_count(queue, queue_age, now));
     let demand = demand.map(|demand| without.map_or(demand, |term| term.left_out(demand)));
     let mut report = SloReport {
         goal,

@@ -362,6 +362,19 @@ impl DemandTrack {
         self.arrivals.recent.max(by_queue)
     }
 
+    /// With a count of the router's queue since the last look, which raises the rate alone. It is taken to have grown
+    /// for as long as between two looks at least: what comes within seconds is no rate.
+    #[must_use]
+    pub fn with_count(mut self, queue: Option<f64>, age: Duration, now: Moment) -> Self {
+        let between = (now.since(self.at) + self.queue_age).saturating_sub(age);
+        if let Some(queue) = queue.filter(|_| !between.is_zero()) {
+            let growth = (queue - self.queue) / between.max(JUMP_LOOK).as_secs_f64();
+            self.queue_growth = self.queue_growth.max(growth);
+            self.growth = self.growth.max(growth);
+        }
+        self
+    }
+
     /// Requests per second to be served: the smoothed rate, or the rate of the last minute, or what is
     /// served while the queue grows, where these exceed it by more than chance does.
     pub fn rate(&self) -> f64 {
