@@ -215,7 +215,7 @@ impl DemandTrack {
             // Replicas that are seen last have short answers left of those that drain.
             next.answering = next.answering.max(known.answering);
         }
-        next.surge = next.surge_since(known.in_flight, passed);
+        next.surge = next.surge_since(known.in_flight, observation.generated, passed);
         let is_unseen = observation.queue.is_none();
         if next.empties_replicas(known.waiting, passed) || is_unseen && next.empties_unseen(passed)
         {
@@ -325,14 +325,18 @@ impl DemandTrack {
 
     /// What is served and what more is in flight than before. A count of requests varies by its square root.
     /// While they are not known, the surge stays what it was, for as long as a window.
-    fn surge_since(&self, before: Option<f64>, passed: Duration) -> f64 {
+    fn surge_since(&self, before: Option<f64>, generated: Option<f64>, passed: Duration) -> f64 {
         let Some(in_flight) = self.in_flight else {
             let is_recent = (self.surged).is_some_and(|at| self.at.since(at) < SHORT_WINDOW);
             return if is_recent { self.surge } else { 0.0 };
         };
         let Some(before) = before else { return 0.0 };
         let seconds = passed.as_secs_f64();
-        let rate = self.served + (in_flight - before) / seconds + self.queue_growth.max(0.0);
+        // Requests with longer answers are served for a while before one of them is complete.
+        let by_tokens = (generated.zip(self.shape))
+            .map_or(0.0, |(tokens, shape)| tokens / shape.output.max(1.0));
+        let served = self.served.max(by_tokens);
+        let rate = served + (in_flight - before) / seconds + self.queue_growth.max(0.0);
         let by_count = self.arrivals.smoothed / SHORT_WINDOW.as_secs_f64();
         let deviation = ((before + in_flight) / (seconds * seconds) + by_count).sqrt();
         if rate > SIGNIFICANT.mul_add(deviation, self.arrivals.smoothed) {
