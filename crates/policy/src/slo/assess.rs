@@ -238,7 +238,7 @@ impl Part<'_> {
             .map_or(arriving, |memory| memory.peak_within(horizon, now))
             .max(arriving);
         let reserve = HeldReserve::of(memory, chosen, start, now);
-        let landing_backlog = self.landing(waiting * grown, need, demand.served, start);
+        let landing_backlog = self.landing(waiting * grown, need, demand, start);
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);
         let band = self.input.params.band;
         let imbalance = model.imbalances.get(&self.role);
@@ -366,7 +366,7 @@ impl Part<'_> {
     }
 
     /// Work that waits after a start, where so many requests wait now.
-    fn landing(&self, waiting: f64, need: f64, served: f64, start: Duration) -> f64 {
+    fn landing(&self, waiting: f64, need: f64, demand: &DemandTrack, start: Duration) -> f64 {
         if self.input.params.without == Some(SloTerm::Landing) {
             return 0.0;
         }
@@ -374,10 +374,15 @@ impl Part<'_> {
             self.variants()
                 .map(|(given, one)| given.ready.to_f64() * one.saturated),
         );
+        let mut service = saturated.max(demand.served * self.per_request);
+        if demand.queue_keeps_growing > 0.0 {
+            // What replicas did with other requests is more than they do.
+            service = service.min(need - demand.queue_keeps_growing * self.per_request);
+        }
         let queue = FluidQueue {
             backlog: waiting * self.per_request,
             arrivals: need,
-            service: saturated.max(served * self.per_request),
+            service,
             starting: self.starting(),
         };
         queue.after(start)

@@ -106,6 +106,9 @@ pub struct DemandTrack {
     pub queue_age: Duration,
     /// Requests per second by which that queue grew since the look before; negative where it shrank.
     pub queue_growth: f64,
+    /// The least by which it grew in each of the last two looks; 0 where it did not.
+    #[serde(default)]
+    pub queue_keeps_growing: f64,
     /// Requests that wait in replicas; `None` where one of them does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<ReplicaQueues>,
@@ -182,6 +185,7 @@ impl DemandTrack {
                 queue: observation.queue.unwrap_or(0.0),
                 queue_age: observation.queue_age,
                 queue_growth: 0.0,
+                queue_keeps_growing: 0.0,
                 waiting: observation.waiting,
                 in_flight: observation.in_flight,
                 surge: 0.0,
@@ -283,6 +287,7 @@ impl DemandTrack {
             // What the queue did is not known any more.
             self.jump = 0.0;
             self.queue_growth = 0.0;
+            self.queue_keeps_growing = 0.0;
             return;
         };
         let between = self.queue_age.saturating_sub(observation.queue_age);
@@ -293,6 +298,7 @@ impl DemandTrack {
         let rated = between.max(now.since(before.at));
         self.jump = before.arrivals.since_count(self.arrivals.recent, rated);
         self.queue_growth = (queue - self.queue) / between.as_secs_f64();
+        self.queue_keeps_growing = self.queue_growth.min(before.queue_growth).max(0.0);
         self.queue = queue;
         self.queue_age = observation.queue_age;
         if -self.queue_growth > DRAINING * self.arrivals.smoothed {
