@@ -221,7 +221,8 @@ impl DemandTrack {
         }
         next.surge = next.surge_since(known.in_flight, observation.generated, passed);
         let is_unseen = observation.queue.is_none();
-        if next.empties_replicas(known.waiting, passed) || is_unseen && next.empties_unseen(passed)
+        if next.empties_replicas(known.waiting, passed)
+            || is_unseen && next.empties_unseen(known.in_flight, passed)
         {
             next.drained = Some(now);
         }
@@ -321,12 +322,12 @@ impl DemandTrack {
 
     /// Whether replicas take more requests than arrive, and no more of them than waited in a queue that is not seen
     /// any more.
-    fn empties_unseen(&self, passed: Duration) -> bool {
-        let taken = (self.surge - self.arrivals.smoothed) * passed.as_secs_f64();
-        self.in_flight.is_some()
-            && self.surge > 0.0
-            && taken <= self.queue
-            && self.queue_age < UNSEEN
+    fn empties_unseen(&self, before: Option<f64>, passed: Duration) -> bool {
+        let Some((before, in_flight)) = before.zip(self.in_flight) else {
+            return false;
+        };
+        let beyond = (self.served - self.arrivals.smoothed) * passed.as_secs_f64();
+        self.surge > 0.0 && in_flight - before + beyond <= self.queue && self.queue_age < UNSEEN
     }
 
     /// What is served and what more is in flight than before. A count of requests varies by its square root.

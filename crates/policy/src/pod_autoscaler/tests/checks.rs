@@ -216,7 +216,7 @@ fn an_object_of_any_size_is_judged_in_bounded_memory() {
 
 #[test]
 fn integers_of_a_generated_object_fit_their_fields() {
-    let policy = policy(
+    let policy = partly_read(
         "
         scalingStrategy: HPA
         metricsSources: [{metricSourceType: resource, targetMetric: cpu, targetValue: '1e12'}]

@@ -54,6 +54,54 @@ fn a_count_between_two_readings_of_the_rate_is_no_jump_of_its_own() {
 }
 
 #[test]
+fn longer_answers_are_a_surge_before_one_of_them_ends() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    let surge = |generated| {
+        let longer = DemandObservation {
+            completions: 4.0,
+            generated,
+            in_flight: Some(210.0),
+            ..QUIET
+        };
+        after(&first, longer, 15).surge
+    };
+    // Four a second are complete and ten more in flight, which is no more than arrive.
+    close(surge(None), 0.0);
+    close(surge(Some(4_500.0)), 15.0 + 10.0);
+}
+
+#[test]
+fn a_count_since_the_last_look_raises_the_rate() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    let rate = |queue, age, second| {
+        let counted = first.with_count(queue, Duration::from_secs(age), at(second));
+        counted.rate()
+    };
+    close(rate(None, 0, 5), 15.0);
+    close(rate(Some(0.0), 0, 5), 15.0);
+    // As if it had grown for fifteen seconds.
+    close(rate(Some(300.0), 0, 5), 15.0 + 20.0);
+    close(rate(Some(300.0), 0, 30), 15.0 + 10.0);
+    // The count of that look.
+    close(rate(Some(300.0), 5, 5), 15.0);
+}
+
+#[test]
+fn a_queue_keeps_growing_by_the_less_of_two_looks() {
+    let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    let counted = |before: &DemandTrack, queue, second| {
+        let observation = DemandObservation { queue, ..QUIET };
+        after(before, observation, second)
+    };
+    let once = counted(&first, Some(150.0), 15);
+    close(once.queue_keeps_growing, 0.0);
+    let twice = counted(&once, Some(210.0), 30);
+    close(twice.queue_keeps_growing, 4.0);
+    close(counted(&twice, Some(200.0), 45).queue_keeps_growing, 0.0);
+    close(counted(&twice, None, 45).queue_keeps_growing, 0.0);
+}
+
+#[test]
 fn tokens_that_were_generated_before_the_model_went_to_zero_are_no_demand() {
     let key = ModelKey::new("ns", "m");
     let mut learned = LearnedSlo::default();
@@ -131,10 +179,10 @@ fn requests_that_replicas_take_out_of_an_unseen_queue_are_no_demand() {
         )
     };
     // None waited when it was counted, or it was counted long ago.
-    assert_eq!(risen(0.0, 150), (35.0, 9_000.0, false));
-    assert_eq!(risen(300.0, 600), (35.0, 9_000.0, false));
+    assert_eq!(risen(0.0, 150), (50.0, 9_000.0, false));
+    assert_eq!(risen(300.0, 600), (50.0, 9_000.0, false));
     assert_eq!(risen(300.0, 599), (0.0, 4_500.0, true));
-    assert_eq!(risen(1.0, 150), (35.0, 9_000.0, false));
+    assert_eq!(risen(1.0, 150), (50.0, 9_000.0, false));
 }
 
 /// The time to the first token of replicas that generate is not that of a prompt.

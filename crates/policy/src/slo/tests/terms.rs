@@ -91,6 +91,18 @@ fn a_term_of_the_demand_is_left_out() {
     assert!(blind.stated < whole.stated, "{blind:?} {whole:?}");
 }
 
+/// What replicas did would end it within a start; that it keeps growing shows that they do less.
+#[test]
+fn a_queue_that_keeps_growing_waits_at_landing() {
+    let waits = |queues: [f64; 3]| {
+        let loads = queues.map(|queue| loaded(10.0, queue, None));
+        stated(&loads, None).roles[&ServingRole::Both].landing_backlog
+    };
+    close(waits([0.0, 120.0, 120.0]), 0.0);
+    // 120 requests of 375 tokens, and one more in each second of a start.
+    close(waits([0.0, 60.0, 120.0]), 240.0 * 375.0);
+}
+
 #[test]
 fn what_was_needed_before_orders_nothing_once_load_has_fallen() {
     // Demands to the largest at which two replicas suffice.
