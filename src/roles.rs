@@ -87,7 +87,7 @@ roles! {
     Collector: "collector" in Engine, pump(StopHow::Kill, Some(SILENCE));
     /// Plans every cycle.
     Optimizer: "optimizer" in Engine, machine();
-    /// Asks the routers of models at zero for the requests that they hold.
+    /// Asks the routers of models at zero, and of those that are sized for latency, for the requests that they hold.
     RouterScraper: "router-scraper" in Engine, pump(StopHow::Kill, Some(SILENCE));
     /// Scrapes the pods of PodAutoscalers.
     PodScraper: "pod-scraper" in Engine, pump(StopHow::Kill, Some(SILENCE));

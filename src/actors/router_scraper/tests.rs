@@ -1,19 +1,27 @@
-//! What routers say together.
+//! What routers say together, which models they are asked about, and who is woken.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::json;
+use tokio::time::sleep;
 
 use super::*;
+use crate::actors::emitter::tests::{key, view};
 use crate::actors::pod_autoscaler::tests::asleep::{sleeping, with_pool};
 use crate::actors::pod_autoscaler::tests::decide;
 use crate::actors::pump;
-use crate::actors::variants::tests::run;
+use crate::actors::variants::tests::{run, shared};
+use crate::policy::learned::Learned;
+use crate::policy::snapshot::TargetView;
 use crate::roles::Role;
+use crate::settings::bundle::read_bundle;
 use crate::signals::RouterAnswer;
 use crate::signals::router_page::PageReader;
 use crate::state::mirrors::tests::at;
-use wva_supervise::{Address, DirtySet, Epoch};
+use crate::state::{InForce, SharedState};
+use wva_supervise::{Address, DirtySet, Epoch, StateMachine};
 
 const NOW: u64 = 100;
 
@@ -158,6 +166,15 @@ impl RouterApi for FullRouters {
     }
 }
 
+fn scraper(shared: &SharedState, mailboxes: &Arc<Mailboxes>) -> RouterScraper {
+    RouterScraper::new(
+        shared.readers.clone(),
+        Arc::clone(&shared.writers.router_scraper),
+        Arc::new(FullRouters),
+        Arc::clone(mailboxes),
+    )
+}
+
 #[tokio::test(start_paused = true)]
 async fn requests_for_a_model_wake_the_autoscaler_of_its_target() {
     let shared = sleeping();
@@ -175,12 +192,7 @@ async fn requests_for_a_model_wake_the_autoscaler_of_its_target() {
     };
     let mailboxes = Arc::new(mailboxes);
     assert!(mailboxes.autoscalers.drain().is_empty());
-    let scraper = RouterScraper::new(
-        shared.readers.clone(),
-        Arc::clone(&shared.writers.router_scraper),
-        Arc::new(FullRouters),
-        Arc::clone(&mailboxes),
-    );
+    let scraper = scraper(&shared, &mailboxes);
     let role = pump(Role::RouterScraper, &Address::vacant(), scraper);
     drop(run(&shared, role));
     woken.notified().await;
@@ -191,4 +203,105 @@ async fn requests_for_a_model_wake_the_autoscaler_of_its_target() {
     let queues = shared.readers.direct.load();
     let counted = queues[&ModelKey::new("ns", "m")].counted.unwrap();
     assert!((counted.requests - 2.0).abs() < f64::EPSILON);
+}
+
+#[test]
+fn a_served_model_is_asked_about_where_it_is_sized_for_latency() {
+    const SLO: &str = "saturation: {default: {analyzerName: slo}}";
+    let shared = shared();
+    let scraper = scraper(&shared, &Arc::new(Mailboxes::new(&shared.series)));
+    let elsewhere = format!("namespaces: {{other: {{{SLO}}}}}");
+    for (settings, current, is_watched) in wva_base::cases! {
+        ("", 3, false),
+        (SLO, 3, true),
+        (elsewhere.as_str(), 3, false),
+        ("", 0, true),
+        (SLO, 0, true),
+    } {
+        let dynamic = Arc::new(read_bundle(settings).unwrap());
+        let epoch = Epoch::for_test(Role::Config, 1);
+        let put = |in_force: &mut InForce| in_force.generation.dynamic = dynamic;
+        let writers = &shared.writers.config;
+        writers.settings.update(&epoch, put).unwrap();
+        let mut view = view(1);
+        if let TargetView::Resolved(target) = &mut view.target {
+            target.current = Replicas(current);
+        }
+        let epoch = Epoch::for_test(Role::Variant(key()), 1);
+        let board = &shared.writers.variants.board;
+        board.put(&epoch, Arc::new(view)).unwrap();
+        let watched = scraper.watched();
+        let model = ModelKey::new("ns", "m");
+        assert_eq!(
+            watched.contains_key(&model),
+            is_watched,
+            "{settings} {current}"
+        );
+    }
+}
+
+/// An optimizer that counts hints about requests.
+struct Hinted(Arc<AtomicU32>);
+
+impl StateMachine for Hinted {
+    type Msg = OptimizerMessage;
+    type Effect = ();
+
+    fn step(&mut self, _now: Moment, event: Event<Self::Msg>, _effects: &mut Vec<()>) {
+        if matches!(event, Event::Message(OptimizerMessage::RequestsHeld)) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn perform(&mut self, _cx: &Context<Self::Msg>, (): ()) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_that_grows_hints_the_optimizer_at_most_every_five_seconds() {
+    let shared = shared();
+    let mailboxes = Arc::new(Mailboxes::new(&shared.series));
+    let mut scraper = scraper(&shared, &mailboxes);
+    let hints = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&hints);
+    let address = &mailboxes.addresses.optimizer;
+    let make = move |_: &Epoch| Hinted(Arc::clone(&counted));
+    let role = wva_supervise::machine(Role::Optimizer, address, make);
+    drop(run(&shared, role));
+    // Ten requests a second: more than twenty are a backlog.
+    let demand = json!({
+        "at": at(0), "arrivals": {"smoothed": 10.0, "recent": 10.0}, "served": 10.0,
+        "queue": 0.0, "queue_growth": 0.0, "shape": null,
+    });
+    let learned = Learned {
+        slo: serde_json::from_value(json!({"ns/m": {"demand": demand}})).unwrap(),
+        ..Learned::default()
+    };
+    let epoch = Epoch::for_test(Role::Collector, 1);
+    let writer = &shared.writers.collector.learned;
+    writer.publish(&epoch, Arc::new(learned)).unwrap();
+    let queues = |model: &str, requests: f64| {
+        let at = at(0);
+        let queue = DirectQueue {
+            counted: Some(CountedQueue { requests, at }),
+            failure: None,
+        };
+        DirectQueues::from([(ModelKey::new("ns", model), queue)])
+    };
+    sleep(Duration::from_millis(1)).await;
+    for (model, before, after, second, expected) in wva_base::cases! {
+        ("unknown", 0.0, 99.0, 0, 0),
+        ("m", 5.0, 20.0, 1, 0),
+        ("m", 30.0, 30.0, 1, 0),
+        ("m", 40.0, 30.0, 1, 0),
+        ("m", 20.0, 21.0, 2, 1),
+        ("m", 21.0, 90.0, 6, 0),
+        ("m", 90.0, 90.0, 7, 0),
+        ("m", 90.0, 91.0, 7, 1),
+    } {
+        let (old, new) = (queues(model, before), queues(model, after));
+        scraper.report_jump(&old, &new, at(second));
+        sleep(Duration::from_millis(1)).await;
+        let found = hints.swap(0, Ordering::Relaxed);
+        assert_eq!(found, expected, "{model} {before} {after} {second}");
+    }
 }

@@ -39,8 +39,9 @@ settings! {
          1.";
     SCALE_FROM_ZERO_CONCURRENCY = live(Zero, "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
         "Scale-from-zero max concurrency", ValueKind::Count { least: 1, most: 10_000 }).default("10"),
-        "Most routers that are scraped at a time for models at zero.";
+        "Most routers that are scraped at a time for models at zero or sized by `slo`.";
     EPP_METRIC_READER_BEARER_TOKEN = fixed(Zero, "EPP_METRIC_READER_BEARER_TOKEN", "Endpoint picker bearer token",
         ValueKind::Secret),
-        "Bearer token for metrics of endpoint pickers, sent without TLS for models at zero; beats the mounted token.";
+        "Bearer token for metrics of endpoint pickers, sent without TLS for models at zero or sized by `slo`; beats \
+         the mounted token.";
 }
