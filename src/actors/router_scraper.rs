@@ -13,8 +13,9 @@ use crate::actors::optimizer::OptimizerMessage;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::capacity::ServingRole;
-use crate::policy::key::{ModelKey, TargetKey};
+use crate::policy::key::{ModelKey, TargetKey, VariantKey};
 use crate::policy::router_queue::{CountedQueue, DirectQueue, DirectQueues};
+use crate::policy::snapshot::VariantView;
 use crate::policy::units::Replicas;
 use crate::signals::{HeldRequests, RouterApi, RouterError};
 use crate::state::Readers;
@@ -104,26 +105,20 @@ impl RouterScraper {
         }
     }
 
-    /// Models that nothing serves, that may sleep, or that are sized for latency, with their targets. Prefill alone
-    /// serves nothing.
+    /// Models that nothing serves, that may sleep, or that are sized for latency, with their targets.
     fn watched(&self) -> BTreeMap<ModelKey, Vec<TargetKey>> {
         let views = self.shared.board.snapshot();
-        let resolved = || {
-            let all = views.values();
-            all.filter_map(|view| Some((view, view.target.resolved()?)))
-        };
-        let serving = resolved().filter(|(view, target)| {
-            target.current > Replicas::ZERO && view.template.role != ServingRole::Prefill
-        });
-        let served: BTreeSet<&ModelKey> = serving.map(|(view, _)| &view.model).collect();
+        let served = served(&views);
         let mut models: BTreeMap<ModelKey, Vec<TargetKey>> = BTreeMap::new();
         let settings = self.shared.settings.load();
         let saturation = &settings.generation.dynamic.saturation;
-        for (view, target) in resolved().filter(|(view, _)| {
-            !served.contains(&view.model) || saturation.sizes_for_latency(&view.model)
-        }) {
-            let targets = models.entry(view.model.clone()).or_default();
-            targets.push(target.key.clone());
+        for view in views.values() {
+            let is_watched =
+                !served.contains(&view.model) || saturation.sizes_for_latency(&view.model);
+            if let Some(target) = view.target.resolved().filter(|_| is_watched) {
+                let targets = models.entry(view.model.clone()).or_default();
+                targets.push(target.key.clone());
+            }
         }
         // Those of PodAutoscalers are asked before they sleep, too: one that no router answers for may not.
         for (_, record) in self.shared.autoscalers.snapshot() {
@@ -294,12 +289,25 @@ impl RouterScraper {
                         .insert(AutoscalerInvalidation::Object(key));
                 }
             }
-            // An absent optimizer finds the queue when it is back.
-            let optimizer = &self.mailboxes.addresses.optimizer;
-            optimizer.hint(OptimizerMessage::RequestsHeld);
+            let views = self.shared.board.snapshot();
+            if !come.is_subset(&served(&views)) {
+                // An absent optimizer finds the queue when it is back.
+                let optimizer = &self.mailboxes.addresses.optimizer;
+                optimizer.hint(OptimizerMessage::RequestsHeld);
+            }
         }
         Ok(())
     }
+}
+
+/// Models that replicas serve. Those of prefill alone serve nothing.
+fn served(views: &BTreeMap<VariantKey, Arc<VariantView>>) -> BTreeSet<ModelKey> {
+    let serving = views.values().filter(|view| {
+        let target = view.target.resolved();
+        target.is_some_and(|target| target.current > Replicas::ZERO)
+            && view.template.role != ServingRole::Prefill
+    });
+    serving.map(|view| view.model.clone()).collect()
 }
 
 type Held = Result<(HeldRequests, Moment), Silence>;
