@@ -264,7 +264,7 @@ fn of_one(
         failing(scaler),
         minimum(scaler, bounds.min, desired),
         maximum(scaler, bounds.max, desired),
-        tolerance(scaler),
+        tolerance(scaler, bounds.max),
         (absence == Absence::Zero).then(|| ActuationObstacle::NullIsZero {
             title: scaler.title(),
         }),
@@ -337,13 +337,14 @@ fn maximum(
 
 /// A step of one from `n` replicas deviates by 1/n, and one that deviates by no more than the
 /// tolerance is ignored; downwards the step begins at the maximum, upwards one below it.
-fn tolerance(scaler: &Scaler) -> Option<ActuationObstacle> {
+fn tolerance(scaler: &Scaler, declared: Option<Replicas>) -> Option<ActuationObstacle> {
+    let max = declared.map_or(scaler.max, |max| max.min(scaler.max));
     let ignored_from = |tolerance: f64, last: Replicas| {
         let first = Replicas(rounding::ceil(1.0 / tolerance));
         (tolerance > 0.0 && first <= last).then_some(first)
     };
-    let up = ignored_from(scaler.tolerance.up, scaler.max.minus_one());
-    let down = ignored_from(scaler.tolerance.down, scaler.max);
+    let up = ignored_from(scaler.tolerance.up, max.minus_one());
+    let down = ignored_from(scaler.tolerance.down, max);
     let from = up.into_iter().chain(down).min()?;
     Some(ActuationObstacle::Tolerance {
         title: scaler.title(),

@@ -216,18 +216,19 @@ fn zero_is_hidden_by_a_native_minimum_and_reached_by_keda() {
 
 #[test]
 fn a_tolerance_matters_from_the_first_step_that_it_swallows() {
-    let from = |up: f64, down: f64, max: u32| {
+    let below = |declared, up: f64, down: f64, max: u32| {
         let scaler = Scaler {
             tolerance: Tolerance { up, down },
             max: Replicas(max),
             ..native()
         };
-        let found = judge(&[scaler], &variant(), bounds(None, None), None);
+        let found = judge(&[scaler], &variant(), bounds(None, declared), None);
         found.iter().find_map(|one| match one {
             ActuationObstacle::Tolerance { from, .. } => Some(from.0),
             _ => None,
         })
     };
+    let from = |up, down, max| below(None, up, down, max);
     // 10 to 11 deviates by a tenth, and so does 10 to 9; below, every step is larger.
     assert_eq!(from(0.1, 0.0, 10), None);
     assert_eq!(from(0.1, 0.0, 11), Some(10));
@@ -236,6 +237,9 @@ fn a_tolerance_matters_from_the_first_step_that_it_swallows() {
     assert_eq!(from(0.5, 0.1, 20), Some(2));
     assert_eq!(from(0.0, 0.0, 1_000), None);
     assert_eq!(from(1e-12, 0.0, u32::MAX), None);
+    // The variant never has so many.
+    assert_eq!(below(Some(9), 0.1, 0.1, 12), None);
+    assert_eq!(below(Some(10), 0.1, 0.1, 12), Some(10));
 }
 
 #[test]
