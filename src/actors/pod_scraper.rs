@@ -115,6 +115,8 @@ struct PageSampleState {
     running: Option<PageMetric>,
     /// The read before, for series that grow.
     before: Option<(Moment, FamilySamples)>,
+    /// That before it, of counters. A decision takes every second read, and what the other one counted is in no other.
+    older: Option<(Moment, FamilySamples)>,
     /// Since when pages show no observation. What a failed read hides is in the counts of the next one.
     idle_since: Option<Moment>,
     /// Since when the page answers 503, without a read that succeeded.
@@ -326,6 +328,7 @@ impl PageSampleState {
             page,
             metric,
             before: None,
+            older: None,
             idle_since: None,
             unavailable_since: None,
             reading: SampleReading {
@@ -357,14 +360,17 @@ impl PageSampleState {
         self.unavailable_since = None;
         let nothing = FamilySamples::default();
         let family = shown_family(metric, families).unwrap_or(&nothing);
-        let earlier = self.before.as_ref().map(|(then, samples)| EarlierRead {
+        let before = self.older.as_ref().or(self.before.as_ref());
+        let earlier = before.map(|(then, samples)| EarlierRead {
             samples,
             elapsed: at.since(*then),
         });
         let shown = page_value(metric, family, earlier);
         let mut idle_since = self.idle_since.take();
         // Where it is not shown, what it counted meanwhile is not known either.
-        self.before = shown.is_ok().then(|| (at, family.clone()));
+        let newest = shown.is_ok().then(|| (at, family.clone()));
+        let known = std::mem::replace(&mut self.before, newest);
+        self.older = known.filter(|_| shown.is_ok() && family.is_counted());
         let failure = match shown {
             Ok(PageReading::Value(value)) => {
                 self.reading.value = Some((value, at));

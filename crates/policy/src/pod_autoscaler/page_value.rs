@@ -4,7 +4,7 @@
 //! |---|---|
 //! | gauge | sum over label sets, in the unit of the page |
 //! | gauge between 0 and 1, of the table of names | mean over label sets: a sum of shares is no share |
-//! | counter | sum over label sets of the increase per second since the read before |
+//! | counter | sum over label sets of the increase per second since an earlier read |
 //! | histogram, summary | mean of the observations since the read before |
 //! | histogram with `:p50`, `:p90`, `:p95`, `:p99` | that percentile of them, interpolated within its bucket |
 //!
@@ -64,6 +64,14 @@ pub struct FamilySamples {
     pub base: Option<SeriesType>,
     /// By name and labels as they stand there.
     pub samples: BTreeMap<Arc<str>, FamilySample>,
+}
+
+impl FamilySamples {
+    /// Whether it has values alone, and no distribution.
+    pub fn is_counted(&self) -> bool {
+        let mut samples = self.samples.values();
+        samples.all(|sample| matches!(sample.part, SamplePart::Value | SamplePart::Total))
+    }
 }
 
 /// What a read brought.
