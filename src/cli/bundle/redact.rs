@@ -28,13 +28,17 @@ const NAMES: [&str; 12] = [
 ];
 
 /// Parts of names that hold no secret; what is left of the name may.
-const HARMLESS: [&str; 8] = [
+const HARMLESS: [&str; 12] = [
     "tokens",
     "tokenizer",
+    "tokenusage",
     "maxtoken",
     "tokenpath",
     "secretname",
     "pertoken",
+    "peroutputtoken",
+    "tofirsttoken",
+    "intertokenlatency",
     "kvtoken",
     "tokenfirst",
 ];

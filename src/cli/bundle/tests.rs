@@ -1,13 +1,17 @@
 //! Planted secrets, and the way back to the recording.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 
 use flate2::read::MultiGzDecoder;
-use serde_json::json;
+use schemars::schema_for;
+use serde_json::{Value, json};
 
 use super::archive::open;
 use super::redact::{redact, redacted};
 use super::{Bundled, given};
+use crate::policy::document::SnapshotDocument;
+use crate::policy::snapshot::SignalName;
 use crate::scratch::Folder;
 
 const SECRET: &str = "s3cr3t-planted";
@@ -130,10 +134,52 @@ fn a_harmless_part_of_a_name_does_not_excuse_the_rest() {
         "maxTokens",
         "secretName",
         "max_num_batched_tokens",
+        "time_per_output_token_seconds",
+        "token_usage",
     ] {
         let mut planted = json!({ name: "kept" });
         redact(&mut planted);
         assert_eq!(planted, json!({ name: "kept" }));
+    }
+}
+
+/// Adds the names of all fields below a schema.
+fn field_names(schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::Object(properties)) = fields.get("properties") {
+                names.extend(properties.keys().cloned());
+            }
+            for field in fields.values() {
+                field_names(field, names);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                field_names(item, names);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `wva plan` reads the snapshot of a bundle.
+#[test]
+fn no_field_of_a_snapshot_is_taken_for_a_secret() {
+    let mut names = BTreeSet::new();
+    field_names(schema_for!(SnapshotDocument).as_value(), &mut names);
+    assert!(names.contains("timeToFirstToken") && names.contains("interTokenLatency"));
+    names.extend(SignalName::ALL.map(|signal| signal.as_str().to_owned()));
+    // Those of others are dropped.
+    names.remove("annotations");
+    for name in &names {
+        let reading = json!({ name: { "value": 0.5, "age": "12s", "state": "stale" } });
+        let mut shown = reading.clone();
+        redact(&mut shown);
+        assert_eq!(shown, reading);
+        let mut planted = json!({ name: { "HF_TOKEN": SECRET } });
+        redact(&mut planted);
+        assert_eq!(planted, json!({ name: { "HF_TOKEN": "REDACTED" } }));
     }
 }
 
