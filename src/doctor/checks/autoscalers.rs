@@ -35,7 +35,7 @@ checks! {
         Manifests Kind(PodAutoscaler) Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
     PodAutoscalers "targets of the manifests can be scaled" targets: Manifests Kind(PodAutoscaler);
     PodAutoscalers "sources of the manifests can be read" sources: Manifests Kind(PodAutoscaler);
-    PodAutoscalers "a controller takes PodAutoscalers" support: Cluster Controllers Kind(PodAutoscaler);
+    PodAutoscalers "a controller takes PodAutoscalers" support: Cluster Installed Kind(PodAutoscaler);
     PodAutoscalers "targets exist and follow" conditions:
         Cluster Kind(PodAutoscaler) Kind(Deployment) Kind(StatefulSet) Kind(LeaderWorkerSet);
 }

@@ -25,7 +25,7 @@ checks! {
     Cluster "VariantAutoscaling is served" variant_kind: Cluster Kind(VariantAutoscaling);
     Cluster "the definition of VariantAutoscaling has every field" old_definition:
         Cluster Kind(CustomResourceDefinition);
-    Cluster "PodAutoscaler is served where it is enabled" autoscaler_kind: Cluster Controllers Kind(PodAutoscaler);
+    Cluster "PodAutoscaler is served where it is enabled" autoscaler_kind: Cluster Installed Kind(PodAutoscaler);
     Cluster "KEDA or an adapter for external metrics is installed" scaler_kind:
         Cluster Kind(ScaledObject) Kind(APIService);
     Cluster "external metrics are available" external_metrics:

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::cluster::lease::lease_name;
-use crate::doctor::facts::{ControllerFacts, Facts, LiveKind};
+use crate::doctor::facts::{ControllerFacts, FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
@@ -27,11 +27,11 @@ const INSTALLED_NAME: &str = "workload-variant-autoscaler-controller-manager";
 
 checks! {
     Controller "a controller is installed and ready" readiness: Cluster Controllers Kind(VariantAutoscaling);
-    Controller "controllers handle different objects" overlap: Cluster Controllers;
-    Controller "settings are accepted" settings: Controllers Kind(ConfigMap);
-    Controller "every ConfigMap of settings is read" config_maps: Controllers Kind(ConfigMap);
-    Controller "rights are granted" rights: Cluster Rights;
-    Controller "a replica leads" lease: Cluster Controllers Kind(Lease);
+    Controller "controllers handle different objects" overlap: Cluster Installed;
+    Controller "settings are accepted" settings: Settings Kind(ConfigMap);
+    Controller "every ConfigMap of settings is read" config_maps: Installed Kind(ConfigMap);
+    Controller "rights are granted" rights: Cluster Installed Rights;
+    Controller "a replica leads" lease: Cluster Installed Kind(Lease);
 }
 
 fn readiness(facts: &Facts) -> Vec<Finding> {
@@ -148,6 +148,13 @@ pub(in crate::doctor) fn likely_purpose(object: &LiveObject) -> Option<Purpose> 
         Some((_, purpose)) => Some(*purpose),
         None => holds_key().then_some(Purpose::Saturation),
     }
+}
+
+/// Whether manifests hold thresholds, which are judged without their controller, too.
+pub(super) fn has_thresholds(facts: &Facts) -> bool {
+    let mut maps = facts.all(LiveKind::ConfigMap).iter();
+    facts.source == FactSource::Files
+        && maps.any(|map| likely_purpose(map) == Some(Purpose::Saturation))
 }
 
 fn config_maps(facts: &Facts) -> Vec<Finding> {

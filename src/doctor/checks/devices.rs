@@ -15,9 +15,9 @@ use crate::policy::pod_template::is_gpu;
 
 checks! {
     Variants "GPUs of targets are counted" claims:
-        Controllers Kind(VariantAutoscaling) Kind(Deployment) Kind(ResourceClaimTemplate);
+        Installed Kind(VariantAutoscaling) Kind(Deployment) Kind(ResourceClaimTemplate);
     Variants "GPUs of device classes are counted" classes:
-        Controllers Kind(VariantAutoscaling) Kind(Deployment) Kind(DeviceClass);
+        Installed Kind(VariantAutoscaling) Kind(Deployment) Kind(DeviceClass);
 }
 
 /// Targets of which some controller that this is so for handles the variant.

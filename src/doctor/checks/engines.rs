@@ -27,9 +27,9 @@ checks! {
         Cluster Kind(VariantAutoscaling) Kind(Pod) Series(Pods) Series(Running);
     Engines "routers have queues" flow_control: Kind(VariantAutoscaling) Series(RouterPicks) Series(RouterQueues);
     Engines "models at zero can be woken" wake:
-        Cluster Controllers Kind(VariantAutoscaling) Kind(Deployment) Kind(InferencePool) Kind(AlphaInferencePool);
+        Cluster Installed Kind(VariantAutoscaling) Kind(Deployment) Kind(InferencePool) Kind(AlphaInferencePool);
     Engines "held requests outlive a start" expiry:
-        Controllers Kind(VariantAutoscaling) Kind(ConfigMap) Series(Starts);
+        Installed Kind(VariantAutoscaling) Kind(ConfigMap) Series(Starts);
 }
 
 /// Whether a pod has been ready for so long that it has been scraped.

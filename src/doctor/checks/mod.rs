@@ -61,8 +61,12 @@ enum Need {
     Kind(LiveKind),
     /// Something that follows counts: KEDA, or an adapter.
     ScalerKind,
-    /// Deployments of the controller.
+    /// Deployments of the controller, or that there is none.
     Controllers,
+    /// A Deployment of the controller.
+    Installed,
+    /// Settings of a controller, or thresholds in manifests.
+    Settings,
     /// Rights of its accounts.
     Rights,
     /// Rights of the accounts of scalers.
@@ -133,7 +137,13 @@ impl Need {
             },
             Self::ScalerKind if !cluster::scaler_kind(facts).is_empty() => Sight::Excluded,
             Self::Cluster | Self::Manifests | Self::ScalerKind => Sight::Clear,
-            Self::Controllers => sight(&facts.controllers, "the controller"),
+            Self::Installed if has_none(facts) => Sight::Excluded,
+            Self::Settings if has_none(facts) && !controller::has_thresholds(facts) => {
+                Sight::Excluded
+            }
+            Self::Controllers | Self::Installed | Self::Settings => {
+                sight(&facts.controllers, "the controller")
+            }
             Self::Rights => sight(&facts.rights, "rights"),
             Self::ScalerRights => sight(&facts.scaler_rights, "rights of scalers"),
             Self::Prometheus => sight(&facts.prometheus, "Prometheus"),
@@ -144,6 +154,11 @@ impl Need {
             Self::Triggers => sight(&facts.triggers, "Prometheus"),
         }
     }
+}
+
+/// Whether it is known that there is no controller.
+fn has_none(facts: &Facts) -> bool {
+    facts.controllers.known().is_some_and(Vec::is_empty)
 }
 
 fn sight<T>(reading: &Reading<T>, what: &str) -> Sight {

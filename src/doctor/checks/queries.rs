@@ -37,7 +37,7 @@ checks! {
     Scalers "queries bring one count" texts: Kind(ScaledObject);
     Scalers "shares can ask for replicas" shares: Kind(ScaledObject) Kind(HorizontalPodAutoscaler);
     Scalers "scalers select the instance of their controller" instances:
-        Cluster Controllers Kind(ScaledObject) Kind(HorizontalPodAutoscaler);
+        Cluster Installed Kind(ScaledObject) Kind(HorizontalPodAutoscaler);
     Scalers "Prometheus answers the queries of scalers" answers:
         Cluster Kind(ScaledObject) Kind(HorizontalPodAutoscaler) Kind(VariantAutoscaling) Triggers;
 }

@@ -33,7 +33,9 @@ use crate::serve::external_scaler::refused;
 checks! {
     Scalers "scalers can be read" shapes: Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
     Scalers "a scaler follows every variant" followed:
-        Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
+        Cluster Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
+    Scalers "scalers of the manifests follow their variants" followed:
+        Manifests Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
     Scalers "scalers of counts follow them at once" windows:
         Kind(VariantAutoscaling) Kind(HorizontalPodAutoscaler) Kind(ScaledObject);
     Scalers "fallbacks keep replicas" fallbacks: Kind(ScaledObject);

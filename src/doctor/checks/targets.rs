@@ -62,7 +62,7 @@ checks! {
     Variants "only the scaler writes replicas" writers: Cluster Kind(VariantAutoscaling) Kind(Deployment);
     Variants "no target is at zero by hand" zero: Cluster Controllers Kind(VariantAutoscaling) Kind(Deployment);
     Variants "pods start" pods: Cluster Kind(VariantAutoscaling) Kind(Deployment) Kind(Pod);
-    Variants "analyzers have their signals" throughput: Controllers Kind(VariantAutoscaling) Series(RouterPicks);
+    Variants "analyzers have their signals" throughput: Installed Kind(VariantAutoscaling) Series(RouterPicks);
 }
 
 /// The target that a variant names.

@@ -24,7 +24,7 @@ use crate::settings::generation::Generation;
 
 checks! {
     Variants "objects can be read" shapes: Kind(VariantAutoscaling);
-    Variants "every variant has a controller" owners: Cluster Controllers Kind(VariantAutoscaling) Kind(Namespace);
+    Variants "every variant has a controller" owners: Cluster Installed Kind(VariantAutoscaling) Kind(Namespace);
     Variants "the controller reports no obstacle" conditions: Cluster Kind(VariantAutoscaling);
     Variants "the controller reports no obstacle on scalers" events: Cluster Kind(Event);
     Variants "costs differ between variants" costs: Kind(VariantAutoscaling) Kind(Deployment);

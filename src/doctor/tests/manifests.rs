@@ -419,6 +419,31 @@ fn a_threshold_that_nothing_reads_is_a_note_and_no_finding() {
 }
 
 #[test]
+fn what_no_manifest_holds_is_not_fine() {
+    let target = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: ns}\n\
+                  spec: {template: {spec: {containers: [{name: c, image: i}]}}}\n";
+    let thresholds = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: thresholds, namespace: ns}\n\
+                      data: {default: 'analyzerName: slo'}\n";
+    let alone = of_file(&format!("{VARIANT}{target}"));
+    let judged = of_file(&format!("{VARIANT}{target}{thresholds}"));
+    for (diagnosis, is_judged) in [(alone, false), (judged, true)] {
+        let text = diagnosis.to_text();
+        assert_eq!(diagnosis.verdict(), Verdict::Fine, "{text}");
+        assert_eq!(
+            text.contains("√ settings are accepted"),
+            is_judged,
+            "{text}"
+        );
+        for title in [
+            "a scaler follows every variant",
+            "every ConfigMap of settings is read",
+        ] {
+            assert!(!text.contains(title), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_patch_is_no_controller() {
     let deployment = |image: &str| {
         format!(

@@ -232,6 +232,31 @@ fn what_cannot_be_read_is_never_fine() {
 }
 
 #[test]
+fn nothing_of_a_controller_is_fine_without_one() {
+    let titles = [
+        "controllers handle different objects",
+        "settings are accepted",
+        "every ConfigMap of settings is read",
+        "rights are granted",
+        "a replica leads",
+        "every variant has a controller",
+        "models at zero can be woken",
+    ];
+    let mut facts = facts();
+    let healthy = examine(&facts).to_text();
+    resolve(&mut facts, &[]);
+    facts.rights = Reading::Known(Vec::new());
+    let alone = examine(&facts).to_text();
+    facts.controllers = Reading::Failed("403".to_owned());
+    let unseen = examine(&facts).to_text();
+    for title in titles {
+        assert!(healthy.contains(&format!("√ {title}\n")), "{healthy}");
+        assert!(!alone.contains(title), "{alone}");
+        assert!(unseen.contains(&format!("? {title}\n")), "{unseen}");
+    }
+}
+
+#[test]
 fn the_definition_may_be_missing_where_annotated_scalers_are_variants() {
     for (enabled, codes_then) in [
         ("false", &[FindingCode::VariantKindMissing][..]),
