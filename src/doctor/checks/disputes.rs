@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::queries::selects_instance;
-use super::scalers::{ReadScaler, is_asked, scalers};
+use super::scalers::{ReadScaler, is_asked, judged, scalers};
 use super::targets::{claimed, target_key};
 use super::variants::may_be_handled;
 use crate::api::MANAGED_ANNOTATION;
@@ -113,6 +113,22 @@ pub(super) fn reads_and_scales_another(
         variant.title()
     );
     Some(FindingCode::CountNotRead.at(one.object.title(), cause))
+}
+
+/// Whether scalers follow another variant of the target, which is a finding of its own.
+pub(super) fn follow_rival(
+    variant: &LiveObject,
+    rivals: &[&LiveObject],
+    own: &[&ReadScaler<'_>],
+) -> bool {
+    let is_other = |one: &&&LiveObject| !one.title().is_of_same(&variant.title());
+    let mut others = rivals.iter().filter(is_other);
+    others.any(|other| {
+        let found = judged(other, own);
+        found
+            .iter()
+            .all(|one| one.code != FindingCode::CountNotRead)
+    })
 }
 
 fn is_variant(object: &LiveObject) -> bool {

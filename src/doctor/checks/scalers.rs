@@ -9,7 +9,9 @@ use serde_json::json;
 use super::annotations::{misspelt, unclear_switch};
 use super::behavior::{fallbacks, windows};
 use super::cluster::external_metrics;
-use super::disputes::{claims, declaring, disputed, of_two_namespaces, reads_and_scales_another};
+use super::disputes::{
+    claims, declaring, disputed, follow_rival, of_two_namespaces, reads_and_scales_another,
+};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_target, target_key};
@@ -293,12 +295,15 @@ fn followed(facts: &Facts) -> Vec<Finding> {
         if facts.source == FactSource::Files {
             let is_variant = |one: &&ReadScaler<'_>| one.object.title() == variant.title();
             let is_scaler = own.iter().any(is_variant);
+            let rivals = of_objects.get(&target).map_or(&[][..], Vec::as_slice);
             for own in &of_one_file(&own) {
                 let is_other = is_scaler && !own.iter().any(is_variant);
                 let mut judged = judged(variant, own);
                 judged.retain(|one| !is_other && !is_refused(own, one, &of_objects));
                 // That is said of both variants.
                 judged.retain(|one| !is_contested || one.code != FindingCode::SeveralScalers);
+                let is_rivals = follow_rival(variant, rivals, own);
+                judged.retain(|one| !is_rivals || one.code != FindingCode::CountNotRead);
                 found.extend(judged);
             }
         } else {
@@ -372,7 +377,7 @@ fn is_refused(scalers: &[&ReadScaler<'_>], finding: &Finding, claimed: &Claimed<
 }
 
 /// The findings of the controller's own judge about one variant.
-fn judged(variant: &LiveObject, scalers: &[&ReadScaler<'_>]) -> Vec<Finding> {
+pub(super) fn judged(variant: &LiveObject, scalers: &[&ReadScaler<'_>]) -> Vec<Finding> {
     let key = VariantKey::new(variant.namespace(), variant.name());
     let mut own: Vec<Scaler> = scalers.iter().map(|one| one.kept.scaler.clone()).collect();
     if variant.namespace().is_empty() {

@@ -253,3 +253,27 @@ fn a_scaler_is_compared_with_variants_of_other_files() {
         );
     }
 }
+
+/// The dispute is the cause. The scaler follows one of both.
+#[test]
+fn a_scaler_of_one_of_two_variants_of_a_target_is_no_second_finding() {
+    let second = VARIANT
+        .replace("3.0", "4")
+        .replace("name: a, ", "name: b, ");
+    let found = |count: &str| {
+        let scaler = format!(
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
+             spec:\n  scaleTargetRef: {{name: a}}\n  minReplicaCount: 1\n  maxReplicaCount: 4\n  triggers:\n  \
+             - type: prometheus\n    metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', \
+             query: 'max(wva_desired_replicas{{variant_name=\"{count}\",exported_namespace=\"ns\"}})'}}\n"
+        );
+        let lines = lines(&format!("{VARIANT}---\n{second}---\n{scaler}"));
+        let codes = lines.iter().filter_map(|line| line.split(' ').next());
+        codes.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for count in ["a", "b"] {
+        assert_eq!(found(count), ["WVA086"], "{count}");
+    }
+    let codes = found("c");
+    assert!(codes.contains(&"WVA122".to_owned()), "{codes:?}");
+}
