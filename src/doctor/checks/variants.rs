@@ -25,6 +25,8 @@ use crate::settings::generation::Generation;
 checks! {
     Variants "objects can be read" shapes: Kind(VariantAutoscaling);
     Variants "every variant has a controller" owners: Cluster Installed Kind(VariantAutoscaling) Kind(Namespace);
+    Variants "namespaces of the manifests are not excluded" excluded:
+        Manifests Kind(VariantAutoscaling) Kind(Namespace);
     Variants "the controller reports no obstacle" conditions: Cluster Kind(VariantAutoscaling);
     Variants "the controller reports no obstacle on scalers" events: Cluster Kind(Event);
     Variants "costs differ between variants" costs: Kind(VariantAutoscaling) Kind(Deployment);
@@ -154,6 +156,29 @@ fn owners(facts: &Facts) -> Vec<Finding> {
         found.push(finding);
     }
     found
+}
+
+/// Namespaces of manifests that are excluded, with a variant. Files may hold alternatives of a namespace.
+fn excluded(facts: &Facts) -> Vec<Finding> {
+    let found = facts.variants().filter_map(|variant| {
+        let place = variant.namespace();
+        let mut controllers = facts.controllers().iter();
+        // The exclusion does not hold for the one namespace that a controller watches.
+        if controllers.any(|one| one.watched() == Some(place)) {
+            return None;
+        }
+        let is_excluded = |one: &&LiveObject| one.annotation(EXCLUDE_ANNOTATION) == Some("true");
+        let all = facts.all(LiveKind::Namespace).iter();
+        let mut all = all.filter(|one| one.name() == place);
+        let namespace = all.next().filter(is_excluded)?;
+        let cause = format!(
+            "it is annotated {EXCLUDE_ANNOTATION}=true, and {} is in it",
+            variant.title()
+        );
+        all.all(|one| is_excluded(&one))
+            .then(|| FindingCode::NamespaceExcluded.at(namespace.title(), cause))
+    });
+    found.collect()
 }
 
 /// Conditions whose causes other checks do not find. `Ready` repeats the others. What an object says

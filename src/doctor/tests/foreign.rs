@@ -26,6 +26,31 @@ fn a_merge_key_takes_in_the_fields_of_other_mappings() {
 }
 
 #[test]
+fn a_variant_of_a_namespace_that_is_excluded_is_found() {
+    let namespace = |name: &str, value: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Namespace\n\
+             metadata: {{name: {name}, annotations: {{wva.llmd.ai/exclude: '{value}'}}}}\n"
+        )
+    };
+    let watching = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: wva, namespace: system}\n\
+        spec: {template: {spec: {containers: [{name: manager, image: wva, env: [\
+        {name: POD_NAMESPACE, value: system}, {name: WATCH_NAMESPACE, value: ns}, \
+        {name: PROMETHEUS_BASE_URL, value: 'https://p:9090'}]}]}}}\n";
+    let cause = "it is annotated wva.llmd.ai/exclude=true, and VariantAutoscaling ns/a is in it";
+    for (name, value, more, expected) in wva_base::cases! {
+        ("ns", "true", "", vec![format!("WVA083 {cause}")]),
+        ("ns", "false", "", vec![]),
+        ("other", "true", "", vec![]),
+        // It is the one that the controller watches.
+        ("ns", "true", watching, vec![]),
+    } {
+        let text = format!("{VARIANT}{}{more}", namespace(name, value));
+        assert_eq!(lines(&text), expected, "{name} {value}");
+    }
+}
+
+#[test]
 fn a_metric_that_a_merge_key_brings_is_read() {
     let found = |metric: &str| {
         let external = "{type: External, external: {target: {type: AverageValue, averageValue: '1'}, \
