@@ -112,8 +112,8 @@ codes! {
         "A key or an entry of a ConfigMap is unknown or invalid, and something else is in force.",
         "kubectl get configmaps --namespace {namespace} -o yaml";
     ConfigMapUnread = 26, Controller, Warning,
-        "a ConfigMap of settings has a name that is not read",
-        "It looks like settings of the controller, which reads another name.",
+        "a ConfigMap of settings is not read",
+        "It looks like settings of the controller, which reads another name or namespace.",
         "kubectl get configmap {name} --namespace {namespace} -o yaml | sed 's/^  name: .*/  name: {value}/' | kubectl apply -f - && kubectl delete configmap {name} --namespace {namespace}";
     RightMissing = 27, Controller, Error,
         "the controller lacks a right",

@@ -164,10 +164,10 @@ fn config_maps(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let unread = facts.all(LiveKind::ConfigMap).iter().filter_map(|object| {
-        let purpose = likely_purpose(object)?;
         if names.iter().any(|one| one.purpose(object.name()).is_some()) {
-            return None;
+            return misplaced(facts, object);
         }
+        let purpose = likely_purpose(object)?;
         let wanted = first.current(purpose);
         let cause = format!("it looks like the {purpose}, and the controller reads {wanted}");
         Some(
@@ -177,6 +177,28 @@ fn config_maps(facts: &Facts) -> Vec<Finding> {
         )
     });
     unread.collect()
+}
+
+/// A ConfigMap of manifests whose name no controller reads in its namespace.
+fn misplaced(facts: &Facts, object: &LiveObject) -> Option<Finding> {
+    let mut cause = None;
+    for one in facts.controllers() {
+        let statics = &one.generation()?.statics;
+        let Some(purpose) = statics.config_maps.purpose(object.name()) else {
+            continue;
+        };
+        let home = statics.scope.system_namespace.as_str();
+        let places = [object.namespace(), &*one.key.namespace];
+        if purpose.may_be_local() || places.contains(&"") || object.namespace() == home {
+            return None;
+        }
+        cause = Some(format!(
+            "it is the {purpose}, which the controller reads in namespace {home} alone"
+        ));
+    }
+    // In a cluster it may be another program's.
+    let cause = cause.filter(|_| facts.source == FactSource::Files)?;
+    Some(FindingCode::ConfigMapUnread.at(object.title(), cause))
 }
 
 fn rights(facts: &Facts) -> Vec<Finding> {

@@ -51,6 +51,34 @@ fn a_variant_of_a_namespace_that_is_excluded_is_found() {
 }
 
 #[test]
+fn a_config_map_of_settings_in_a_namespace_that_is_not_read_is_found() {
+    let found = |home: &str, name: &str, namespace: &str| {
+        lines(&format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: wva{home}}}\n\
+             spec: {{template: {{spec: {{containers: [{{name: manager, image: wva, env: [\
+             {{name: POD_NAMESPACE, value: system}}, {{name: CONFIG_MAP_NAME, value: main}}, \
+             {{name: PROMETHEUS_BASE_URL, value: 'https://p:9090'}}]}}]}}}}}}\n---\n\
+             apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\ndata: {{}}\n"
+        ))
+    };
+    let unread = |purpose: &str| {
+        let why = "which the controller reads in namespace system alone";
+        vec![format!("WVA026 it is the {purpose} ConfigMap, {why}")]
+    };
+    let home = ", namespace: system";
+    for (home, name, namespace, expected) in wva_base::cases! {
+        (home, "main", "system", vec![]),
+        (home, "main", "llm-d", unread("main")),
+        (home, "serviceclass", "llm-d", unread("service-classes")),
+        // A namespace may have its own, and that of the controller may not be known.
+        (home, "wva-saturation-scaling-config", "llm-d", vec![]),
+        ("", "main", "llm-d", vec![]),
+    } {
+        assert_eq!(found(home, name, namespace), expected, "{name} {namespace}");
+    }
+}
+
+#[test]
 fn a_metric_that_a_merge_key_brings_is_read() {
     let found = |metric: &str| {
         let external = "{type: External, external: {target: {type: AverageValue, averageValue: '1'}, \
