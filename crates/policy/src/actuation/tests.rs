@@ -120,7 +120,7 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
     };
     let by = "scaleUp.selectPolicy Disabled".into();
     let min = Replicas(2);
-    let tolerance = Tolerance { up: 0.0, down: 0.1 };
+    let tolerance = Tolerance { up: 0.0, down: 0.2 };
     lack(&wva_base::cases! {
         (Scaler { activity: paused, ..keda() },
          r#"ScaledObject s is paused by its annotation autoscaling.keda.sh/paused="true"; remove it"#),
@@ -141,7 +141,7 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
          "HorizontalPodAutoscaler s allows at most 7 replicas where 8 may be wanted; raise its maximum or lower \
          maxReplicas of the variant"),
         (Scaler { tolerance, ..native() },
-         "HorizontalPodAutoscaler s ignores steps of one replica from 10 replicas on; set \
+         "HorizontalPodAutoscaler s ignores steps of one replica from 5 replicas on; set \
          spec.behavior.scaleUp.tolerance and spec.behavior.scaleDown.tolerance to 0"),
     });
 }

@@ -244,7 +244,7 @@ fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
     let own = || Some(names.own.to_owned());
     let fallback = json!({ "replicas": 0, "behavior": "static" });
     let behavior = json!({ "scaleUp": { "stabilizationWindowSeconds": 240 } });
-    let rules = json!({ "tolerance": null });
+    let rules = json!({ "tolerance": "0.2" });
     let coarse = json!({ "scaleUp": rules, "scaleDown": rules });
     let paused = json!({ "metadata": { "annotations": { "autoscaling.keda.sh/paused": "true" } } });
     let second = json!({
@@ -274,10 +274,8 @@ fn of_scalers(names: &Names<'_>) -> Vec<Cause> {
             patch(json!({ "advanced": { "horizontalPodAutoscalerConfig": { "behavior": behavior } } }));
         "WVA126", "minimum too high" says "ScalerMinimum" => patch(json!({ "minReplicaCount": 2 }));
         "WVA127", "maximum too low" says "ScalerMaximum" => patch(json!({ "maxReplicaCount": 3 }));
-        "WVA128", "tolerance of a tenth, and 12 replicas" says "ScalerTolerance" => patch(json!({
-            "maxReplicaCount": 12,
-            "advanced": { "horizontalPodAutoscalerConfig": { "behavior": coarse } },
-        }));
+        "WVA128", "tolerance of a fifth, and 8 replicas" says "ScalerTolerance" =>
+            patch(json!({ "advanced": { "horizontalPodAutoscalerConfig": { "behavior": coarse } } }));
         "WVA124", "paused by its annotation" says "ScalerPaused" => Plant::Patch(names.scaled_object(), paused);
         "WVA120", "no scaler" says "NoScaler" => Plant::Delete(names.scaled_object());
         "WVA121", "two scalers" says "SeveralScalers" => Plant::Create(second, own());
