@@ -38,7 +38,7 @@ const LONGER_PROMPTS: f64 = 2.0;
 const SHORTER_PROMPTS: f64 = 0.5;
 /// Share of what replicas do by which a demand may exceed the band before one more is ordered: without a
 /// backlog, noise at the edge is not worth a replica.
-pub(crate) const TOLERATED_EXCESS: f64 = 0.03;
+pub(crate) const TOLERATED_EXCESS: f64 = 0.05;
 
 /// Replicas that are ordered at most by a first guess of what one does, to those that are ready.
 const MOST_BY_GUESS: f64 = 2.0;
