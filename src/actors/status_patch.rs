@@ -39,7 +39,10 @@ pub(crate) fn patch(
     let ours: Vec<_> = match record.standing {
         Ownership::Behind { .. } => conflict.into_iter().collect(),
         Ownership::Alone | Ownership::Shared => {
-            record.conditions.iter().cloned().chain(conflict).collect()
+            // The column Reason shows the first condition that is not True, so what explains Ready comes first.
+            let [target, metrics, optimization, actuation, ready] = record.conditions.clone();
+            let ordered = [ready, actuation, target, metrics, optimization];
+            ordered.into_iter().chain(conflict).collect()
         }
     };
     let conditions = condition::merge(&stored.conditions, &ours, record.generation, now);
@@ -282,7 +285,18 @@ mod tests {
             (allocation.num_replicas, allocation.cycle_id),
             (Some(3), Some(9))
         );
-        assert_eq!(first.status.conditions.len(), 5);
+        let kinds = first.status.conditions.iter().map(|one| &*one.type_);
+        let kinds: Vec<&str> = kinds.collect();
+        assert_eq!(
+            kinds,
+            [
+                "Ready",
+                "ActuationReady",
+                "TargetResolved",
+                "MetricsAvailable",
+                "OptimizationReady"
+            ]
+        );
         assert_eq!(first.status.actuation, None);
 
         let stored = object(first.status);
@@ -291,7 +305,7 @@ mod tests {
             None
         );
         let mut reworded = record(Some(3), ConditionStatus::True);
-        reworded.conditions[0].message = "in other words".to_owned();
+        reworded.conditions[4].message = "in other words".to_owned();
         let (patch, difference) = super::patch(&reworded, &stored, "wva-me", NOW).unwrap();
         assert_eq!(difference, StatusDifference::Words);
         assert_eq!(patch.status.conditions[0].message, "in other words");

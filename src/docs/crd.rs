@@ -39,8 +39,9 @@ const STATUS: &str = "
 ";
 
 const COLUMNS: &str = "\
-Optimized is the count that was decided last, MetricsReady the status of `MetricsAvailable`; Followed and Reason are those
-of `ActuationReady`.
+Optimized is the count that was decided last, MetricsReady the status of `MetricsAvailable`, Followed that of
+`ActuationReady`. Reason is that of `Ready` where it is not True, else of `ActuationReady`, else of any other condition
+that is not True. It is empty where all are True.
 ";
 
 fn page() -> String {

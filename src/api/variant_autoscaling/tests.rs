@@ -87,7 +87,7 @@ fn columns_come_in_the_documented_order() {
             ("MetricsReady", "string", ".status.conditions[?(@.type=='MetricsAvailable')].status"),
             ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
             ("Followed", "string", ".status.conditions[?(@.type=='ActuationReady')].status"),
-            ("Reason", "string", ".status.conditions[?(@.type=='ActuationReady')].reason"),
+            ("Reason", "string", ".status.conditions[?(@.status!='True')].reason"),
             ("Age", "date", ".metadata.creationTimestamp"),
         }
     );

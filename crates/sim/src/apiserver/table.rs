@@ -84,10 +84,15 @@ fn follow(object: &Value, path: &str) -> Option<Value> {
         return Some(place.clone()).filter(|value| !value.is_null());
     };
     let (test, rest) = rest.split_once(")]")?;
-    let (field, wanted) = test.split_once("==")?;
-    let wanted = wanted.trim_matches(['\'', '"']);
+    let equal = test.split_once("==").map(|sides| (sides, true));
+    let ((field, given), is_equal) =
+        equal.or_else(|| test.split_once("!=").map(|sides| (sides, false)))?;
+    let given = given.trim_matches(['\'', '"']);
     let mut elements = list(place).iter();
-    let found = elements.find(|one| one.get(field).and_then(Value::as_str) == Some(wanted))?;
+    let found = elements.find(|one| {
+        let value = one.get(field).and_then(Value::as_str);
+        value.is_some() && (value == Some(given)) == is_equal
+    })?;
     follow(found, rest)
 }
 
