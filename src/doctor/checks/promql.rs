@@ -2,6 +2,8 @@
 
 /// Most operands of a query that is read.
 const MOST_OPERANDS: usize = 128;
+/// The longest range or offset, in seconds, that does not matter.
+pub(super) const SHORT_RANGE: f64 = 120.0;
 /// Signs between two operands, those that bind weakest first. One that begins with another one stands before it.
 const SIGNS: &[&[&str]] = &[
     &["or"],
@@ -55,6 +57,8 @@ pub(super) enum QueryNode<'a> {
     Series(&'a str),
     /// What is in front of brackets, and the brackets.
     Range(Box<Self>, &'a str),
+    /// What is in front of an offset that matters.
+    Late(Box<Self>),
     /// A function or an aggregation.
     Call {
         /// In small letters.
@@ -98,7 +102,7 @@ impl QueryNode<'_> {
         match self {
             Self::Number(_) | Self::Quoted => true,
             Self::Series(_) => false,
-            Self::Range(of, _) => of.is_made_up(),
+            Self::Range(of, _) | Self::Late(of) => of.is_made_up(),
             Self::Call { name, inner, .. } => {
                 name.starts_with("absent") || inner.iter().all(Self::is_made_up)
             }
@@ -331,16 +335,22 @@ impl<'a> QueryParser<'a> {
             self.skip_space();
             if self.rest.starts_with('[') {
                 node = QueryNode::Range(Box::new(node), self.bracketed()?);
-            } else if self.take("offset") || self.take("@") {
-                if !self.take("-") {
-                    self.take("+");
-                }
-                self.amount();
-                if self.take("(") && !self.take(")") {
-                    return None;
-                }
-            } else {
+                continue;
+            }
+            let is_offset = self.take("offset");
+            if !is_offset && !self.take("@") {
                 return Some(node);
+            }
+            let is_negative = self.take("-");
+            if !is_negative {
+                self.take("+");
+            }
+            let amount = literal(self.amount());
+            if self.take("(") && !self.take(")") {
+                return None;
+            }
+            if is_offset && !is_negative && amount.is_some_and(|length| length > SHORT_RANGE) {
+                node = QueryNode::Late(Box::new(node));
             }
         }
     }

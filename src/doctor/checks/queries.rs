@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::clocks::is_ours;
 use super::prometheus::counted;
-use super::promql::{QueryNode, is_changing, literal, parse};
+use super::promql::{QueryNode, SHORT_RANGE, is_changing, literal, parse};
 use super::scalers::scalers;
 use super::variants::may_be_handled;
 use crate::api::scaled_object::Trigger;
@@ -23,8 +23,6 @@ use crate::policy::series::DESIRED;
 const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
 /// Aggregations that make one series of a group.
 const AGGREGATIONS: [&str; 6] = ["sum", "count", "max", "min", "avg", "quantile"];
-/// The longest range, in seconds, of a lowest or mean count that does not matter.
-const SHORT_RANGE: f64 = 120.0;
 /// Names of metrics that are shares of at most 1.
 const SHARES: [&str; 4] = [
     "cache_usage_perc",
@@ -140,6 +138,11 @@ fn trace<'a>(node: &QueryNode<'a>, faults: &mut BTreeSet<FindingCode>) -> Option
             })
         }
         QueryNode::Range(of, _) => trace(of, faults),
+        QueryNode::Late(of) => {
+            let count = trace(of, faults)?;
+            faults.insert(FindingCode::SlowScaleUp);
+            Some(count)
+        }
         QueryNode::Call { name, .. } if name.starts_with("absent") => None,
         QueryNode::Call { name, kept, inner } => called(name, kept.as_deref(), inner, faults),
         QueryNode::Binary {
@@ -230,7 +233,13 @@ fn joined<'a>(
     if matches!(sign, "and" | "unless") {
         return count;
     }
-    let other = trace(right, faults);
+    let mut others = BTreeSet::new();
+    let other = trace(right, &mut others);
+    if count.is_some() {
+        // The left side has the newest count.
+        others.remove(&FindingCode::SlowScaleUp);
+    }
+    faults.extend(others);
     let is_both = count.is_some() && other.is_some();
     let (one, side) = match count {
         Some(count) => (count, right),
@@ -317,7 +326,7 @@ pub(super) fn slow_query(object: &LiveObject) -> Option<String> {
     let is_slow = |query: &String| faults(query).contains(&FindingCode::SlowScaleUp);
     let query = asked(object).find(is_slow)?;
     Some(format!(
-        "it asks {query}; take the last or the highest count, since the lowest and the mean wait for the range"
+        "it asks {query}; take the last or the highest count: the lowest, the mean and one with offset come late"
     ))
 }
 
@@ -340,7 +349,14 @@ fn is_share(metric: &str) -> bool {
         Ok(node) => std::slice::from_ref(node),
         Err(_) => &[],
     };
-    let [QueryNode::Series(selector)] = read else {
+    let [one] = read else {
+        return false;
+    };
+    let one = match one {
+        QueryNode::Late(of) => &**of,
+        one => one,
+    };
+    let QueryNode::Series(selector) = one else {
         return false;
     };
     let name = selector.split('{').next().unwrap_or_default();

@@ -123,6 +123,14 @@ fn means_and_functions_of_counts_are_judged() {
         ("clamp(max(Q), 0, 4)", &[FindingCode::WrongTarget]),
         ("sgn(max(Q))", &[FindingCode::WrongTarget]),
         ("max(rate(Q[1m]))", &[FindingCode::WrongTarget]),
+        ("max(Q offset 2m)", &[]),
+        ("max(Q offset 10m)", &[FindingCode::SlowScaleUp]),
+        ("max(Q offset -10m)", &[]),
+        ("max(Q @ 1700000000)", &[]),
+        ("max(max_over_time(Q[1m] offset 10m))", &[FindingCode::SlowScaleUp]),
+        ("max(Q offset 10m) or max(Q)", &[FindingCode::SlowScaleUp]),
+        ("max(Q) or max(Q offset 10m)", &[]),
+        ("max(Q) and on() max(up offset 10m) > 0", &[]),
         ("max(Q) and on() (changes(Q[1m]) > 0)", &[]),
     } {
         judge(form, expected);
@@ -180,6 +188,7 @@ fn a_share_is_one_metric() {
         ("max(rate(saturation_events_total[1m]))", &[]),
         ("sum(vllm:kv_cache_usage_perc)", &[]),
         ("vllm:kv_cache_usage_perc", &[FindingCode::SaturationCannotAsk]),
+        ("max(vllm:kv_cache_usage_perc offset 10m)", &[FindingCode::SaturationCannotAsk]),
         ("avg by (pod) (sglang:token_usage{a=\"b\"})", &[FindingCode::SaturationCannotAsk]),
     } {
         let mut facts = facts();
