@@ -225,7 +225,7 @@ codes! {
         "kubectl delete variantautoscaling {name} --namespace {namespace}";
     CostsEqual = 87, Variants, Warning,
         "all variants of a model cost the same",
-        "The name decides then which variant grows first.",
+        "Capacity decides then which variant grows first, and between equals the name.",
         "kubectl patch variantautoscaling {name} --namespace {namespace} --type merge --patch '{\"spec\":{\"variantCost\":\"20.0\"}}'";
     OneNameTwoModels = 88, Variants, Error,
         "two models have one name",
