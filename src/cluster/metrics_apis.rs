@@ -16,6 +16,7 @@ use super::client::{RequestError, within};
 use crate::policy::pod_autoscaler::resource_quantity::{
     InvalidQuantity, milli_quantity, resource_quantity,
 };
+use crate::policy::pod_autoscaler::source::is_path_segment;
 use wva_base::moment::WallTime;
 
 /// Versions of the custom metrics API, the preferred one first.
@@ -161,11 +162,15 @@ impl MetricsApiClient {
     ) -> Result<MetricsAnswer, RequestError> {
         let (group, namespace) = (request.api.group(), segment(&request.namespace));
         let metric = segment(&request.metric);
+        // No metric has another name, and a path must not climb.
+        let is_name = is_path_segment(&request.metric);
         let root = format!("/apis/{group}/{version}/namespaces/{namespace}");
         Ok(match request.api {
             MetricsApi::Resource => {
                 MetricsAnswer::Usage(usage(self.get(format!("{root}/pods")).await?))
             }
+            MetricsApi::Custom if !is_name => MetricsAnswer::Custom(BTreeMap::new()),
+            MetricsApi::External if !is_name => MetricsAnswer::External(None),
             MetricsApi::Custom => {
                 let list = self.get(format!("{root}/pods/*/{metric}")).await?;
                 MetricsAnswer::Custom(by_pod(list))
@@ -345,12 +350,28 @@ mod tests {
             item("a", json!("1500m"), json!("1970-01-01T00:00:01.5Z")),
             item("b", json!(3), json!(null)),
         ]});
-        let (answer, path) = read(MetricsApi::Custom, "my queue/x:y", list).await;
-        let expected = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/ns/pods/*/my%20queue%2Fx:y";
+        let (answer, path) = read(MetricsApi::Custom, "my queue:x", list).await;
+        let expected = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/ns/pods/*/my%20queue:x";
         assert_eq!(path, expected);
         let values = [("a", known(1.5, Some(1_500))), ("b", known(3.0, None))];
         let values = values.map(|(pod, value)| (Arc::from(pod), value));
         assert_eq!(answer, MetricsAnswer::Custom(BTreeMap::from(values)));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_no_part_of_a_path_is_not_sent() {
+        for name in [".", "..", "../../pods", "a/b", "%2E%2E"] {
+            let server = FakeServer::new([]);
+            let apis = apis(&server);
+            for (api, nothing) in [
+                (MetricsApi::Custom, MetricsAnswer::Custom(BTreeMap::new())),
+                (MetricsApi::External, MetricsAnswer::External(None)),
+            ] {
+                let answer = apis.read(&request(api, name), "v1beta1").await;
+                assert_eq!(answer.unwrap(), nothing, "{name}");
+            }
+            assert!(server.asked().is_empty(), "{name}");
+        }
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use super::object::{
     API_VERSION, AutoscalerMetadata, KIND, MetricSourceSpec, PodAutoscalerObject, SkippedFields,
 };
 use super::schedule::{EffectiveBounds, ReplicaBounds, Schedules};
-use super::source::{MetricSource, SourceKind};
+use super::source::{MetricSource, SourceKind, is_path_segment};
 use super::tuning::{LONGEST_WINDOW, Tuning, WithoutEffect};
 use crate::bounds::ZeroPolicy;
 use crate::units::Replicas;
@@ -235,7 +235,7 @@ impl PodAutoscalerObject {
         let schedules = schedules
             .as_ref()
             .map(|all| Schedules::read(all, base, found));
-        let sources = check_sources(&self.spec.metrics_sources, found);
+        let sources = check_sources(&self.spec.metrics_sources, strategy, found);
         violations.lead_with(&self.skipped);
         let Some(strategy) = strategy.filter(|_| violations.found.is_empty()) else {
             return Err(violations);
@@ -391,7 +391,11 @@ impl PodAutoscalerObject {
     }
 }
 
-fn check_sources(specs: &[MetricSourceSpec], found: &mut Violations) -> Vec<MetricSource> {
+fn check_sources(
+    specs: &[MetricSourceSpec],
+    strategy: Option<ScalingStrategy>,
+    found: &mut Violations,
+) -> Vec<MetricSource> {
     let problem = SpecProblem::MetricsConfigError;
     if specs.is_empty() {
         let why = "at least one metricsSource must be set";
@@ -422,6 +426,15 @@ fn check_sources(specs: &[MetricSourceSpec], found: &mut Violations) -> Vec<Metr
             add("targetValue", format!("{:?} {why}", spec.target_value));
         }
         let kind = SourceKind::read(spec, &mut add);
+        let is_hpa = strategy == Some(ScalingStrategy::Hpa);
+        let is_named = kind.as_ref().is_some_and(|kind| kind.is_named(is_hpa));
+        if is_named && !is_path_segment(&spec.target_metric) {
+            let name = &spec.target_metric;
+            let why = format!(
+                "{name:?} is no name that a metrics API takes; write one without / and %, and neither . nor .."
+            );
+            add("targetMetric", why);
+        }
         if let (Ok(target), Some(kind)) = (target, kind) {
             sources.push(MetricSource {
                 kind,

@@ -105,6 +105,11 @@ impl SourceKind {
         }
     }
 
+    /// Whether a path names its metric: that of a metrics API, which a generated object reads, too.
+    pub(super) fn is_named(&self, is_hpa: bool) -> bool {
+        is_hpa || matches!(self, Self::Custom | Self::External)
+    }
+
     fn resource(spec: &MetricSourceSpec, add: &mut impl FnMut(&str, String)) -> Option<Self> {
         let fields = [
             ("port", &spec.port),
@@ -157,6 +162,11 @@ impl MetricSourceSpec {
         });
         written.into_iter().flatten()
     }
+}
+
+/// Whether a metrics API takes a name, as one part of a path. The API server refuses a generated object with another.
+pub fn is_path_segment(name: &str) -> bool {
+    !matches!(name, "." | "..") && !name.contains(['/', '%'])
 }
 
 fn need(add: &mut impl FnMut(&str, String), kind: &str, fields: &[(&str, &Arc<str>)]) {

@@ -350,6 +350,46 @@ fn an_endpoint_under_hpa_is_named_as_without_effect() {
 }
 
 #[test]
+fn a_metric_name_that_a_metrics_api_cannot_have_is_refused_where_one_is_read() {
+    let pod = "metricSourceType: pod, protocolType: http, path: /m, port: '80'";
+    let service =
+        "metricSourceType: external, protocolType: http, endpoint: 'o.ns.svc:80', path: /m";
+    let refused_names = |source: &str, strategy: &str| {
+        let names = "a/b %x . .. / ... a.b vllm:num_requests_running";
+        let refused = names.split(' ').filter(|name| {
+            let source = format!("{source}, targetMetric: '{name}', targetValue: '10'");
+            let spec = format!("scalingStrategy: {strategy}\nmetricsSources: [{{{source}}}]");
+            let Err(violations) = object("pa", &spec, &[]).check() else {
+                return false;
+            };
+            let expected = format!(
+                "spec.metricsSources[0].targetMetric: {name:?} is no name that a metrics API takes; write one \
+                 without / and %, and neither . nor .."
+            );
+            let found: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            assert_eq!(found, [expected], "{strategy}");
+            assert_eq!(violations.problem(), Some(SpecProblem::MetricsConfigError));
+            true
+        });
+        refused.collect::<Vec<&str>>()
+    };
+    let all: &[&str] = &["a/b", "%x", ".", "..", "/"];
+    for strategy in ["HPA", "KPA", "APA"] {
+        for source in ["metricSourceType: custom", "metricSourceType: external"] {
+            assert_eq!(refused_names(source, strategy), all, "{strategy} {source}");
+        }
+        let of_page: &[&str] = if strategy == "HPA" { all } else { &[] };
+        for source in [pod, service] {
+            assert_eq!(
+                refused_names(source, strategy),
+                of_page,
+                "{strategy} {source}"
+            );
+        }
+    }
+}
+
+#[test]
 fn fields_that_a_type_does_not_read_are_named_as_without_effect() {
     let all = "protocolType: http, endpoint: 'o.ns.svc:80', path: /m, port: '80'";
     let page = "protocolType: http, path: /m, port: '80'";
