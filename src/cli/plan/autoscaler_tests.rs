@@ -116,6 +116,50 @@ fn a_source_that_no_controller_can_read_is_noted() {
 }
 
 #[test]
+fn a_target_that_no_controller_can_scale_is_noted() {
+    let notes = |reference: &str| -> Vec<String> {
+        let snapshot =
+            block("`chat.yaml`:").replace("apiVersion: apps/v1, kind: Deployment", reference);
+        let mut whole: Value = serde_json::from_str(&shown(&snapshot, Format::Json)).unwrap();
+        let notes: Vec<String> = serde_json::from_value(whole["notes"].take()).unwrap();
+        let notes = notes.into_iter();
+        notes
+            .filter(|note| !note.contains("scale-down-tolerance"))
+            .collect()
+    };
+    for served in [
+        "apiVersion: apps/v1, kind: ReplicaSet",
+        "apiVersion: example.com/v1, kind: Fleet",
+    ] {
+        assert_eq!(notes(served), Vec::<String>::new(), "{served}");
+    }
+    let other = "apiVersion and kind of an object that has a scale subresource";
+    let unread = "; AbleToScale will be False (FailedGetScale)";
+    for (reference, expected) in [
+        (
+            "apiVersion: apps/v1, kind: DaemonSet",
+            format!("\"apps/v1\" has no DaemonSet that can be scaled; write {other}{unread}"),
+        ),
+        (
+            "apiVersion: v1, kind: ConfigMap",
+            format!("\"v1\" has no ConfigMap that can be scaled; write {other}{unread}"),
+        ),
+        (
+            "kind: Deployment",
+            format!("must be set; write apps/v1{unread}"),
+        ),
+        // The controller watches Deployments, whatever version a reference states.
+        (
+            "apiVersion: apps/v2, kind: Deployment",
+            "\"apps/v2\" has no Deployment that can be scaled; write apps/v1".to_owned(),
+        ),
+    ] {
+        let start = "chat.yaml: prod/chat: spec.scaleTargetRef.apiVersion: ";
+        assert_eq!(notes(reference), [format!("{start}{expected}")]);
+    }
+}
+
+#[test]
 fn a_value_without_its_quotes_is_noted() {
     let notes = |to: &str| -> Value {
         let snapshot = block("`chat.yaml`:").replace("\"1.5\"", to);

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::arguments::Detail;
-use crate::doctor::checks::unreadable_fields;
+use crate::cluster::scale::kind_without_watcher;
+use crate::doctor::checks::{unreadable_fields, unserved};
 use crate::policy::document::AutoscalerSituation;
 use crate::policy::plan::Action;
-use crate::policy::pod_autoscaler::check::ScalingStrategy;
+use crate::policy::pod_autoscaler::check::{ScaledObject, ScalingStrategy};
 use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
 use crate::policy::pod_autoscaler::object::{PodAutoscalerObject, unreadable};
 use crate::policy::pod_autoscaler::reason::AutoscalerStep;
@@ -63,6 +64,7 @@ impl<'a> AutoscalerPlan<'a> {
             policy,
             view,
             state,
+            ..
         } = situation;
         let (decision, state) = decide(policy, view, state, now);
         Self {
@@ -77,11 +79,13 @@ impl<'a> AutoscalerPlan<'a> {
         format!("{}/{}", metadata.namespace, metadata.name)
     }
 
-    /// Annotations and fields that do nothing, and sources that a controller which permits these hosts cannot read.
+    /// Annotations and fields that do nothing, a target that no controller can scale, and sources that one which permits
+    /// these hosts cannot read.
     pub(super) fn notes(&self, hosts: &EndpointHosts) -> Vec<String> {
         let (key, policy) = (self.key(), &self.situation.policy);
         let faults = policy.faults.iter();
         let mut notes: Vec<String> = faults.map(|fault| format!("{key}: {fault}")).collect();
+        notes.extend(self.unserved().map(|why| format!("{key}: {why}")));
         // A generated object reads no pages.
         let sources = policy.sources.iter().enumerate();
         let sources = sources.filter(|_| policy.strategy != ScalingStrategy::Hpa);
@@ -94,6 +98,21 @@ impl<'a> AutoscalerPlan<'a> {
             );
         }
         notes
+    }
+
+    /// Why no API server has the target, as far as its reference shows that.
+    fn unserved(&self) -> Option<String> {
+        let ScaledObject {
+            api_version,
+            kind,
+            name,
+            ..
+        } = &self.situation.policy.target;
+        let why = unserved(api_version, kind, name)?;
+        // One of a watched kind is found by any version.
+        let unwatched = (self.situation.target.as_ref()).and_then(kind_without_watcher);
+        let effect = unwatched.map_or("", |_| "; AbleToScale will be False (FailedGetScale)");
+        Some(format!("spec.scaleTargetRef.apiVersion: {why}{effect}"))
     }
 
     fn strategy(&self) -> &'static str {

@@ -12,11 +12,11 @@ use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::api::text::bounded;
 use crate::cluster::mirror::ObjectKey;
 use crate::cluster::watch::Malformed;
-use crate::policy::key::{TargetKey, TargetKind};
+use crate::policy::key::TargetKey;
 use crate::policy::object::Lifecycle;
 use crate::policy::pod_autoscaler::PodAutoscalerObject;
 use crate::policy::pod_autoscaler::object::{
-    AutoscalerMetadata, PodAutoscalerSpec, ScaleTargetReference, SkippedFields, read_known,
+    AutoscalerMetadata, PodAutoscalerSpec, SkippedFields, read_known,
 };
 use crate::policy::pod_autoscaler::schedule::ReplicaBounds;
 use crate::policy::pod_autoscaler::status::PodAutoscalerStatus;
@@ -71,24 +71,8 @@ impl StoredAutoscaler {
     /// The object that it scales, if its reference names one.
     pub fn target(&self) -> Option<TargetKey> {
         let object = self.object.as_ref().ok()?;
-        target_key(&self.key.namespace, &object.spec.scale_target_ref)
+        object.spec.scale_target_ref.key(&self.key.namespace)
     }
-}
-
-/// The object that a reference names.
-pub(crate) fn target_key(
-    namespace: &Arc<str>,
-    reference: &ScaleTargetReference,
-) -> Option<TargetKey> {
-    let ScaleTargetReference {
-        api_version,
-        kind,
-        name,
-        ..
-    } = reference;
-    let (group, _) = api_version.split_once('/').unwrap_or_default();
-    let kind = TargetKind::of(&Arc::from(group), kind);
-    (!name.is_empty()).then(|| TargetKey::new(Arc::clone(namespace), kind, Arc::clone(name)))
 }
 
 impl Projected for PodAutoscaler {

@@ -20,7 +20,7 @@ use crate::policy::object::TargetReference;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, Violations};
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
 use crate::policy::pod_autoscaler::metric_name::{ENGINE_LABEL, MetricNameError, PageMetric};
-use crate::policy::pod_autoscaler::object::{KIND, ScaleTargetReference, read_known, unreadable};
+use crate::policy::pod_autoscaler::object::{KIND, read_known, unreadable};
 use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
 use crate::settings::FeatureSwitch;
@@ -177,7 +177,9 @@ fn target_kinds(facts: &Facts) -> Vec<Finding> {
             let field = one.path.strip_prefix("spec.scaleTargetRef");
             matches!(field, Some("" | ".apiVersion" | ".kind"))
         });
-        let why = unserved(&read.spec.scale_target_ref).filter(|_| !is_named)?;
+        let target = &read.spec.scale_target_ref;
+        let why = unserved(&target.api_version, &target.kind, &target.name);
+        let why = why.filter(|_| !is_named)?;
         let cause = format!("spec.scaleTargetRef.apiVersion: {why}");
         Some(FindingCode::AutoscalerStuck.at(object.title(), cause))
     });
@@ -185,8 +187,7 @@ fn target_kinds(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Why no API server has the kind of a reference. Of groups that are not its own it may have any version.
-fn unserved(reference: &ScaleTargetReference) -> Option<String> {
-    let (version, kind) = (&reference.api_version, &reference.kind);
+pub(crate) fn unserved(version: &Arc<str>, kind: &Arc<str>, name: &Arc<str>) -> Option<String> {
     let mut known = SCALED_KINDS.iter();
     let known = known.find(|(known, _)| *known == &**kind);
     let expected = known.map(|(_, expected)| *expected);
@@ -198,7 +199,7 @@ fn unserved(reference: &ScaleTargetReference) -> Option<String> {
     let written = TargetReference {
         api_version: Some(Arc::clone(version)),
         kind: Arc::clone(kind),
-        name: Arc::clone(&reference.name),
+        name: Arc::clone(name),
     };
     let Some((group, _)) = written.group_version() else {
         return Some(format!(

@@ -34,7 +34,7 @@ mod storm_services;
 mod targets;
 mod variants;
 
-pub(crate) use self::autoscalers::{autoscaler_code, unreadable_fields};
+pub(crate) use self::autoscalers::{autoscaler_code, unreadable_fields, unserved};
 pub(super) use self::cluster::webhooks_of;
 pub(super) use self::controller::likely_purpose;
 pub(super) use self::engines::spelling_code;

@@ -12,7 +12,7 @@ use super::SnapshotDocument;
 use super::read::Reader;
 use super::reading::{DocumentReading, ReadingState};
 use super::scalar::{self, Span};
-use crate::key::{TargetKey, TargetKind};
+use crate::key::TargetKey;
 use crate::pod_autoscaler::amounts::{AMOUNTS, PodsPerReplica};
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
@@ -153,7 +153,9 @@ impl PodAutoscalerDocument {
 pub struct AutoscalerSituation {
     /// The object, checked.
     pub policy: AutoscalerPolicy,
-    /// Its target.
+    /// What it scales.
+    pub target: Option<TargetKey>,
+    /// What is seen of it.
     pub view: AutoscalerView,
     /// What is remembered.
     pub state: AutoscalerState,
@@ -217,13 +219,8 @@ impl Reader {
 
     /// A variant scales whole targets, so a role of one is the target, too.
     fn check_variants(&mut self, path: &str, object: &PodAutoscalerObject, seen: &SeenObjects<'_>) {
-        let target = &object.spec.scale_target_ref;
-        let group = target.api_version.split_once('/');
-        let group = Arc::from(group.map_or("", |(group, _)| group));
-        let kind = TargetKind::of(&group, &target.kind);
-        let namespace = Arc::clone(&object.metadata.namespace);
-        let key = TargetKey::new(namespace, kind, Arc::clone(&target.name));
-        if let Some(index) = seen.of_variants.get(&key) {
+        let target = (object.spec.scale_target_ref).key(&object.metadata.namespace);
+        if let Some(index) = target.and_then(|key| seen.of_variants.get(&key)) {
             let why = format!(
                 "variants[{index}] scales it, too; leave one of them out, or write state: contested there"
             );
@@ -331,6 +328,7 @@ impl Reader {
         });
         Some(AutoscalerSituation {
             policy,
+            target: (document.object.spec.scale_target_ref).key(&metadata.namespace),
             view: AutoscalerView {
                 current: Replicas(document.current),
                 pods_per_replica,

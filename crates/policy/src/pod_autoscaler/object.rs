@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use super::schedule::ReplicaBounds;
+use crate::key::{TargetKey, TargetKind};
 use crate::units::Replicas;
 use wva_base::text::bounded;
 use wva_base::yaml::plain_words;
@@ -316,6 +317,18 @@ pub struct ScaleTargetReference {
 }
 
 impl ScaleTargetReference {
+    /// The object of this namespace that it names, if it names one.
+    pub fn key(&self, namespace: &Arc<str>) -> Option<TargetKey> {
+        let (group, _) = self.api_version.split_once('/').unwrap_or_default();
+        let kind = TargetKind::of(&Arc::from(group), &self.kind);
+        let name = Some(&self.name).filter(|name| !name.is_empty())?;
+        Some(TargetKey::new(
+            Arc::clone(namespace),
+            kind,
+            Arc::clone(name),
+        ))
+    }
+
     /// Whether it names a StormService, the kind whose roles have counts of their own.
     pub fn has_roles(&self) -> bool {
         (&*self.api_version, &*self.kind) == (ORCHESTRATION, STORM_SERVICE)
