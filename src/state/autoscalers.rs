@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Readers;
-use super::mirrors::{TargetLookup, TargetRivals};
+use super::mirrors::TargetLookup;
 use super::recorder::AutoscalerEntry;
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
@@ -20,6 +20,7 @@ use crate::policy::object::TargetObject;
 use crate::policy::plan::Plan;
 use crate::policy::pod_autoscaler::amounts::PodsPerReplica;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, SpecProblem};
+use crate::policy::pod_autoscaler::claims::TargetRivals;
 use crate::policy::pod_autoscaler::decide::AutoscalerOutcome;
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};

@@ -30,7 +30,6 @@ use wva_base::moment::Moment;
 use wva_supervise::Reader;
 
 mod autoscalers;
-pub use autoscalers::TargetRivals;
 mod gpus;
 mod records;
 mod routers;

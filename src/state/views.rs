@@ -7,13 +7,14 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Readers;
-use super::mirrors::{TargetLookup, TargetRivals, target_of};
+use super::mirrors::{TargetLookup, target_of};
 use crate::cluster::event::Regarding;
 use crate::cluster::project::pool::PoolObject;
 use crate::policy::actuation::Scalers;
 use crate::policy::document::SnapshotDocument;
 use crate::policy::key::VariantKey;
 use crate::policy::ownership::{Holding, Ownership};
+use crate::policy::pod_autoscaler::claims::TargetRivals;
 use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::record::PublishedRecord;
 use crate::policy::snapshot::{ClusterSnapshot, CycleId, GpuInventory, SignalName, VariantView};

@@ -160,6 +160,47 @@ fn a_target_that_no_controller_can_scale_is_noted() {
 }
 
 #[test]
+fn of_two_objects_on_a_target_the_oldest_is_planned_and_both_say_so() {
+    let first = block("`chat.yaml`:");
+    let (head, entry) = first.split_once("podAutoscalers:\n").unwrap();
+    let of = |name: &str, created: &str| {
+        let named = format!("name: {name}\n      creationTimestamp: \"{created}\"\n");
+        entry.replacen("name: chat\n", &named, 1)
+    };
+    let (young, old) = (
+        of("young", "2026-02-02T00:00:00Z"),
+        of("old", "2026-02-01T00:00:00Z"),
+    );
+    let both = format!("{head}podAutoscalers:\n{young}{old}");
+    let whole: Value = serde_json::from_str(&shown(&both, Format::Json)).unwrap();
+    let (young, old) = (
+        &whole["podAutoscalers"]["prod/young"],
+        &whole["podAutoscalers"]["prod/old"],
+    );
+    assert_eq!(old["desired"], 6);
+    assert_eq!(old["reason"], "apa above target");
+    assert!(old["scaledBy"].is_null());
+    let why = "Deployment prod/chat is scaled by PodAutoscaler prod/old; remove one of them";
+    assert_eq!(young["reason"], why);
+    assert_eq!(young["scaledBy"], "PodAutoscaler prod/old");
+    assert_eq!(young["desired"], 4);
+    assert_eq!(young["action"], "no-change");
+    assert!(young["bounds"].is_null() && young["steps"].as_array().unwrap().is_empty());
+    let shared = "chat.yaml: prod/old: Deployment prod/chat is also named by PodAutoscaler prod/young; this object \
+                  scales it, remove the others";
+    let notes = whole["notes"].as_array().unwrap();
+    assert!(notes.contains(&shared.into()), "{notes:?}");
+    let table = shown(&both, Format::Table);
+    let lines: Vec<&str> = table.lines().take(3).collect();
+    assert!(
+        lines[1].starts_with("prod/young") && lines[1].ends_with(why),
+        "{table}"
+    );
+    // A loser has no steps.
+    assert!(lines[2].starts_with("prod/old"), "{table}");
+}
+
+#[test]
 fn a_value_without_its_quotes_is_noted() {
     let notes = |to: &str| -> Value {
         let snapshot = block("`chat.yaml`:").replace("\"1.5\"", to);

@@ -10,9 +10,12 @@ use crate::doctor::checks::{unreadable_fields, unserved};
 use crate::policy::document::AutoscalerSituation;
 use crate::policy::plan::Action;
 use crate::policy::pod_autoscaler::check::{ScaledObject, ScalingStrategy};
+use crate::policy::pod_autoscaler::claims::TargetRivals;
+use crate::policy::pod_autoscaler::condition::{conflict_text, shared_text};
 use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
 use crate::policy::pod_autoscaler::object::{PodAutoscalerObject, unreadable};
 use crate::policy::pod_autoscaler::reason::AutoscalerStep;
+use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::pod_autoscaler::schedule::EffectiveBounds;
 use crate::policy::pod_autoscaler::{AutoscalerDecision, AutoscalerState, decide};
 use crate::policy::units::Replicas;
@@ -24,7 +27,8 @@ use wva_base::text::aligned;
 #[derive(Debug, Clone)]
 pub(super) struct AutoscalerPlan<'a> {
     situation: &'a AutoscalerSituation,
-    decision: AutoscalerDecision,
+    /// What is decided, or the object that scales the target instead.
+    decision: Result<AutoscalerDecision, &'a TargetOwner>,
     state: AutoscalerState,
 }
 
@@ -35,9 +39,14 @@ pub(super) struct AutoscalerRow<'a> {
     current: Replicas,
     desired: Replicas,
     action: String,
-    algorithm: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    algorithm: Option<&'static str>,
     reason: String,
-    bounds: &'a EffectiveBounds,
+    /// The object that scales the target instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scaled_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds: Option<&'a EffectiveBounds>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_boundary: Option<String>,
     /// What mode `Auto` of the forecast would decide.
@@ -64,9 +73,16 @@ impl<'a> AutoscalerPlan<'a> {
             policy,
             view,
             state,
+            rivals,
             ..
         } = situation;
-        let (decision, state) = decide(policy, view, state, now);
+        let (decision, state) = match rivals {
+            TargetRivals::Owner(owner) => (Err(owner), state.suspended()),
+            TargetRivals::Yielding(_) => {
+                let (decision, state) = decide(policy, view, state, now);
+                (Ok(decision), state)
+            }
+        };
         Self {
             situation,
             decision,
@@ -79,12 +95,16 @@ impl<'a> AutoscalerPlan<'a> {
         format!("{}/{}", metadata.namespace, metadata.name)
     }
 
-    /// Annotations and fields that do nothing, a target that no controller can scale, and sources that one which permits
-    /// these hosts cannot read.
+    /// Annotations and fields that do nothing, other objects on the target, a target that no controller can scale, and
+    /// sources that one which permits these hosts cannot read.
     pub(super) fn notes(&self, hosts: &EndpointHosts) -> Vec<String> {
         let (key, policy) = (self.key(), &self.situation.policy);
         let faults = policy.faults.iter();
         let mut notes: Vec<String> = faults.map(|fault| format!("{key}: {fault}")).collect();
+        if let TargetRivals::Yielding(others) = &self.situation.rivals {
+            let shared = shared_text(self.situation.target.as_ref(), others);
+            notes.extend(shared.map(|why| format!("{key}: {why}")));
+        }
         notes.extend(self.unserved().map(|why| format!("{key}: {why}")));
         // A generated object reads no pages.
         let sources = policy.sources.iter().enumerate();
@@ -119,11 +139,20 @@ impl<'a> AutoscalerPlan<'a> {
         self.situation.policy.strategy.as_str()
     }
 
+    fn desired(&self) -> Replicas {
+        let decision = self.decision.as_ref();
+        decision.map_or(self.situation.view.current, |decided| decided.desired)
+    }
+
+    fn reason(&self) -> String {
+        match &self.decision {
+            Ok(decision) => decision.reason(),
+            Err(owner) => conflict_text(self.situation.target.as_ref(), owner),
+        }
+    }
+
     fn action(&self) -> Action {
-        let AutoscalerDecision {
-            current, desired, ..
-        } = self.decision;
-        match desired.cmp(&current) {
+        match self.desired().cmp(&self.situation.view.current) {
             std::cmp::Ordering::Greater => Action::ScaleUp,
             std::cmp::Ordering::Less => Action::ScaleDown,
             std::cmp::Ordering::Equal => Action::NoChange,
@@ -131,24 +160,28 @@ impl<'a> AutoscalerPlan<'a> {
     }
 
     pub(super) fn row(&self, explained: bool) -> AutoscalerRow<'_> {
-        let decision = &self.decision;
-        let steps = decision.steps.iter().map(|step| StepLine {
+        let owner = self.decision.as_ref().err().copied();
+        let decision = self.decision.as_ref().ok();
+        let steps = decision.into_iter().flat_map(|decision| &decision.steps);
+        let steps = steps.map(|step| StepLine {
             step,
             reason: step.why.to_string(),
         });
-        let hpa = decision.hpa.as_ref().filter(|_| explained);
+        let hpa = decision.and_then(|decision| decision.hpa.as_ref());
+        let next_boundary = decision.and_then(|decision| decision.next_boundary);
         AutoscalerRow {
             strategy: self.strategy(),
-            current: decision.current,
-            desired: decision.desired,
+            current: self.situation.view.current,
+            desired: self.desired(),
             action: self.action().to_string(),
-            algorithm: decision.algorithm.as_str(),
-            reason: decision.reason(),
-            bounds: &decision.bounds,
-            next_boundary: decision.next_boundary.map(|at| at.to_string()),
-            would_be: decision.would_be,
+            algorithm: decision.map(|decision| decision.algorithm.as_str()),
+            reason: self.reason(),
+            scaled_by: owner.map(ToString::to_string),
+            bounds: decision.map(|decision| &decision.bounds),
+            next_boundary: next_boundary.map(|at| at.to_string()),
+            would_be: decision.and_then(|decision| decision.would_be),
             steps: steps.collect(),
-            hpa: hpa.map(GeneratedHpa::manifest),
+            hpa: hpa.filter(|_| explained).map(GeneratedHpa::manifest),
             state: explained.then_some(&self.state),
         }
     }
@@ -198,8 +231,8 @@ pub(super) fn table(text: &mut String, plans: &[AutoscalerPlan<'_>], detail: Det
         [
             plan.key(),
             plan.strategy().to_owned(),
-            plan.decision.current.to_string(),
-            plan.decision.desired.to_string(),
+            plan.situation.view.current.to_string(),
+            plan.desired().to_string(),
             plan.action().to_string(),
         ]
     }));
@@ -209,9 +242,9 @@ pub(super) fn table(text: &mut String, plans: &[AutoscalerPlan<'_>], detail: Det
         if number == 0 {
             text.push_str("REASON\n");
         } else if let Some(plan) = plans.next() {
-            writeln!(text, "{}", plan.decision.reason()).unwrap_or_default();
-            if detail == Detail::Everything {
-                steps(text, &plan.decision);
+            writeln!(text, "{}", plan.reason()).unwrap_or_default();
+            if let (Ok(decision), Detail::Everything) = (&plan.decision, detail) {
+                steps(text, decision);
             }
         }
     }

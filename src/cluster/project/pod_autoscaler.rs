@@ -124,6 +124,7 @@ fn stored(
             metadata: AutoscalerMetadata {
                 namespace: Arc::clone(&key.namespace),
                 name: Arc::clone(&key.name),
+                creation_timestamp: None,
                 uid: Some(Arc::clone(&uid)),
                 labels: texts_of(&metadata.labels),
                 annotations: texts_of(&metadata.annotations),

@@ -17,7 +17,7 @@ use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
 use crate::policy::object::{Drain, Lifecycle, PodObject, TargetObject};
 use crate::policy::params::LabelSelector;
 use crate::policy::pod_autoscaler::check::AutoscalerPolicy;
-use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
+use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, TargetRivals};
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::metric_name::ENGINE_LABEL;
 use crate::policy::pod_autoscaler::object::KIND;
@@ -26,15 +26,6 @@ use crate::policy::pod_autoscaler::status::PodAutoscalerStatus;
 use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 use crate::policy::snapshot::Readiness;
 use wva_base::moment::WallTime;
-
-/// Other objects that name the target of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TargetRivals {
-    /// This one scales instead.
-    Owner(TargetOwner),
-    /// These give way.
-    Yielding(Vec<TargetOwner>),
-}
 
 impl Mirrors {
     /// A `PodAutoscaler`, if this controller manages it.
@@ -86,7 +77,7 @@ impl Mirrors {
             let record = self.variants.get(&super::variant_object_key(key))?;
             Some(variant_claim(&record))
         }));
-        Ok(rivals(&own, &others))
+        Ok(TargetRivals::of(&own, &others))
     }
 
     /// The `PodAutoscaler` that scales the target of a variant since before the variant was created, or those that give
@@ -95,7 +86,7 @@ impl Mirrors {
         let claims = self.autoscaler_claims(target);
         let scale = !claims.is_empty() && self.foreign_scaler(target).is_none();
         if scale {
-            rivals(&variant_claim(record), &claims)
+            TargetRivals::of(&variant_claim(record), &claims)
         } else {
             TargetRivals::Yielding(Vec::new())
         }
@@ -211,13 +202,6 @@ impl Mirrors {
         });
         Some(measured.collect())
     }
-}
-
-fn rivals(own: &TargetClaim, others: &[TargetClaim]) -> TargetRivals {
-    conflict(own, others).map_or_else(
-        || TargetRivals::Yielding(yielding(own, others)),
-        TargetRivals::Owner,
-    )
 }
 
 fn state_of(

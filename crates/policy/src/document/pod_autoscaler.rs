@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +16,7 @@ use super::scalar::{self, Span};
 use crate::key::TargetKey;
 use crate::pod_autoscaler::amounts::{AMOUNTS, PodsPerReplica};
 use crate::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy};
+use crate::pod_autoscaler::claims::{TargetClaim, TargetRivals};
 use crate::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
 use crate::pod_autoscaler::status::PodAutoscalerStatus;
 use crate::pod_autoscaler::storm_service::nameless_role;
@@ -23,6 +25,7 @@ use crate::pod_autoscaler::{AutoscalerState, AutoscalerView, PodAutoscalerObject
 use crate::signal::{Failure, Signal};
 use crate::snapshot::VariantView;
 use crate::units::Replicas;
+use wva_base::moment::WallTime;
 use wva_base::names::{check_namespace, check_object_name};
 
 /// A PodAutoscaler and what is known of its target.
@@ -159,21 +162,15 @@ pub struct AutoscalerSituation {
     pub view: AutoscalerView,
     /// What is remembered.
     pub state: AutoscalerState,
+    /// Other objects of the document on its target.
+    pub rivals: TargetRivals,
 }
-
-/// Namespace, group, kind and name of a target.
-type NamedTarget<'d> = (&'d str, Option<&'d str>, &'d str, &'d str);
-
-/// The place of an object, and the role that it scales.
-type PlacedRole<'d> = (usize, Option<&'d str>);
 
 /// What the objects before one have, so that it is compared with those alone that share it.
 #[derive(Debug, Default)]
 struct SeenObjects<'d> {
     /// Namespaces and names.
     names: BTreeMap<(&'d str, &'d str), Vec<usize>>,
-    /// Targets.
-    targets: BTreeMap<NamedTarget<'d>, Vec<PlacedRole<'d>>>,
     /// Targets of variants.
     of_variants: BTreeMap<&'d TargetKey, usize>,
 }
@@ -195,6 +192,28 @@ fn presumed(policy: &AutoscalerPolicy) -> Result<PodsPerReplica, String> {
     }
 }
 
+impl AutoscalerSituation {
+    fn claim(&self) -> TargetClaim {
+        let created = self.policy.metadata.creation_timestamp;
+        let created = created.map_or(0, Timestamp::as_millisecond);
+        // Two roles may be two targets whatever annotations say: spec.mode of the service, which a document leaves out,
+        // wins.
+        TargetClaim::of_autoscaler(&self.policy, StormServiceMode::Pooled, WallTime(created))
+    }
+}
+
+fn find_rivals(situations: &mut [AutoscalerSituation]) {
+    let mut claims: BTreeMap<Option<TargetKey>, Vec<TargetClaim>> = BTreeMap::new();
+    for one in &*situations {
+        let of_target = claims.entry(one.target.clone()).or_default();
+        of_target.push(one.claim());
+    }
+    for one in situations {
+        let others = claims.get(&one.target).map(Vec::as_slice);
+        one.rivals = TargetRivals::of(&one.claim(), others.unwrap_or_default());
+    }
+}
+
 impl Reader {
     pub(super) fn autoscalers(
         &mut self,
@@ -210,10 +229,11 @@ impl Reader {
         let mut found = Vec::new();
         for (index, one) in document.pod_autoscalers.iter().enumerate() {
             let path = format!("podAutoscalers[{index}]");
-            self.check_rivals(index, &one.object, &mut seen);
+            self.check_name(index, &one.object, &mut seen);
             self.check_variants(&path, &one.object, &seen);
             found.extend(self.autoscaler(&path, one));
         }
+        find_rivals(&mut found);
         found
     }
 
@@ -228,43 +248,20 @@ impl Reader {
         }
     }
 
-    fn check_rivals<'d>(
+    fn check_name<'d>(
         &mut self,
         index: usize,
         object: &'d PodAutoscalerObject,
         seen: &mut SeenObjects<'d>,
     ) {
-        let (metadata, target) = (&object.metadata, &object.spec.scale_target_ref);
-        // Versions of a kind name the same objects.
-        let group = target.api_version.split_once('/');
-        let group = group.map(|(group, _)| group);
-        // Two roles of one target may be two targets whatever annotations say: spec.mode of the service, which a
-        // document leaves out, wins.
-        let role = object.spec.sub_target_selector.as_ref();
-        let role = role.map(|role| &*role.role_name);
-        let role = role.filter(|role| !role.is_empty());
-        let namespace = &*metadata.namespace;
-        let namesakes = seen.names.entry((namespace, &*metadata.name)).or_default();
-        let target = (namespace, group, &*target.kind, &*target.name);
-        let rivals = seen.targets.entry(target).or_default();
-        let same_name = namesakes.iter().map(|other| {
-            let why = "has this name, too; give it another";
-            (*other, "metadata.name", why)
-        });
-        let is_rival = |other: Option<&str>| role.is_none() || other.is_none() || role == other;
-        let same_target = rivals.iter().filter(|(_, other)| is_rival(*other));
-        let same_target = same_target.map(|(other, _)| {
-            let why = "scales it, too; leave one of them out";
-            (*other, "spec.scaleTargetRef", why)
-        });
-        let mut found: Vec<_> = same_name.chain(same_target).collect();
-        found.sort_unstable();
-        namesakes.push(index);
-        rivals.push((index, role));
-        for (other, field, why) in found {
-            let path = format!("podAutoscalers[{index}].object.{field}");
-            self.fault(path, format!("podAutoscalers[{other}] {why}"));
+        let metadata = &object.metadata;
+        let namesakes = seen.names.entry((&*metadata.namespace, &*metadata.name));
+        let namesakes = namesakes.or_default();
+        for other in &*namesakes {
+            let why = format!("podAutoscalers[{other}] has this name, too; give it another");
+            self.fault(format!("podAutoscalers[{index}].object.metadata.name"), why);
         }
+        namesakes.push(index);
     }
 
     fn autoscaler(
@@ -337,6 +334,7 @@ impl Reader {
                 held,
             },
             state,
+            rivals: TargetRivals::Yielding(Vec::new()),
         })
     }
 

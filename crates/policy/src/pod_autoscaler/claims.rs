@@ -37,6 +37,22 @@ impl ClaimKind {
     }
 }
 
+/// Other objects that name the target of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetRivals {
+    /// This one scales instead.
+    Owner(TargetOwner),
+    /// These give way.
+    Yielding(Vec<TargetOwner>),
+}
+
+impl TargetRivals {
+    /// Those of a claim. `others` may contain it.
+    pub fn of(own: &TargetClaim, others: &[TargetClaim]) -> Self {
+        conflict(own, others).map_or_else(|| Self::Yielding(yielding(own, others)), Self::Owner)
+    }
+}
+
 /// An object that wants to scale a target. Claims are compared with claims of the same target only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetClaim {

@@ -10,6 +10,7 @@ use super::reason::{AutoscalerReason, AutoscalerStage, SourceFigures};
 use super::record::{AutoscalerRecord, AutoscalerVerdict, TargetOwner};
 use super::status::{Judgement, ScaleOutcome, StatusCondition, compute_failure, is_delegated};
 use crate::condition::ConditionStatus::{self, False, True, Unknown};
+use crate::key::TargetKey;
 use crate::signal::Failure;
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
@@ -119,7 +120,8 @@ pub(super) fn next(
     judged.extend(metrics_available(record, before));
     judged.extend(annotations_accepted(record));
     judged.extend(asleep(record, before));
-    let shared = yielding(record).map(|why| Judgement::new(TARGET_SHARED, True, CONFLICT, why));
+    let shared = shared_text(record.target.as_ref(), &record.yielding);
+    let shared = shared.map(|why| Judgement::new(TARGET_SHARED, True, CONFLICT, why));
     judged.extend(shared);
     for copy in copied {
         match judged.iter_mut().find(|one| one.kind == copy.kind) {
@@ -186,12 +188,12 @@ fn conflict(record: &AutoscalerRecord) -> Option<Judgement> {
     let AutoscalerVerdict::Conflict(owner) = &record.verdict else {
         return None;
     };
-    let why = conflict_text(record, owner);
+    let why = conflict_text(record.target.as_ref(), owner);
     Some(Judgement::new(CONFLICT, False, CONFLICT, why))
 }
 
-pub(super) fn conflict_text(record: &AutoscalerRecord, owner: &TargetOwner) -> String {
-    let target = record.target.as_ref();
+/// Message for a target that another object scales.
+pub fn conflict_text(target: Option<&TargetKey>, owner: &TargetOwner) -> String {
     let target = target.map_or_else(|| "the target".to_owned(), ToString::to_string);
     format!("{target} is scaled by {owner}; remove one of them")
 }
@@ -235,9 +237,10 @@ fn annotations_accepted(record: &AutoscalerRecord) -> Option<Judgement> {
         .then(|| Judgement::new(ANNOTATIONS_ACCEPTED, False, "AnnotationsWithoutEffect", why))
 }
 
-pub(super) fn yielding(record: &AutoscalerRecord) -> Option<String> {
-    let others: Vec<String> = record.yielding.iter().map(ToString::to_string).collect();
-    let target = record.target.as_ref()?;
+/// Message for a target that other objects name as well; `None` if none does.
+pub fn shared_text(target: Option<&TargetKey>, yielding: &[TargetOwner]) -> Option<String> {
+    let others: Vec<String> = yielding.iter().map(ToString::to_string).collect();
+    let target = target?;
     (!others.is_empty()).then(|| {
         let others = others.join(", ");
         format!("{target} is also named by {others}; this object scales it, remove the others")

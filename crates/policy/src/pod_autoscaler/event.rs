@@ -1,7 +1,7 @@
 //! What is reported as events on a `PodAutoscaler`.
 
 use super::check::AutoscalerPolicy;
-use super::condition::{conflict_text, with_note, yielding};
+use super::condition::{conflict_text, shared_text, with_note};
 use super::decide::AutoscalerDecision;
 use super::record::{AutoscalerRecord, AutoscalerVerdict};
 use super::status::{ScaleOutcome, compute_failure};
@@ -78,7 +78,7 @@ fn all(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Vec<AutoscalerEvent
     let decision = match &record.verdict {
         AutoscalerVerdict::Invalid { .. } => return found,
         AutoscalerVerdict::Conflict(owner) => {
-            let why = conflict_text(record, owner);
+            let why = conflict_text(record.target.as_ref(), owner);
             warn(AutoscalerEventReason::MultiPodAutoscalerConflict, why);
             return found;
         }
@@ -93,7 +93,7 @@ fn all(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Vec<AutoscalerEvent
         }
         AutoscalerVerdict::Decided(decision) => decision,
     };
-    if let Some(why) = yielding(record) {
+    if let Some(why) = shared_text(record.target.as_ref(), &record.yielding) {
         warn(AutoscalerEventReason::MultiPodAutoscalerConflict, why);
     }
     if let Some(why) = compute_failure(record, decision) {

@@ -221,6 +221,7 @@ impl GeneratedHpa {
             uid,
             labels,
             annotations,
+            ..
         } = &self.owner;
         let ScaledObject {
             api_version,

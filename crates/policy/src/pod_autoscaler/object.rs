@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -211,6 +212,10 @@ pub struct AutoscalerMetadata {
     pub namespace: Arc<str>,
     /// Name of the object.
     pub name: Arc<str>,
+    /// When it was created. Of several objects on one target the oldest scales it. Left out: before all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub creation_timestamp: Option<Timestamp>,
     /// Identity of the object, for the owner reference of a generated object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<Arc<str>>,

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::document::SnapshotDocument;
+use crate::pod_autoscaler::claims::TargetRivals;
 use crate::pod_autoscaler::decide::decide;
 use crate::signal::FreshnessBands;
 
@@ -76,7 +77,6 @@ fn what_cannot_be_is_named_with_path_and_remedy() {
         "podAutoscalers[0].sources[1].pods.x: the target has no pod of this name; add it to pods, or drop it",
         "podAutoscalers[0].sources[1].total: -1.0 is no amount; write 0 to 1e100",
         "podAutoscalers[1].object.metadata.name: podAutoscalers[0] has this name, too; give it another",
-        "podAutoscalers[1].object.spec.scaleTargetRef: podAutoscalers[0] scales it, too; leave one of them out",
         "podAutoscalers[1].sources: 0 are written for 2 entries of spec.metricsSources; write one for each, {} for one that reports nothing",
     ];
     assert_eq!(found, expected);
@@ -95,30 +95,52 @@ fn what_cannot_be_is_named_with_path_and_remedy() {
 
 #[test]
 fn what_stands_twice_is_named_by_place() {
-    let entry = |name, target| entry(name, target, "sources: [{}, {}]");
     let objects = [("a", "t"), ("b", "u"), ("c", "t"), ("a", "u"), ("a", "t")];
-    let name = "object.metadata.name";
-    let target = "object.spec.scaleTargetRef";
-    let expected = [
-        (2, target, 0),
-        (3, name, 0),
-        (3, target, 1),
-        (4, name, 0),
-        (4, target, 0),
-        (4, target, 2),
-        (4, name, 3),
-    ];
-    let expected = expected.map(|(index, field, other)| {
-        let why = match field {
-            "object.metadata.name" => "has this name, too; give it another",
-            _ => "scales it, too; leave one of them out",
-        };
-        format!("podAutoscalers[{index}].{field}: podAutoscalers[{other}] {why}")
+    let expected = [(3, 0), (4, 0), (4, 3)].map(|(index, other)| {
+        format!(
+            "podAutoscalers[{index}].object.metadata.name: podAutoscalers[{other}] has this name, too; give it another"
+        )
     });
-    assert_eq!(
-        faults(&objects.map(|(name, target)| entry(name, target))),
-        expected
-    );
+    let entries = objects.map(|(name, target)| entry(name, target, "sources: [{}, {}]"));
+    assert_eq!(faults(&entries), expected);
+}
+
+/// The name of each object with those of its rivals: behind `<` the one that scales, behind `>` those that give way.
+fn rivals(entries: &[String]) -> Vec<String> {
+    let document = SnapshotDocument::parse(&format!("{HEAD}{}", entries.concat())).unwrap();
+    let situation = document.situation(&FreshnessBands::default()).unwrap();
+    let shown = situation.autoscalers.iter().map(|one| {
+        let (sign, others) = match &one.rivals {
+            TargetRivals::Owner(owner) => ('<', std::slice::from_ref(owner)),
+            TargetRivals::Yielding(others) => ('>', others.as_slice()),
+        };
+        let others: Vec<&str> = others.iter().map(|other| &*other.key.name).collect();
+        format!("{} {sign} {}", one.policy.metadata.name, others.join(" "))
+    });
+    shown.collect()
+}
+
+#[test]
+fn of_several_objects_on_a_target_the_oldest_scales_it() {
+    let created = |name: &str, target: &str, day: &str| {
+        let created = format!("creationTimestamp: '2026-03-{day}T12:00:00Z'");
+        entry(name, target, "sources: [{}, {}]").replace("resourceVersion: '5'", &created)
+    };
+    let ages = [
+        created("a", "t", "03"),
+        created("b", "t", "01"),
+        created("c", "t", "02"),
+        created("d", "u", "01"),
+    ];
+    assert_eq!(rivals(&ages), ["a < b", "b > a c", "c < b", "d > "]);
+    assert_eq!(faults(&ages), Vec::<String>::new());
+    let equal = [created("b", "t", "01"), created("a", "t", "01")];
+    assert_eq!(rivals(&equal), ["b < a", "a > b"]);
+    // What states no time is the oldest.
+    let timeless = entry("z", "t", "sources: [{}, {}]");
+    let null = created("y", "t", "01").replace("'2026-03-01T12:00:00Z'", "null");
+    let found = rivals(&[created("a", "t", "01"), timeless, null]);
+    assert_eq!(found, ["a < y", "z < y", "y > a z"]);
 }
 
 #[test]
@@ -155,37 +177,33 @@ fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
             &format!("maxReplicas: 4\n      subTargetSelector: {{roleName: '{role}'}}"),
         )
     };
-    assert_eq!(
-        faults(&[role("a", "x"), role("b", "y")]),
-        Vec::<String>::new()
-    );
-    let whole = "podAutoscalers[1].object.spec.scaleTargetRef: podAutoscalers[0] scales it, too; leave one of them out";
-    let nameless = |index: u32| {
-        format!(
-            "podAutoscalers[{index}].object.spec.subTargetSelector.roleName: StormService t is pooled and \
-             spec.subTargetSelector.roleName is empty; name a role, or remove subTargetSelector; where spec.mode of \
-             the service is Replica, write podsPerReplica"
-        )
+    let apart = ["a > ", "b > "];
+    let shared = ["a > b", "b < a"];
+    assert_eq!(rivals(&[role("a", "x"), role("b", "y")]), apart);
+    assert_eq!(rivals(&[role("a", "x"), role("b", "x")]), shared);
+    let whole = |name: &str| {
+        let nameless = "pooled and spec.subTargetSelector.roleName is empty";
+        let entry = role(name, "");
+        assert!(faults(std::slice::from_ref(&entry))[0].contains(nameless));
+        // Of a service that states mode Replica itself.
+        entry.replace("current: 1", "current: 1\n  podsPerReplica: 2")
     };
-    let found = faults(&[role("a", "x"), role("b", "")]);
-    assert_eq!(found, [whole.to_owned(), nameless(1)]);
-    let found = faults(&[role("a", ""), role("b", "y")]);
-    assert_eq!(found, [nameless(0), whole.to_owned()]);
+    assert_eq!(rivals(&[role("a", "x"), whole("b")]), shared);
+    assert_eq!(rivals(&[whole("a"), role("b", "y")]), shared);
     // The service itself may state another mode than the annotation.
     let replica = |name: &str, of: &str| {
         let mode = "annotations: {autoscaling.aibrix.ai/storm-service-mode: replica}";
         role(name, of).replace("resourceVersion: '5'", mode)
     };
     for first in [role("a", "x"), replica("a", "x")] {
-        let accepted = faults(&[first.clone(), replica("b", "y")]);
-        assert_eq!(accepted, Vec::<String>::new());
-        assert_eq!(faults(&[first, replica("b", "x")]), [whole]);
+        assert_eq!(rivals(&[first.clone(), replica("b", "y")]), apart);
+        assert_eq!(rivals(&[first, replica("b", "x")]), shared);
     }
     let other = entry("b", "t", "sources: [{}, {}]");
     let beta = other.replace("apps/v1,", "apps/v1beta1,");
     assert_eq!(
-        faults(&[entry("a", "t", "sources: [{}, {}]"), beta]),
-        [whole]
+        rivals(&[entry("a", "t", "sources: [{}, {}]"), beta]),
+        shared
     );
 }
 

@@ -55,6 +55,7 @@ fn object(name: &str, spec: &str, annotations: &[(&str, &str)]) -> PodAutoscaler
         metadata: super::object::AutoscalerMetadata {
             namespace: "default".into(),
             name: name.into(),
+            creation_timestamp: None,
             uid: Some("u-1".into()),
             labels: [("app.kubernetes.io/name".into(), "aibrix".into())].into(),
             annotations: annotations
