@@ -35,6 +35,10 @@ const OF_SOURCES: &str = "
 {targetValue: ''} | targetValue: must be a valid number
 {targetValue: 100m} | targetValue: must be a valid number
 {targetValue: 1Gi} | targetValue: must be a valid number
+{targetValue: 'Inf'} | targetValue: must be a valid number; write for example 50
+{targetValue: 'NaN'} | targetValue: must be a valid number; write for example 50
+{targetValue: '0x1p4'} | targetValue: must be a valid number; write for example 50
+{targetValue: '1e400'} | targetValue: must be a valid number; write for example 50
 {targetValue: '0'} | targetValue: must be greater than 0
 {targetValue: '-1'} | targetValue: must be greater than 0
 {metricSourceType: disk} | metricSourceType: disk
@@ -117,7 +121,7 @@ async fn each_rule_is_judged_at_creation_and_at_update_alike() {
             refused += usize::from(!expected.is_empty());
         }
     }
-    assert_eq!(refused, 2 * 31);
+    assert_eq!(refused, 2 * 35);
 }
 
 /// Rules that do not touch the same fields, all in one object.
