@@ -36,9 +36,8 @@ impl PodAutoscalerObject {
             why: "PodAutoscalers have none",
         }));
         let fields = self.unread_fields().into_iter().chain(self.unread_bounds());
-        let fields = fields.chain(self.unread_of_sources());
         faults.extend(fields.map(|(path, why)| WithoutEffect::Field { path, why }));
-        faults.extend(self.rounded_targets());
+        faults.extend(self.faults_of_sources());
     }
 
     fn is_hpa(&self) -> bool {
@@ -137,23 +136,22 @@ impl PodAutoscalerObject {
         zero.map(|(path, _)| (path, AT_LEAST_ONE))
     }
 
-    fn unread_of_sources(&self) -> impl Iterator<Item = (String, &'static str)> {
+    /// Of each source what nothing reads, and a target value that the generated object does not keep.
+    fn faults_of_sources(&self) -> impl Iterator<Item = WithoutEffect> {
         let is_hpa = self.is_hpa();
         let sources = self.spec.metrics_sources.iter().take(MOST_SOURCES);
         sources.enumerate().flat_map(move |(index, source)| {
+            let path = move |field: &str| format!("spec.metricsSources[{index}].{field}");
             let fields = source.fields_without_effect(is_hpa);
-            fields.map(move |(field, why)| (format!("spec.metricsSources[{index}].{field}"), why))
-        })
-    }
-
-    /// Target values that the generated object does not keep.
-    fn rounded_targets(&self) -> impl Iterator<Item = WithoutEffect> {
-        let is_hpa = self.is_hpa();
-        let sources = self.spec.metrics_sources.iter().take(MOST_SOURCES);
-        sources.enumerate().filter_map(move |(index, source)| {
-            let why = rounding(source).filter(|_| is_hpa)?;
-            let path = format!("spec.metricsSources[{index}].targetValue");
-            Some(WithoutEffect::Rounded { path, why })
+            let fields = fields.map(move |(field, why)| WithoutEffect::Field {
+                path: path(field),
+                why,
+            });
+            let rounded = rounding(source).filter(|_| is_hpa);
+            fields.chain(rounded.map(|why| WithoutEffect::Rounded {
+                path: path("targetValue"),
+                why,
+            }))
         })
     }
 }

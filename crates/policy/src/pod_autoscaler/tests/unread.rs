@@ -143,6 +143,25 @@ fn a_target_that_an_hpa_rounds_is_named_with_both_values() {
 }
 
 #[test]
+fn what_is_named_of_sources_has_their_order() {
+    let source = "{metricSourceType: external, port: '80', targetMetric: q, targetValue: '1e-9'}";
+    let sources = [source; 12].join(", ");
+    let found = named(
+        &format!("scalingStrategy: HPA\nmetricsSources: [{sources}]"),
+        &[],
+    );
+    let expected = (0..12).flat_map(|index| {
+        ["port", "targetValue"].map(|field| format!("field spec.metricsSources[{index}].{field}"))
+    });
+    let expected: Vec<String> = expected.collect();
+    let paths = found.iter().map(|fault| {
+        let words: Vec<&str> = fault.split([' ', ':']).take(2).collect();
+        words.join(" ")
+    });
+    assert_eq!(paths.collect::<Vec<String>>(), expected);
+}
+
+#[test]
 fn an_endpoint_of_a_resource_is_named_once() {
     for strategy in ["KPA", "HPA"] {
         let source =
