@@ -14,7 +14,7 @@ use super::project::pod_autoscaler::StoredAutoscaler;
 use super::project::storm_service::{storm_service, target as storm_service_target};
 use crate::policy::key::{GroupKind, TargetKey, TargetKind};
 use crate::policy::limit::GpuCount;
-use crate::policy::object::{Lifecycle, Placement, TargetObject, TargetReference};
+use crate::policy::object::{Lifecycle, Placement, TargetObject, TargetReference, group_version};
 use crate::policy::params::{InvalidSelector, LabelSelector};
 use crate::policy::pod_autoscaler::storm_service::{StormServiceObject, reporting};
 use crate::policy::units::Replicas;
@@ -174,6 +174,11 @@ impl ScaleApi {
         kind: &ScaleKind,
     ) -> Result<Result<ServedKind, Arc<str>>, RequestError> {
         let (name, version) = (&kind.kind.kind, kind.group_version());
+        // It becomes part of a path.
+        if group_version(&version).is_none() {
+            let why = format!("{version:?} is no group and version; correct scaleTargetRef");
+            return Ok(Err(why.into()));
+        }
         let list = if kind.kind.group.is_empty() {
             within(
                 self.timeout,

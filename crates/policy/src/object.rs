@@ -116,22 +116,24 @@ impl TargetReference {
             .is_some_and(|version| !version.is_empty())
     }
 
-    /// API group, empty for the core, and version, where `apiVersion` states them. They become part
-    /// of a path, so that nothing but names passes.
+    /// API group, empty for the core, and version, where `apiVersion` states them.
     pub fn group_version(&self) -> Option<(&str, &str)> {
-        let text = self.api_version.as_deref()?;
-        let (group, version) = text.split_once('/').unwrap_or(("", text));
-        let is_name = |text: &str, signs: &[u8]| {
-            text.len() <= MAX_NAME
-                && text.bytes().all(|letter| {
-                    letter.is_ascii_lowercase()
-                        || letter.is_ascii_digit()
-                        || signs.contains(&letter)
-                })
-        };
-        let fits = !version.is_empty() && is_name(version, b"") && is_name(group, b".-");
-        (fits && !group.starts_with('.')).then_some((group, version))
+        group_version(self.api_version.as_deref()?)
     }
+}
+
+/// API group, empty for the core, and version of an `apiVersion`. They become part of a path, so that nothing but names
+/// passes.
+pub fn group_version(text: &str) -> Option<(&str, &str)> {
+    let (group, version) = text.split_once('/').unwrap_or(("", text));
+    let is_name = |text: &str, signs: &[u8]| {
+        text.len() <= MAX_NAME
+            && text.bytes().all(|letter| {
+                letter.is_ascii_lowercase() || letter.is_ascii_digit() || signs.contains(&letter)
+            })
+    };
+    let fits = !version.is_empty() && is_name(version, b"") && is_name(group, b".-");
+    (fits && !group.starts_with('.')).then_some((group, version))
 }
 
 /// Longest API group or kind, by the rules of Kubernetes.

@@ -91,6 +91,25 @@ async fn a_kind_is_asked_for_by_what_it_is_served_as() {
     assert!(paths[1..].iter().all(|asked| asked == path), "{paths:?}");
 }
 
+#[tokio::test]
+async fn a_version_that_is_no_part_of_a_path_is_not_asked_for() {
+    for version in [
+        "apps/../../api/v1",
+        "apps/v1/..",
+        "..",
+        "apps/%2e%2e",
+        "apps/",
+        "",
+    ] {
+        let server = FakeServer::new([]);
+        let kind = ScaleKind::of(version, &"Deployment".into());
+        let why = api(&server).discover(&kind).await.unwrap().unwrap_err();
+        let expected = format!("{version:?} is no group and version; correct scaleTargetRef");
+        assert_eq!(&*why, expected);
+        assert!(server.asked().is_empty(), "{version}");
+    }
+}
+
 /// What a rollout has beyond what is asked for stays no longer than it: a kind that says nothing of its rollouts
 /// may have one at any time, and one that has none never does.
 #[tokio::test]
