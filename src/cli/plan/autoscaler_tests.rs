@@ -148,10 +148,11 @@ fn a_target_that_no_controller_can_scale_is_noted() {
             "kind: Deployment",
             format!("must be set; write apps/v1{unread}"),
         ),
-        // The controller watches Deployments, whatever version a reference states.
         (
             "apiVersion: apps/v2, kind: Deployment",
-            "\"apps/v2\" has no Deployment that can be scaled; write apps/v1".to_owned(),
+            "\"apps/v2\" has no Deployment that can be scaled; write apps/v1; AbleToScale will be False \
+             (FailedUpdateScale)"
+                .to_owned(),
         ),
     ] {
         let start = "chat.yaml: prod/chat: spec.scaleTargetRef.apiVersion: ";

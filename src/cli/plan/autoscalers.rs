@@ -129,9 +129,13 @@ impl<'a> AutoscalerPlan<'a> {
             ..
         } = &self.situation.policy.target;
         let why = unserved(api_version, kind, name)?;
-        // One of a watched kind is found by any version.
         let unwatched = (self.situation.target.as_ref()).and_then(kind_without_watcher);
-        let effect = unwatched.map_or("", |_| "; AbleToScale will be False (FailedGetScale)");
+        // One of a watched kind is found by any version, also by an HPA, and written by its own.
+        let effect = match (unwatched, self.situation.policy.strategy) {
+            (Some(_), _) => "; AbleToScale will be False (FailedGetScale)",
+            (None, ScalingStrategy::Hpa) => "",
+            (None, _) => "; AbleToScale will be False (FailedUpdateScale)",
+        };
         Some(format!("spec.scaleTargetRef.apiVersion: {why}{effect}"))
     }
 
