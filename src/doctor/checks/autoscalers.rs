@@ -15,7 +15,7 @@ use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, list, member, text};
-use crate::policy::key::{ObjectKey, TargetKey, TargetKind};
+use crate::policy::key::{ObjectKey, TargetKey};
 use crate::policy::object::TargetReference;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, Violations};
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
@@ -186,7 +186,8 @@ fn target_kinds(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// Why no API server has the kind of a reference. Of groups that are not its own it may have any version.
+/// Why no API server has the kind of a reference. Its own groups have no dot, and those of definitions have one: of these
+/// it may have any kind and version.
 pub(crate) fn unserved(version: &Arc<str>, kind: &Arc<str>, name: &Arc<str>) -> Option<String> {
     let mut known = SCALED_KINDS.iter();
     let known = known.find(|(known, _)| *known == &**kind);
@@ -206,7 +207,7 @@ pub(crate) fn unserved(version: &Arc<str>, kind: &Arc<str>, name: &Arc<str>) -> 
             "{version:?} is no group and version; write {remedy}"
         ));
     };
-    let is_own = matches!(group, "" | TargetKind::APPS) && expected != Some(&**version);
+    let is_own = !group.contains('.') && expected != Some(&**version);
     is_own.then(|| format!("{version:?} has no {kind} that can be scaled; write {remedy}"))
 }
 

@@ -93,6 +93,11 @@ fn a_target_of_no_kind_is_found() {
          "apiVersion: \"apps/v2\" has no Deployment that can be scaled; write apps/v1"),
         ("{apiVersion: v1, kind: Deployment, name: llm}", "WVA167",
          "apiVersion: \"v1\" has no Deployment that can be scaled; write apps/v1"),
+        ("{apiVersion: extensions/v1beta1, kind: Deployment, name: llm}", "WVA167",
+         "apiVersion: \"extensions/v1beta1\" has no Deployment that can be scaled; write apps/v1"),
+        ("{apiVersion: batch/v1, kind: Job, name: llm}", "WVA167",
+         "apiVersion: \"batch/v1\" has no Job that can be scaled; write apiVersion and kind of an object that has a \
+         scale subresource"),
         ("{apiVersion: Apps/v1, kind: Deployment, name: llm}", "WVA167",
          "apiVersion: \"Apps/v1\" is no group and version; write apps/v1"),
         ("{apiVersion: apps/v1, kind: deployment, name: llm}", "WVA167",
