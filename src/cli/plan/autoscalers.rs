@@ -9,7 +9,7 @@ use crate::cluster::scale::kind_without_watcher;
 use crate::doctor::checks::{unreadable_fields, unserved};
 use crate::policy::document::AutoscalerSituation;
 use crate::policy::plan::Action;
-use crate::policy::pod_autoscaler::check::{ScaledObject, ScalingStrategy};
+use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::claims::TargetRivals;
 use crate::policy::pod_autoscaler::condition::{conflict_text, shared_text};
 use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
@@ -122,13 +122,8 @@ impl<'a> AutoscalerPlan<'a> {
 
     /// Why no API server has the target, as far as its reference shows that.
     fn unserved(&self) -> Option<String> {
-        let ScaledObject {
-            api_version,
-            kind,
-            name,
-            ..
-        } = &self.situation.policy.target;
-        let why = unserved(api_version, kind, name)?;
+        let target = &self.situation.policy.target;
+        let why = unserved(&target.api_version, &target.kind)?;
         let unwatched = (self.situation.target.as_ref()).and_then(kind_without_watcher);
         // One of a watched kind is found by any version, also by an HPA, and written by its own.
         let effect = match (unwatched, self.situation.policy.strategy) {

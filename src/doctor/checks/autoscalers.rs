@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -16,7 +15,7 @@ use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, list, member, text};
 use crate::policy::key::{ObjectKey, TargetKey};
-use crate::policy::object::TargetReference;
+use crate::policy::object::group_version;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, Violations};
 use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
 use crate::policy::pod_autoscaler::metric_name::{ENGINE_LABEL, MetricNameError, PageMetric};
@@ -178,7 +177,7 @@ fn target_kinds(facts: &Facts) -> Vec<Finding> {
             matches!(field, Some("" | ".apiVersion" | ".kind"))
         });
         let target = &read.spec.scale_target_ref;
-        let why = unserved(&target.api_version, &target.kind, &target.name);
+        let why = unserved(&target.api_version, &target.kind);
         let why = why.filter(|_| !is_named)?;
         let cause = format!("spec.scaleTargetRef.apiVersion: {why}");
         Some(FindingCode::AutoscalerStuck.at(object.title(), cause))
@@ -186,28 +185,23 @@ fn target_kinds(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// Why no API server has the kind of a reference. Its own groups have no dot, and those of definitions have one: of these
-/// it may have any kind and version.
-pub(crate) fn unserved(version: &Arc<str>, kind: &Arc<str>, name: &Arc<str>) -> Option<String> {
+/// Why no API server has the kind of a reference. Its own groups have no dot. Those of definitions have one, and any
+/// kind and version.
+pub(crate) fn unserved(version: &str, kind: &str) -> Option<String> {
     let mut known = SCALED_KINDS.iter();
-    let known = known.find(|(known, _)| *known == &**kind);
+    let known = known.find(|(known, _)| *known == kind);
     let expected = known.map(|(_, expected)| *expected);
     let remedy =
         expected.unwrap_or("apiVersion and kind of an object that has a scale subresource");
     if version.is_empty() {
         return Some(format!("must be set; write {remedy}"));
     }
-    let written = TargetReference {
-        api_version: Some(Arc::clone(version)),
-        kind: Arc::clone(kind),
-        name: Arc::clone(name),
-    };
-    let Some((group, _)) = written.group_version() else {
+    let Some((group, _)) = group_version(version) else {
         return Some(format!(
             "{version:?} is no group and version; write {remedy}"
         ));
     };
-    let is_own = !group.contains('.') && expected != Some(&**version);
+    let is_own = !group.contains('.') && expected != Some(version);
     is_own.then(|| format!("{version:?} has no {kind} that can be scaled; write {remedy}"))
 }
 
