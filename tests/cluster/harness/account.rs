@@ -20,6 +20,15 @@ use super::wait::{eventually, seen};
 const NOTICED: Duration = Duration::from_secs(30);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
+/// A token for an account, which must exist.
+pub(super) async fn issued(accounts: &Api<ServiceAccount>, name: &str) -> Result<String> {
+    let issued = accounts
+        .create_token_request(name, &PostParams::default(), &TokenRequest::default())
+        .await?;
+    let token = issued.status.map(|status| status.token);
+    token.ok_or_else(|| Fault::new("the API server issued no token"))
+}
+
 /// A service account in the namespace of a test.
 pub(crate) struct Account<'a> {
     namespace: &'a Namespace,
@@ -47,12 +56,7 @@ impl<'a> Account<'a> {
 
     /// A token for it that is good for an hour.
     pub(crate) async fn token(&self) -> Result<String> {
-        let accounts: Api<ServiceAccount> = self.namespace.api();
-        let issued = accounts
-            .create_token_request(self.name, &PostParams::default(), &TokenRequest::default())
-            .await?;
-        let token = issued.status.map(|status| status.token);
-        token.ok_or_else(|| Fault::new("the API server issued no token"))
+        issued(&self.namespace.api(), self.name).await
     }
 
     /// Gives it the roles in a file below `config`, exactly as they are shipped.

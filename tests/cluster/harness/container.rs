@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
-use kube::api::PostParams;
 use serde_json::Value;
 
+use super::account::issued;
 use super::controller::Controller;
 use super::fault::{Fault, Result};
 use super::ports;
@@ -59,8 +58,9 @@ impl Container<'_> {
         let world = &cx.world;
         let pod = &self.deployment["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
-        let token = self.token(cx, pod).await?;
         let account = pod["serviceAccountName"].as_str().unwrap_or_default();
+        let accounts = Api::namespaced(world.client.clone(), self.namespace);
+        let token = issued(&accounts, account).await?;
         let files = BTreeMap::from([("token".to_owned(), token.clone().into_bytes())]);
         fill(&folder_of(cx, self.namespace, account), files)?;
         let kubeconfig = world.site.pki.kubeconfig_with_token(&world.api.url, &token);
@@ -137,18 +137,6 @@ impl Container<'_> {
             environment.push((name.to_owned(), value.to_owned()));
         }
         Ok(environment)
-    }
-
-    /// A token of the pod's service account, which must exist.
-    async fn token(&self, cx: &Cx, pod: &Value) -> Result<String> {
-        let account = pod["serviceAccountName"].as_str().unwrap_or_default();
-        let accounts: Api<ServiceAccount> =
-            Api::namespaced(cx.world.client.clone(), self.namespace);
-        let issued = accounts
-            .create_token_request(account, &PostParams::default(), &TokenRequest::default())
-            .await?;
-        let token = issued.status.map(|status| status.token);
-        token.ok_or_else(|| Fault::new("the API server issued no token"))
     }
 
     /// Each mounted Secret and ConfigMap as a folder of its own: mount path and what stands for it.

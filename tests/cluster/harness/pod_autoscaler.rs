@@ -6,8 +6,8 @@ use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
+use super::background::Background;
 use super::fault::Result;
 use super::namespace::Namespace;
 use super::servers::kwok;
@@ -51,7 +51,9 @@ pub(crate) struct PlayedObject {
 }
 
 /// A kind's own controller, for one object.
-pub(crate) struct KindController(JoinHandle<()>);
+pub(crate) struct KindController {
+    _task: Background,
+}
 
 impl KindController {
     pub(crate) fn start(
@@ -65,19 +67,14 @@ impl KindController {
             ApiResource::erase::<StatefulSet>(&()),
         ];
         let workloads = workloads.map(|kind| (kind.kind.clone(), namespace.erased(&kind)));
-        Self(tokio::spawn(async move {
+        let task = Background::start(async move {
             loop {
                 // What fails is tried again at the next turn.
                 reconcile(&workloads, &objects, name, play).await.ok();
                 tokio::time::sleep(Duration::from_millis(250)).await;
             }
-        }))
-    }
-}
-
-impl Drop for KindController {
-    fn drop(&mut self) {
-        self.0.abort();
+        });
+        Self { _task: task }
     }
 }
 

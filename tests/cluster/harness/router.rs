@@ -1,27 +1,22 @@
 //! A router played by the test: its metrics page, and the objects that lead to it.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::header::AUTHORIZATION;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
 
-use super::background::Background;
 use super::fault::Result;
 use super::namespace::Namespace;
+use super::web::{PlayedServer, anywhere, response};
 
 /// What a router does with a request for its page.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +31,7 @@ pub(crate) struct Manner {
 
 /// A page on a loopback port, until it is dropped.
 pub(crate) struct Router {
-    _task: Background,
-    port: u16,
+    server: PlayedServer,
     state: Arc<Mutex<State>>,
 }
 
@@ -51,28 +45,19 @@ struct State {
 
 impl Router {
     pub(crate) async fn start(manner: Manner) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let port = listener.local_addr()?.port();
         let state = Arc::new(Mutex::new(State {
             manner,
             ..State::default()
         }));
         let shared = Arc::clone(&state);
-        let task = Background::start(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
-            }
-        });
-        Ok(Self {
-            _task: task,
-            port,
-            state,
-        })
+        let answer = move |request| answer(request, Arc::clone(&shared));
+        let server = PlayedServer::start(anywhere(), answer).await?;
+        Ok(Self { server, state })
     }
 
     /// Where its page is.
     pub(crate) fn address(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.port).into()
+        self.server.address
     }
 
     /// Changes its manner from the next request on.
@@ -102,7 +87,7 @@ impl Router {
                     "clusterIP": "None", "selector": labels,
                     "ports": [
                         { "name": "grpc-ext-proc", "port": 9002 },
-                        { "name": "http-metrics", "port": 9090, "targetPort": self.port },
+                        { "name": "http-metrics", "port": 9090, "targetPort": self.server.address.port() },
                     ],
                 },
             }))
@@ -142,20 +127,10 @@ fn pool(deployment: &str, picker: &str) -> Value {
     })
 }
 
-async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
-    let service = service_fn(move |request| answer(request, Arc::clone(&state)));
-    let served = http1::Builder::new()
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = served.await {
-        eprintln!("a scrape of a router broke off: {error}");
-    }
-}
-
 async fn answer(
     request: Request<Incoming>,
     state: Arc<Mutex<State>>,
-) -> std::result::Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<Full<Bytes>>> {
     let manner = {
         let mut state = state.lock().unwrap();
         state.requests += 1;
@@ -175,11 +150,7 @@ async fn answer(
         (StatusCode::UNAUTHORIZED, String::new())
     };
     state.lock().unwrap().in_flight -= 1;
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    Ok(response)
+    Ok(response(status, "text/plain; version=0.0.4", text))
 }
 
 fn page(held: &BTreeMap<String, u32>) -> String {
