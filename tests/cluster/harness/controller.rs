@@ -1,15 +1,16 @@
 //! The controller itself: the binary under test as a child process, with a service account, ports
 //! and a log of its own.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::StatusCode;
 use serde_json::Value;
+use wva::signals::exposition::{self, SampleLine};
 
 use super::account::Account;
 use super::fault::{Fault, Result};
-use super::metrics_text::{self, Series};
 use super::namespace::Namespace;
 use super::ports;
 use super::process::{Program, Server, Signal};
@@ -83,6 +84,36 @@ impl<'a> ControllerSpec<'a> {
     pub(crate) fn with(mut self, name: &'a str, value: impl Into<String>) -> Self {
         self.environment.push((name, value.into()));
         self
+    }
+}
+
+/// One line of the metrics page.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) value: f64,
+}
+
+impl Series {
+    fn of(line: &SampleLine<'_>) -> Result<Self> {
+        let named = exposition::labels(line.series).map_err(Fault::new)?;
+        let labels = named.labels.into_iter();
+        Ok(Self {
+            name: named.name.to_owned(),
+            labels: labels
+                .map(|(name, value)| (name.to_owned(), value.into_owned()))
+                .collect(),
+            value: line.value,
+        })
+    }
+
+    /// Whether it has this name and, among others, these labels.
+    pub(crate) fn matches(&self, name: &str, labels: &[(&str, &str)]) -> bool {
+        let has = |(label, value): &(&str, &str)| {
+            self.labels.get(*label).is_some_and(|found| found == value)
+        };
+        self.name == name && labels.iter().all(has)
     }
 }
 
@@ -218,7 +249,8 @@ impl Controller {
             .get(format!("http://{}/metrics", self.metrics))
             .send()
             .await?;
-        metrics_text::parse(&response.error_for_status()?.text().await?)
+        let page = response.error_for_status()?.text().await?;
+        exposition::read(&page)?.iter().map(Series::of).collect()
     }
 
     /// The value of the one series with this name and, among others, these labels; `None` without

@@ -15,7 +15,6 @@ pub(crate) mod fault;
 pub(crate) mod history;
 pub(crate) mod journal;
 pub(crate) mod manifest;
-mod metrics_text;
 pub(crate) mod namespace;
 pub(crate) mod oracle;
 pub(crate) mod permit;
