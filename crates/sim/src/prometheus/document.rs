@@ -10,7 +10,7 @@ use wva_base::moment::WallTime;
 
 impl Prometheus {
     /// Returns the status and the document of an answer to a query.
-    pub(crate) fn document(&self, promql: &str, now: WallTime) -> (u16, Value) {
+    pub fn document(&self, promql: &str, now: WallTime) -> (u16, Value) {
         if self.is_down() {
             return (503, refused("unavailable", "the server is down"));
         }

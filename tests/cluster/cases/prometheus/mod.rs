@@ -6,21 +6,17 @@ mod live;
 mod remote_write;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wva_base::moment::WallTime;
-use wva_sim::prometheus::{LabelSet, Prometheus, QueryValue, Scraped};
+use wva_sim::prometheus::{Prometheus, Scraped};
 use wva_supervise::SeedTree;
 
 use self::history::{Course, Luck};
 use crate::harness::fault::{Fault, Result};
-use crate::harness::ports;
-use crate::harness::process::Server;
+use crate::harness::servers::prometheus;
 use crate::harness::suite::{Case, Cx, case};
-use crate::harness::wait::eventually;
-use crate::harness::web;
 
 /// Fleets that are compared.
 const SEEDS: u64 = 8;
@@ -39,91 +35,32 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A real Prometheus of a case's own.
-struct Real {
-    server: Arc<Server>,
-    url: String,
-    http: reqwest::Client,
-}
+struct Real(prometheus::Prometheus);
 
 impl Drop for Real {
     fn drop(&mut self) {
-        self.server.kill();
+        self.0.server.kill();
     }
 }
 
 impl Real {
     async fn start(cx: &Cx, name: &str, configuration: &str) -> Result<Self> {
         let site = &cx.world.site;
-        let file = site.write(&format!("{name}.yaml"), configuration)?;
-        let address = format!("127.0.0.1:{}", ports::free()?);
-        let program = site
-            .program("prometheus")?
-            .flag("config.file", file.display())
-            .flag("storage.tsdb.path", site.data(name))
-            .flag("web.listen-address", &address)
-            .flag("log.level", "warn")
-            .arg("--web.enable-remote-write-receiver");
-        let real = Self {
-            server: site.server(name, program),
-            url: format!("http://{address}"),
-            http: web::client()?,
-        };
-        real.server.start()?;
-        eventually(
-            "the other Prometheus is ready",
-            Duration::from_secs(30),
-            async || {
-                real.server.check()?;
-                let ready = format!("{}/-/ready", real.url);
-                real.http.get(ready).send().await?.error_for_status()?;
-                Ok(())
-            },
-        )
-        .await?;
+        let server = prometheus::Prometheus::configured(site, name, site.conf(name), configuration);
+        let real = Self(server?);
+        real.0.server.start()?;
+        real.0.ready().await?;
         Ok(real)
     }
 
     /// What it answers about a time: status and document.
     async fn ask(&self, promql: &str, at: i64) -> Result<(u16, Value)> {
         let form = [("query", promql.to_owned()), ("time", in_seconds(at))];
-        let url = format!("{}/api/v1/query", self.url);
-        let response = self.http.post(url).form(&form).send().await?;
+        let url = format!("{}/api/v1/query", self.0.url);
+        let response = self.0.http.post(url).form(&form).send().await?;
         let status = response.status().as_u16();
         Ok((status, serde_json::from_str(&response.text().await?)?))
     }
-}
-
-/// What ours answers, in the form of the API.
-fn ask(ours: &Prometheus, promql: &str, at: i64) -> (u16, Value) {
-    let answer = match ours.query(promql, WallTime(at)) {
-        Ok(answer) => answer,
-        Err(refusal) => {
-            let error = json!({"errorType": refusal.kind.as_str(), "error": refusal.text});
-            return (refusal.kind.status(), error);
-        }
-    };
-    let metric = |labels: &LabelSet| -> BTreeMap<String, String> {
-        let labels = labels.iter();
-        labels
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
-    };
-    let pair = |at: i64, value: f64| json!([in_seconds(at), value.to_string()]);
-    let result: Vec<Value> = match &answer {
-        QueryValue::Vector(samples) => samples
-            .iter()
-            .map(|one| json!({"metric": metric(&one.labels), "value": pair(at, one.value)}))
-            .collect(),
-        QueryValue::Matrix(all) => all
-            .iter()
-            .map(|one| {
-                let values = one.values.iter().map(|(at, value)| pair(*at, *value));
-                json!({"metric": metric(&one.labels), "values": values.collect::<Vec<_>>()})
-            })
-            .collect(),
-    };
-    let data = json!({"resultType": answer.kind(), "result": result});
-    (200, json!({"data": data}))
 }
 
 fn in_seconds(milliseconds: i64) -> String {
@@ -138,7 +75,7 @@ fn now() -> i64 {
 /// Fails if the two servers do not answer the same; says how many samples the answer has.
 async fn compare(real: &Real, ours: &Prometheus, promql: &str, at: i64) -> Result<usize> {
     let (wanted_status, wanted) = real.ask(promql, at).await?;
-    let (status, found) = ask(ours, promql, at);
+    let (status, found) = ours.document(promql, WallTime(at));
     let differ = |what: &str| {
         let text = format!("{what} of {promql} at {at}:\n real: {wanted}\n ours: {found}");
         Err(Fault::new(text))
@@ -184,7 +121,6 @@ fn samples(document: &Value) -> Result<Samples> {
     let read = |pair: &Value| -> Result<(String, f64)> {
         let text = pair[1].as_str().unwrap_or_default();
         let time = pair[0].as_f64().map(|seconds| format!("{seconds:.3}"));
-        let time = time.or_else(|| pair[0].as_str().map(str::to_owned));
         Ok((time.unwrap_or_default(), text.parse()?))
     };
     let samples: Vec<&Value> = result.as_array().into_iter().flatten().collect();
@@ -255,7 +191,7 @@ async fn answers_are_the_same(cx: &Cx) -> Result {
         let real = Real::start(cx, &name, "global: {}\n").await?;
         let start = now() - (MINUTES + 6) * 60_000;
         let courses = history::courses(seed, start, MINUTES);
-        remote_write::send(&real.http, &real.url, &remote_write::stored(&courses)).await?;
+        remote_write::send(&real.0.http, &real.0.url, &remote_write::stored(&courses)).await?;
         let ours = scraped(&courses);
         let mut luck = Luck(SeedTree::new(seed).child("questions"));
         let mut questions = expressions::sent().await;

@@ -48,7 +48,7 @@ pub(crate) struct Prometheus {
     configuration: PathBuf,
     targets: PathBuf,
     next_target: AtomicUsize,
-    http: reqwest::Client,
+    pub(crate) http: reqwest::Client,
 }
 
 /// One sample of an instant query: its labels and its value.
@@ -104,7 +104,13 @@ impl Prometheus {
         Self::configured(site, name, site.conf(name), &configuration)
     }
 
-    fn configured(site: &Site, name: &str, targets: PathBuf, configuration: &str) -> Result<Self> {
+    /// One with a configuration of its own.
+    pub(crate) fn configured(
+        site: &Site,
+        name: &str,
+        targets: PathBuf,
+        configuration: &str,
+    ) -> Result<Self> {
         let configuration = site.write(&format!("{name}.yaml"), configuration)?;
         let address = format!("127.0.0.1:{}", ports::free()?);
         let program = site
@@ -113,7 +119,8 @@ impl Prometheus {
             .flag("storage.tsdb.path", site.data(name))
             .flag("web.listen-address", &address)
             .flag("log.level", "warn")
-            .arg("--web.enable-lifecycle");
+            .arg("--web.enable-lifecycle")
+            .arg("--web.enable-remote-write-receiver");
         Ok(Self {
             server: site.server(name, program),
             url: format!("http://{address}"),
