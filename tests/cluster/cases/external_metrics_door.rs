@@ -78,8 +78,12 @@ async fn at_rest(cx: &Cx, replicas: i32) -> Result {
     Ok(())
 }
 
-fn code(read: Result<(StatusCode, String)>) -> Result<StatusCode> {
-    Ok(read?.0)
+/// Waits until a reader gets two replicas.
+async fn reads_two(reader: &Reader, url: &str) -> Result {
+    eventually("the count is read", SOON, async || {
+        seen(&Door::value(reader, url).await?.as_str(), &"2")
+    })
+    .await
 }
 
 /// The API server itself: it may everything.
@@ -99,10 +103,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     at_rest(cx, 2).await?;
     let door = Door::open(cx, ControllerSpec::scoped(cx)).await?;
     let url = door.desired(&cx.namespace.name, NAME);
-    eventually("the API server reads the count", SOON, async || {
-        seen(&Door::value(&front_proxy(cx), &url).await?.as_str(), &"2")
-    })
-    .await?;
+    reads_two(&front_proxy(cx), &url).await?;
 
     let forged = Reader::anonymous()
         .with_header("x-remote-user", "system:kube-aggregator")
@@ -130,9 +131,9 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     assert!(admin.get(&url).await.is_err());
     // The right certificate alone names no user; the user that it names may still not read.
     let silent = Reader::anonymous().with_identity(&cx.world.site.pki.path("front-proxy"));
-    assert_eq!(code(silent.get(&url).await)?, StatusCode::UNAUTHORIZED);
+    assert_eq!(silent.status(&url).await?, StatusCode::UNAUTHORIZED);
     let named = silent.with_header("x-remote-user", "jane");
-    assert_eq!(code(named.get(&url).await)?, StatusCode::FORBIDDEN);
+    assert_eq!(named.status(&url).await?, StatusCode::FORBIDDEN);
 
     let account = Account::create(&cx.namespace, "reader").await?;
     let reader = Reader::anonymous().with_token(&account.token().await?);
@@ -148,10 +149,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     account
         .bind_shipped("external-metrics/reader_role.yaml")
         .await?;
-    eventually("the account reads the count", SOON, async || {
-        seen(&Door::value(&reader, &url).await?.as_str(), &"2")
-    })
-    .await
+    reads_two(&reader, &url).await
 }
 
 async fn believes_a_new_authority(cx: &Cx) -> Result {
@@ -167,10 +165,7 @@ async fn believes_a_new_authority(cx: &Cx) -> Result {
             .with_header("x-remote-group", "system:masters")
     };
     let url = door.url(GROUP);
-    eventually("the API server is let in", SOON, async || {
-        seen(&code(front_proxy(cx).get(&url).await)?, &StatusCode::OK)
-    })
-    .await?;
+    front_proxy(cx).gets(&url, StatusCode::OK, SOON).await?;
     assert!(with("new").get(&url).await.is_err());
 
     let config_maps: Api<ConfigMap> = Api::namespaced(cx.world.client.clone(), "kube-system");
@@ -189,16 +184,10 @@ async fn believes_a_new_authority(cx: &Cx) -> Result {
         Ok(())
     })
     .await?;
-    eventually("its front proxy is let in", SOON, async || {
-        seen(&code(with("new").get(&url).await)?, &StatusCode::OK)
-    })
-    .await?;
-    assert_eq!(code(front_proxy(cx).get(&url).await)?, StatusCode::OK);
+    with("new").gets(&url, StatusCode::OK, SOON).await?;
+    assert_eq!(front_proxy(cx).status(&url).await?, StatusCode::OK);
     // Its signature is good, its name is not in the list.
-    assert_eq!(
-        code(with("other").get(&url).await)?,
-        StatusCode::UNAUTHORIZED
-    );
+    assert_eq!(with("other").status(&url).await?, StatusCode::UNAUTHORIZED);
     Ok(())
 }
 
@@ -218,20 +207,17 @@ async fn what_is_not_known_is_an_error(cx: &Cx) -> Result {
     })
     .await?;
     cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
-    eventually("there is a value", SOON, async || {
-        seen(&Door::value(&reader, &url).await?.as_str(), &"2")
-    })
-    .await?;
+    reads_two(&reader, &url).await?;
     for (path, wanted) in wva_base::cases! {
         (format!("{namespace}/wva_unknown"), StatusCode::NOT_FOUND),
         (format!("{namespace}/wva_desired_replicas?labelSelector=a%20b"), StatusCode::BAD_REQUEST),
         (format!("{namespace}/wva_desired_replicas?watch=true"), StatusCode::BAD_REQUEST),
     } {
         let url = door.url(&format!("{GROUP}/namespaces/{path}"));
-        assert_eq!(code(reader.get(&url).await)?, wanted, "{path}");
+        assert_eq!(reader.status(&url).await?, wanted, "{path}");
     }
-    let posted = reader.ask(Method::POST, &url).await;
-    assert_eq!(code(posted)?, StatusCode::METHOD_NOT_ALLOWED);
+    let (posted, _) = reader.ask(Method::POST, &url).await?;
+    assert_eq!(posted, StatusCode::METHOD_NOT_ALLOWED);
     // Other variants and other namespaces are no part of it.
     for url in [
         door.desired(namespace, "other"),
@@ -257,18 +243,12 @@ async fn every_replica_answers(cx: &Cx) -> Result {
         ..ControllerSpec::scoped(cx)
     };
     let leader = Door::open(cx, replica("wva-0")).await?;
-    eventually("the first one leads", SOON, async || {
-        let text = leader.controller.readiness().await?;
-        seen(&text.contains("[+] leadership: leading"), &true)
-    })
-    .await?;
+    let leads = "[+] leadership: leading";
+    leader.controller.readiness_has(leads, SOON).await?;
     let follower = Door::open(cx, replica("wva-1")).await?;
     for door in [&leader, &follower] {
         let url = door.desired(&cx.namespace.name, NAME);
-        eventually("the count is read", SOON, async || {
-            seen(&Door::value(&front_proxy(cx), &url).await?.as_str(), &"2")
-        })
-        .await?;
+        reads_two(&front_proxy(cx), &url).await?;
     }
     let text = follower.controller.readiness().await?;
     assert!(text.contains("[+] leadership: following"), "{text}");

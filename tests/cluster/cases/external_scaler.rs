@@ -135,11 +135,8 @@ async fn keda_follows_while_the_leader_dies(cx: &Cx) -> Result {
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
     let folder = trust(cx).await?;
     let (leader, first) = replica(cx, "wva-0", &folder).await?;
-    eventually("the first one leads", SOON, async || {
-        let text = leader.readiness().await?;
-        seen(&text.contains("[+] leadership: leading"), &true)
-    })
-    .await?;
+    let leads = "[+] leadership: leading";
+    leader.readiness_has(leads, SOON).await?;
     let (follower, second) = replica(cx, "wva-1", &folder).await?;
     // KEDA calls the follower alone, then whichever the Service leads to.
     let service = Bridge::to(second).await?;

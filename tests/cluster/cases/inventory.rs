@@ -8,6 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use super::rights::{names, takes_away};
 use super::settings::SATURATION;
 use crate::harness::account::Account;
 use crate::harness::controller::{ACCOUNT, Controller, ControllerSpec};
@@ -17,7 +18,6 @@ use crate::harness::namespace::Workload;
 use crate::harness::pod_autoscaler::workload;
 use crate::harness::servers::kwok;
 use crate::harness::suite::{Case, Cx, case};
-use crate::harness::tools::repository;
 use crate::harness::variants::Variants;
 use crate::harness::wait::{eventually, seen};
 
@@ -28,7 +28,6 @@ const CLAIMER: &str = "claimer";
 /// A node whose GPUs only a driver lists, and the resource of their class.
 const DRIVEN: &str = "driven-1";
 const DEVICES: &str = "deviceclass.resource.kubernetes.io/gpu.nvidia.com";
-const MANAGER_ROLE: &str = "workload-variant-autoscaler-manager";
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -107,40 +106,17 @@ async fn see_nodes_and_pods(cx: &Cx, controller: &Controller) -> Result {
     holders(0).await
 }
 
-/// The rules of the shipped role but for those about nodes.
-fn without_nodes() -> Result<Value> {
-    let role = manifest::read(&repository().join("config/rbac/role.yaml"))?;
-    let role = role.into_iter().next();
-    let mut rules = role.ok_or_else(|| Fault::new("role.yaml is empty"))?["rules"].clone();
-    let list = rules.as_array_mut();
-    let list = list.ok_or_else(|| Fault::new("there are no rules"))?;
-    let before = list.len();
-    list.retain(|rule| rule["resources"] != json!(["nodes"]));
-    assert_eq!(before - list.len(), 1);
-    Ok(rules)
-}
-
 /// Settings come to need nodes after the right to see them is gone.
 async fn a_right_that_is_removed_is_named(cx: &Cx) -> Result {
     let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let system = cx.system().await?;
     let account = Account::create(system, ACCOUNT).await?;
-    account
-        .bind_rules("without-nodes", &without_nodes()?)
-        .await?;
-    account.unbind(MANAGER_ROLE).await?;
+    takes_away(&account, "nodes").await?;
 
     let limited = json!({ "default": "enableLimiter: true" });
     system.configure(SATURATION, limited).await?;
     let right = "cannot list resource \"nodes\"";
-    eventually("the right is named", SOON, async || {
-        let text = controller.readiness().await?;
-        let is_named = text
-            .lines()
-            .any(|line| line.starts_with("[!] mirror/Node: ") && line.contains(right));
-        seen(&is_named, &true)
-    })
-    .await?;
+    names(&controller, "[!] mirror/Node: ", right).await?;
     let unknown = gpus(&controller).await?["unknown"].clone();
     let why = unknown.as_str().unwrap_or_default();
     assert!(why.contains(right), "{unknown}");

@@ -184,11 +184,8 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
 /// The reader is not let in, and each door names the denied access.
 async fn denied(door: &Door, reader: &Reader, pages: &[String; 2], resource: &str) -> Result {
     for (page, name) in pages.iter().zip(["metrics", "external-metrics"]) {
-        eventually(format!("{name} cannot ask"), SOON, async || {
-            let (status, _) = reader.get(page).await?;
-            seen(&status, &StatusCode::SERVICE_UNAVAILABLE)
-        })
-        .await?;
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        reader.gets(page, status, SOON).await?;
         let reason = format!("[!] access/{name}: ");
         names(&door.controller, &reason, resource).await?;
     }
@@ -208,7 +205,7 @@ fn replica_set(name: &str) -> Value {
 }
 
 /// Waits until a line of the readiness page begins like this and holds that.
-async fn names(controller: &Controller, begin: &str, part: &str) -> Result {
+pub(super) async fn names(controller: &Controller, begin: &str, part: &str) -> Result {
     eventually(format!("{begin} … {part}"), SOON, async || {
         let text = controller.readiness().await?;
         let line = text.lines().find(|line| line.starts_with(begin));
@@ -236,7 +233,7 @@ fn role_without(resource: &str) -> String {
     format!("without-{}", resource.replace(['/', '*'], "-"))
 }
 
-async fn takes_away(account: &Account<'_>, resource: &str) -> Result {
+pub(super) async fn takes_away(account: &Account<'_>, resource: &str) -> Result {
     let rules = without("rbac/role.yaml", resource)?;
     account.bind_rules(&role_without(resource), &rules).await?;
     account.unbind(MANAGER_ROLE).await

@@ -18,7 +18,7 @@ use crate::harness::door::Door;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Workload;
 use crate::harness::pki::{Authority, Subject};
-use crate::harness::reader::{Read, Reader};
+use crate::harness::reader::Reader;
 use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::variant;
 use crate::harness::wait::{eventually, seen};
@@ -46,10 +46,6 @@ async fn secure(cx: &Cx, arguments: &[String]) -> Result<Controller> {
 
 fn page(controller: &Controller, path: &str) -> String {
     format!("https://{}{path}", controller.metrics)
-}
-
-fn code(read: Result<Read>) -> Result<StatusCode> {
-    Ok(read?.0)
 }
 
 async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
@@ -87,10 +83,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     assert!(text.contains(&name) && text.contains("/metrics"), "{text}");
 
     account.bind_shipped("rbac/metrics_reader.yaml").await?;
-    eventually("the reader is let in", SOON, async || {
-        seen(&code(reader.get(&metrics).await)?, &StatusCode::OK)
-    })
-    .await?;
+    reader.gets(&metrics, StatusCode::OK, SOON).await?;
     assert!(
         reader
             .get(&metrics)
@@ -98,17 +91,14 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
             .1
             .contains("wva_config_generation")
     );
-    assert_eq!(code(reader.get(&tree).await)?, StatusCode::FORBIDDEN);
+    assert_eq!(reader.status(&tree).await?, StatusCode::FORBIDDEN);
 
     account.bind_shipped("rbac/debug_reader.yaml").await?;
-    eventually("debug pages are shown", SOON, async || {
-        seen(&code(reader.get(&tree).await)?, &StatusCode::OK)
-    })
-    .await?;
+    reader.gets(&tree, StatusCode::OK, SOON).await?;
     // Reading is not killing.
     let kill = page(&controller, "/debug/kill?role=optimizer");
-    let killed = reader.ask(Method::POST, &kill).await;
-    assert_eq!(code(killed)?, StatusCode::FORBIDDEN);
+    let (killed, _) = reader.ask(Method::POST, &kill).await?;
+    assert_eq!(killed, StatusCode::FORBIDDEN);
 
     let probes = controller.readiness().await?;
     assert!(
@@ -147,18 +137,9 @@ async fn refuses_expired_tokens(cx: &Cx) -> Result {
     let late = Reader::anonymous().with_token(&signed(cx, &uid, now - 7_200, now - 3_600)?);
     let early = Reader::anonymous().with_token(&signed(cx, &uid, now + 3_600, now + 7_200)?);
     for page in &pages {
-        eventually(
-            format!("a good token is let in to {page}"),
-            SOON,
-            async || seen(&code(good.get(page).await)?, &StatusCode::OK),
-        )
-        .await?;
+        good.gets(page, StatusCode::OK, SOON).await?;
         for bad in [&late, &early] {
-            assert_eq!(
-                code(bad.get(page).await)?,
-                StatusCode::UNAUTHORIZED,
-                "{page}"
-            );
+            assert_eq!(bad.status(page).await?, StatusCode::UNAUTHORIZED, "{page}");
         }
     }
     Ok(())
@@ -227,33 +208,22 @@ async fn takes_up_a_new_certificate(cx: &Cx) -> Result {
     let metrics = page(&controller, "/metrics");
     let by_old = Reader::anonymous().trusting(&path("old.crt"));
     let by_new = Reader::anonymous().trusting(&path("new.crt"));
-    eventually("the first certificate is shown", SOON, async || {
-        seen(
-            &code(by_old.get(&metrics).await)?,
-            &StatusCode::UNAUTHORIZED,
-        )
-    })
-    .await?;
+    by_old
+        .gets(&metrics, StatusCode::UNAUTHORIZED, SOON)
+        .await?;
     assert!(by_new.get(&metrics).await.is_err());
 
     // A file that holds nothing changes nothing.
     fs::write(folder.join("tls.crt"), "")?;
-    eventually("the broken file is said", SOON, async || {
-        let text = controller.readiness().await?;
-        seen(&text.contains("[!] certificate/metrics: "), &true)
-    })
-    .await?;
-    let shown = code(by_old.get(&metrics).await)?;
+    let broken = "[!] certificate/metrics: ";
+    controller.readiness_has(broken, SOON).await?;
+    let shown = by_old.status(&metrics).await?;
     assert_eq!(shown, StatusCode::UNAUTHORIZED);
 
     new.issue(&folder, "tls", &server)?;
-    eventually("the second certificate is shown", SOON, async || {
-        seen(
-            &code(by_new.get(&metrics).await)?,
-            &StatusCode::UNAUTHORIZED,
-        )
-    })
-    .await?;
+    by_new
+        .gets(&metrics, StatusCode::UNAUTHORIZED, SOON)
+        .await?;
     assert!(by_old.get(&metrics).await.is_err());
     let text = controller.readiness().await?;
     assert!(text.contains("[+] certificate/metrics: in use"), "{text}");

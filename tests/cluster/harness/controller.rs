@@ -242,6 +242,19 @@ impl Controller {
         Ok(self.http.get(url).send().await?.text().await?)
     }
 
+    /// Waits until a part of that text is there.
+    pub(crate) async fn readiness_has(&self, part: &str, within: Duration) -> Result<String> {
+        eventually(format!("readiness has {part}"), within, async || {
+            let text = self.readiness().await?;
+            if text.contains(part) {
+                Ok(text)
+            } else {
+                Err(Fault::new(text))
+            }
+        })
+        .await
+    }
+
     /// Every series of the metrics page.
     pub(crate) async fn series(&self) -> Result<Vec<Series>> {
         let response = self

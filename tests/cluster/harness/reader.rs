@@ -7,12 +7,10 @@ use std::time::Duration;
 use reqwest::{Certificate, Identity, Method, StatusCode};
 
 use super::fault::Result;
+use super::wait::{eventually, seen};
 
 /// Longer than a scrape may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Status code and text of an answer.
-pub(crate) type Read = (StatusCode, String);
 
 /// One way to ask.
 #[derive(Clone, Debug, Default)]
@@ -54,11 +52,24 @@ impl Reader {
     }
 
     /// Asks on a connection of its own.
-    pub(crate) async fn get(&self, url: &str) -> Result<Read> {
+    pub(crate) async fn get(&self, url: &str) -> Result<(StatusCode, String)> {
         self.ask(Method::GET, url).await
     }
 
-    pub(crate) async fn ask(&self, method: Method, url: &str) -> Result<Read> {
+    pub(crate) async fn status(&self, url: &str) -> Result<StatusCode> {
+        Ok(self.get(url).await?.0)
+    }
+
+    /// Waits until a page is answered with this status.
+    pub(crate) async fn gets(&self, url: &str, wanted: StatusCode, within: Duration) -> Result {
+        eventually(format!("{wanted} of {url}"), within, async || {
+            seen(&self.status(url).await?, &wanted)
+        })
+        .await
+    }
+
+    /// Status and text of an answer.
+    pub(crate) async fn ask(&self, method: Method, url: &str) -> Result<(StatusCode, String)> {
         let mut builder = reqwest::Client::builder().no_proxy().timeout(PATIENCE);
         builder = match &self.authority {
             Some(file) => {

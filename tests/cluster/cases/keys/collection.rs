@@ -42,7 +42,7 @@ pub(super) fn proofs() -> Vec<Proof> {
 /// Waits until the first collection has come to its end, and answers its queries.
 async fn collected(oracle: &Oracle, controller: &Controller) -> Result<usize> {
     first(oracle).await?;
-    super::readiness_has(controller, "[+] prometheus").await?;
+    controller.readiness_has("[+] prometheus", SOON).await?;
     Ok(oracle.asked().len())
 }
 

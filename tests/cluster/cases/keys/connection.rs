@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use super::{Proof, asking, first, gave_up, readiness_has};
+use super::{Proof, SOON, asking, first, gave_up};
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::Result;
@@ -101,7 +101,7 @@ impl Site {
     async fn asked(&self, cx: &Cx, settings: &[(&'static str, &str)]) -> Result<Asked> {
         let before = self.oracle.asked().len();
         let controller = self.asking(cx, settings).await?;
-        readiness_has(&controller, "[+] prometheus").await?;
+        controller.readiness_has("[+] prometheus", SOON).await?;
         let last = self.oracle.asked().pop().unwrap_or_default();
         assert!(self.oracle.asked().len() > before, "it was not asked");
         Ok(last)
@@ -111,7 +111,9 @@ impl Site {
     async fn refused(&self, cx: &Cx, settings: &[(&'static str, &str)]) -> Result<String> {
         let before = self.oracle.asked().len();
         let controller = self.asking(cx, settings).await?;
-        let text = readiness_has(&controller, "no TLS connection to Prometheus").await?;
+        let text = controller
+            .readiness_has("no TLS connection to Prometheus", SOON)
+            .await?;
         assert_eq!(self.oracle.asked().len(), before);
         Ok(text)
     }

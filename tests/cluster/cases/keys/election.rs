@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 
-use super::{Proof, SOON, owned, readiness_has};
+use super::{Proof, SOON, owned};
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
@@ -46,7 +46,9 @@ async fn leader(
         ..ControllerSpec::scoped(cx)
     };
     let controller = Controller::start(cx, &spec).await?;
-    readiness_has(&controller, "leadership: leading").await?;
+    controller
+        .readiness_has("leadership: leading", SOON)
+        .await?;
     Ok(controller)
 }
 
@@ -126,13 +128,15 @@ async fn silence(cx: &Cx) -> Result {
         ];
         let controller = leader(cx, &settings, Some(bridge.port)).await?;
         bridge.cut();
-        let page = readiness_has(&controller, "leadership: ").await?;
+        let page = controller.readiness_has("leadership: ", SOON).await?;
         assert!(page.contains("leadership: leading"), "{page}");
         if falls_silent {
-            readiness_has(&controller, "leadership: following").await?;
+            controller
+                .readiness_has("leadership: following", SOON)
+                .await?;
         } else {
             // A renewal fails meanwhile.
-            readiness_has(&controller, "[!] write/lease: ").await?;
+            controller.readiness_has("[!] write/lease: ", SOON).await?;
             let page = controller.readiness().await?;
             assert!(page.contains("leadership: leading"), "{page}");
         }

@@ -244,16 +244,3 @@ async fn gave_up(controller: Controller) -> Result<String> {
     seen(&controller.stop().await?, &Some(1))?;
     Ok(text)
 }
-
-/// Waits until a part of the verbose readiness is there.
-async fn readiness_has(controller: &Controller, part: &str) -> Result<String> {
-    eventually(format!("readiness has {part}"), SOON, async || {
-        let text = controller.readiness().await?;
-        if text.contains(part) {
-            Ok(text)
-        } else {
-            Err(Fault::new(text))
-        }
-    })
-    .await
-}

@@ -60,14 +60,6 @@ async fn secure(cx: &Cx, settings: &[(&'static str, &str)]) -> Result<Controller
     started(cx, environment, &["--metrics-secure=true".to_owned()]).await
 }
 
-/// Waits until a page is served with a certificate that this reader believes, without letting it in.
-async fn is_served(reader: &Reader, (url, wanted): (&str, StatusCode)) -> Result {
-    eventually(format!("{url} shows the certificate"), SOON, async || {
-        seen(&reader.get(url).await?.0, &wanted)
-    })
-    .await
-}
-
 /// Waits until each server says that it lacks this file.
 async fn lack(controller: &Controller, missing: &str) -> Result {
     let marks = ["metrics", "external-metrics", "webhooks"]
@@ -130,13 +122,13 @@ async fn certificates(cx: &Cx) -> Result {
     // Without files it is a certificate that no authority has signed.
     let controller = secure(cx, &at).await?;
     for (page, wanted) in pages(&controller) {
-        is_served(&Reader::anonymous(), (&page, wanted)).await?;
+        Reader::anonymous().gets(&page, wanted, SOON).await?;
         assert!(reader.get(&page).await.is_err(), "{page}");
     }
     controller.crash();
     let controller = secure(cx, &[&at[..], &places, &names, &keys].concat()).await?;
     for (page, wanted) in pages(&controller) {
-        is_served(&reader, (&page, wanted)).await?;
+        reader.gets(&page, wanted, SOON).await?;
     }
     Ok(())
 }
