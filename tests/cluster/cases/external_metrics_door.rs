@@ -21,7 +21,7 @@ use crate::harness::door::{Door, GROUP, shipped};
 use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
-use crate::harness::namespace::Workload;
+use crate::harness::namespace::{HPA, Workload};
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::reader::Reader;
 use crate::harness::router::{Manner, Router};
@@ -341,18 +341,9 @@ async fn an_hpa_takes_a_model_to_zero_and_back(cx: &Cx, variants: Variants<'_>) 
     let bounds = json!({ "minReplicas": 0, "maxReplicas": 3 });
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
 
-    let scalers: Api<HorizontalPodAutoscaler> = cx.namespace.api();
     let went_itself = async |wanted: &str| {
-        eventually("the HPA says whether it went to zero", SOON, async || {
-            let status = scalers.get(NAME).await?.status.unwrap_or_default();
-            let conditions = status.conditions.unwrap_or_default();
-            let said = conditions
-                .iter()
-                .find(|one| one.type_ == "ScaledToZero")
-                .map(|one| one.status.as_str());
-            seen(&said, &Some(wanted))
-        })
-        .await
+        let went = ("ScaledToZero", wanted);
+        cx.namespace.has_condition(HPA, NAME, went, SOON).await
     };
     cx.namespace.settles(NAME, 0, LATER).await?;
     went_itself("True").await?;

@@ -7,10 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use kube::Api;
 use serde_json::{Value, json};
-use wva::api::scaled_object::ScaledObject as KedaObject;
 
 use super::external_metrics_door::{DECLARED, LATER, LOAD_OF_3, NAME, scale_to_zero, served};
 use super::leadership::{QUICK, candidate};
@@ -20,7 +17,7 @@ use crate::harness::engine::Load;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
 use crate::harness::journal::Journal;
-use crate::harness::namespace::Workload;
+use crate::harness::namespace::{HPA, KEDA, Workload};
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::ports;
 use crate::harness::router::{Manner, Router};
@@ -236,17 +233,9 @@ async fn keda_that_starts_anew_follows_again(cx: &Cx) -> Result {
     object.is_read(cx, "1").await?;
     fleet.set_load(Load::cache(LOAD_OF_3));
     cx.namespace.settles(NAME, 3, LATER).await?;
-    let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
     let reads = async |wanted: &str| {
-        eventually(format!("the HPA can read: {wanted}"), LATER, async || {
-            let hpa = hpas.get(&format!("keda-hpa-{NAME}")).await?;
-            let status = hpa.status.unwrap_or_default();
-            let mut conditions = status.conditions.into_iter().flatten();
-            let active = conditions.find(|condition| condition.type_ == "ScalingActive");
-            let status = active.map(|condition| condition.status);
-            seen(&status.as_deref(), &Some(wanted))
-        })
-        .await
+        let (name, active) = (format!("keda-hpa-{NAME}"), ("ScalingActive", wanted));
+        cx.namespace.has_condition(HPA, &name, active, LATER).await
     };
     reads("True").await?;
 
@@ -277,15 +266,10 @@ async fn what_is_not_known_scales_nothing(cx: &Cx) -> Result {
     let (_controller, port) = in_plain_text(cx).await?;
     let object = scaled_object(NAME);
     cx.namespace.apply(object.following(&trigger(port))).await?;
-    let objects: Api<KedaObject> = cx.namespace.api();
-    eventually("KEDA falls back", LATER, async || {
-        let status = objects.get(NAME).await?.status.unwrap_or_default();
-        let mut conditions = status.conditions.into_iter();
-        let fallback = conditions.find(|condition| condition.kind == "Fallback");
-        let status = fallback.map(|condition| condition.status);
-        seen(&status.as_deref(), &Some("True"))
-    })
-    .await?;
+    let falls_back = ("Fallback", "True");
+    cx.namespace
+        .has_condition(KEDA, NAME, falls_back, LATER)
+        .await?;
     history.went(&[3]).await
 }
 

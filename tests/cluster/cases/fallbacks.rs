@@ -5,15 +5,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use kube::Api;
 use serde_json::{Value, json};
-use wva::api::scaled_object::ScaledObject as KedaObject;
 
 use super::external_scaler::{in_plain_text, scaled_object, trigger};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
-use crate::harness::namespace::Workload;
+use crate::harness::namespace::{HPA, KEDA, Workload, condition_of};
 use crate::harness::suite::{Case, Cx, case};
 use crate::harness::tools;
 use crate::harness::variants::variant;
@@ -109,24 +106,18 @@ impl Row {
 
     /// Waits until the HPA of KEDA has no metric.
     async fn is_unread(&self, cx: &Cx) -> Result {
-        let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
-        let what = format!("the HPA of {} reads nothing", self.name);
-        eventually(what, LATER, async || {
-            let hpa = hpas.get(&format!("keda-hpa-{}", self.name)).await?;
-            let conditions = hpa.status.and_then(|status| status.conditions);
-            let mut conditions = conditions.into_iter().flatten();
-            let active = conditions.find(|condition| condition.type_ == "ScalingActive");
-            seen(&active.map(|one| one.status).as_deref(), &Some("False"))
-        })
-        .await
+        let (name, active) = (
+            format!("keda-hpa-{}", self.name),
+            ("ScalingActive", "False"),
+        );
+        cx.namespace.has_condition(HPA, &name, active, LATER).await
     }
 
     /// Whether KEDA shows its fallback in place of the metric.
     async fn falls_back(&self, cx: &Cx) -> Result<bool> {
-        let objects: Api<KedaObject> = cx.namespace.api();
-        let status = objects.get(self.name).await?.status.unwrap_or_default();
-        let mut conditions = status.conditions.iter();
-        Ok(conditions.any(|one| one.kind == "Fallback" && one.status == "True"))
+        let objects = cx.namespace.dynamic(KEDA.0, KEDA.1).await?;
+        let [status, ..] = condition_of(&objects.get(self.name).await?, "Fallback");
+        Ok(status == "True")
     }
 }
 
@@ -183,11 +174,9 @@ async fn without_a_controller_keda_does_what_doctor_states(cx: &Cx) -> Result {
     for (row, history) in rows.iter().zip(&histories) {
         let is_shown = row.way == Way::Gauge && row.fallback.is_some();
         if is_shown {
-            let what = format!("{} falls back", row.name);
-            eventually(what, LATER, async || {
-                seen(&row.falls_back(cx).await?, &true)
-            })
-            .await?;
+            cx.namespace
+                .has_condition(KEDA, row.name, ("Fallback", "True"), LATER)
+                .await?;
         } else {
             row.is_unread(cx).await?;
             assert!(!row.falls_back(cx).await?, "{} knows no metric", row.name);

@@ -14,7 +14,7 @@ use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
-use crate::harness::namespace::Workload;
+use crate::harness::namespace::{Workload, condition_of};
 use crate::harness::pod_autoscaler::{TARGET, autoscaler};
 use crate::harness::ports;
 use crate::harness::suite::{Case, Cx, case};
@@ -98,14 +98,9 @@ impl<'a> Stage<'a> {
 
     /// Status and reason of a condition; empty while there is none.
     async fn condition(&self, name: &str, kind: &str) -> Result<(String, String)> {
-        let status = self.status(name).await?;
-        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-        let found = conditions.iter().find(|one| one["type"] == kind);
-        let text = |field: &str| {
-            let text = found.and_then(|one| one[field].as_str());
-            text.unwrap_or_default().to_owned()
-        };
-        Ok((text("status"), text("reason")))
+        let object = objects(self.cx).get(name).await?;
+        let [status, reason, _] = condition_of(&object, kind);
+        Ok((status, reason))
     }
 
     async fn says(&self, name: &str, kind: &str, status: &str, reason: &str) -> Result {
@@ -421,16 +416,9 @@ async fn the_oldest_scales(cx: &Cx) -> Result {
         .dynamic("llmd.ai/v1alpha1", "VariantAutoscaling")
         .await?;
     eventually("the variant says who scales", SOON, async || {
-        let object = variants.get(NAME).await?;
-        let conditions = object.data["status"]["conditions"].as_array().cloned();
-        let conditions = conditions.unwrap_or_default();
-        let contested = conditions.iter().any(|one| {
-            one["reason"] == "TargetContested"
-                && one["message"]
-                    .as_str()
-                    .is_some_and(|text| text.contains("PodAutoscaler"))
-        });
-        seen(&contested, &true)
+        let [_, reason, message] = condition_of(&variants.get(NAME).await?, "TargetResolved");
+        let is_contested = reason == "TargetContested" && message.contains("PodAutoscaler");
+        seen(&is_contested, &true)
     })
     .await?;
     variants.delete(NAME, &DeleteParams::default()).await?;

@@ -14,6 +14,7 @@ use wva::api::pod_autoscaler::PodAutoscaler;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
+use crate::harness::namespace::condition_of;
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::ports;
 use crate::harness::shipping::{Ended, Shipping};
@@ -412,18 +413,12 @@ async fn is_in_force(cx: &Cx, sample: &Sample) -> Result {
     let objects = cx
         .namespace
         .erased(&ApiResource::erase::<PodAutoscaler>(&()));
-    let condition = |object: &DynamicObject, kind: &str, field: &str| {
-        let conditions = object.data["status"]["conditions"].as_array();
-        let mut conditions = conditions.into_iter().flatten();
-        let found = conditions.find(|one| one["type"] == kind);
-        let text = found.and_then(|one| one[field].as_str());
-        text.unwrap_or_default().to_owned()
-    };
     let bounds = |object: &DynamicObject, path: &str| object.data.pointer(path).cloned();
     let what = format!("{} is in force", sample.file);
     let object = eventually(what, SOON, async || {
         let object = objects.get(NAME).await?;
-        seen(&condition(&object, "ValidSpec", "status").as_str(), &"True")?;
+        let [status, ..] = condition_of(&object, "ValidSpec");
+        seen(&status.as_str(), &"True")?;
         Ok(object)
     })
     .await?;
@@ -448,7 +443,7 @@ async fn is_in_force(cx: &Cx, sample: &Sample) -> Result {
         let pointer = format!("/{}", field.replace('.', "/"));
         assert_eq!(bounds(&object, &pointer), None, "{}", sample.file);
     }
-    let message = condition(&object, "AnnotationsAccepted", "message");
+    let [.., message] = condition_of(&object, "AnnotationsAccepted");
     for annotation in sample.annotations_without_effect() {
         assert!(message.contains(annotation), "{}: {message}", sample.file);
     }

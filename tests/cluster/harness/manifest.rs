@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::fault::{Fault, Result};
+use super::namespace::condition_of;
 use super::wait::{eventually, seen};
 
 /// The field manager of everything that the tests write.
@@ -131,12 +132,8 @@ async fn define(client: &Client, object: Value) -> Result {
         format!("{name} is served"),
         Duration::from_secs(30),
         async || {
-            let definition = api.get(&name).await?;
-            let conditions = definition.data["status"]["conditions"].as_array().cloned();
-            let established = conditions.unwrap_or_default().iter().any(|condition| {
-                condition["type"] == "Established" && condition["status"] == "True"
-            });
-            seen(&established, &true)
+            let [established, ..] = condition_of(&api.get(&name).await?, "Established");
+            seen(&established.as_str(), &"True")
         },
     )
     .await

@@ -184,6 +184,23 @@ impl Namespace {
         Ok(found)
     }
 
+    /// Waits until a condition of an object has this status.
+    pub(crate) async fn has_condition(
+        &self,
+        (version, kind): (&str, &str),
+        name: &str,
+        (condition, wanted): (&str, &str),
+        within: Duration,
+    ) -> Result {
+        let objects = self.dynamic(version, kind).await?;
+        let what = format!("{condition} of {kind} {name} is {wanted}");
+        eventually(what, within, async || {
+            let [status, ..] = condition_of(&objects.get(name).await?, condition);
+            seen(&status.as_str(), &wanted)
+        })
+        .await
+    }
+
     /// The pods that a label selector picks.
     pub(crate) async fn pods(&self, selector: &str) -> Result<Vec<Pod>> {
         let pods: Api<Pod> = self.api();
@@ -192,6 +209,21 @@ impl Namespace {
             .await?
             .items)
     }
+}
+
+/// Version and kind of the autoscalers of Kubernetes, and of those of KEDA.
+pub(crate) const HPA: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
+pub(crate) const KEDA: (&str, &str) = ("keda.sh/v1alpha1", "ScaledObject");
+
+/// Status, reason and message of a condition of an object; empty while there is none.
+pub(crate) fn condition_of(object: &DynamicObject, kind: &str) -> [String; 3] {
+    let mut all = object.data["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let found = all.find(|one| one["type"] == kind).unwrap_or(&Value::Null);
+    ["status", "reason", "message"]
+        .map(|field| found[field].as_str().unwrap_or_default().to_owned())
 }
 
 /// The three numbers of a Deployment.

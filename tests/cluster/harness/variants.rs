@@ -12,7 +12,7 @@ use wva::api::variant_autoscaling::VariantAutoscaling;
 
 use super::controller::Controller;
 use super::fault::{Fault, Result};
-use super::namespace::Namespace;
+use super::namespace::{Namespace, condition_of};
 use super::wait::{eventually, seen};
 
 /// The model of variants that name no other.
@@ -76,18 +76,13 @@ impl<'a> Variants<'a> {
 
     /// Status and reason of a condition as `False/TargetNotFound`, and its message.
     pub(crate) async fn condition(self, name: &str, kind: &str) -> Result<(String, String)> {
-        let status = self.status(name).await?;
-        let conditions = status["conditions"].as_array().cloned();
-        let found = conditions
-            .unwrap_or_default()
-            .into_iter()
-            .find(|condition| condition["type"] == kind)
-            .ok_or_else(|| Fault::new(format!("{name} has no condition {kind}: {status}")))?;
-        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-        Ok((
-            format!("{}/{}", text("status"), text("reason")),
-            text("message"),
-        ))
+        let object = self.objects().get(name).await?;
+        let [status, reason, message] = condition_of(&object, kind);
+        if status.is_empty() {
+            let text = format!("{name} has no condition {kind}: {}", object.data["status"]);
+            return Err(Fault::new(text));
+        }
+        Ok((format!("{status}/{reason}"), message))
     }
 
     /// Waits until conditions have these states, and answers the message of the last.
