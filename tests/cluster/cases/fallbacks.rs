@@ -18,6 +18,8 @@ use crate::harness::wait::{eventually, seen};
 
 /// Replicas of every target while the controller runs.
 const BEFORE: i32 = 3;
+/// The target that keeps its replicas by the fallback of the pages for users.
+const HIGHER: &str = "gauge-higher";
 const SOON: Duration = Duration::from_mins(1);
 const LATER: Duration = Duration::from_mins(2);
 
@@ -63,7 +65,7 @@ fn rows() -> Vec<Row> {
         row("gauge-more", Way::Gauge, fallback(5, "static"), 5),
         row("gauge-none", Way::Gauge, fallback(0, "static"), 1),
         row(
-            "gauge-higher",
+            HIGHER,
             Way::Gauge,
             fallback(2, "currentReplicasIfHigher"),
             BEFORE,
@@ -186,5 +188,9 @@ async fn without_a_controller_keda_does_what_doctor_states(cx: &Cx) -> Result {
         way.dedup();
         history.went(&way).await?;
     }
-    Ok(())
+    // The gauge is obeyed again when it is back.
+    let _controller = in_plain_text(cx).await?;
+    let fields = json!({ "minReplicas": 4, "maxReplicas": 10, "modelID": HIGHER });
+    cx.namespace.apply(variant(HIGHER, HIGHER, &fields)).await?;
+    cx.namespace.settles(HIGHER, 4, LATER).await
 }

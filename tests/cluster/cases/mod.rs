@@ -7,7 +7,6 @@ mod contract;
 mod definition;
 mod demo;
 mod doctor;
-mod external_metrics;
 mod external_metrics_door;
 mod external_scaler;
 mod fallbacks;
@@ -56,7 +55,6 @@ pub(crate) fn all() -> Vec<Case> {
         from_zero::cases(),
         offline::cases(),
         inventory::cases(),
-        external_metrics::cases(),
         hpa::cases(),
         definition::cases(),
         status_writes::cases(),
