@@ -12,7 +12,6 @@ use super::external_metrics_door::hpa;
 use super::leadership::gauge;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::Result;
-use crate::harness::namespace::Workload;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
@@ -51,8 +50,7 @@ async fn controller(cx: &Cx) -> Result<Controller> {
 
 async fn what_is_wrong_is_said(cx: &Cx) -> Result {
     // Without metrics of any engine two replicas are kept.
-    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
-    cx.namespace.settles(NAME, 2, SOON).await?;
+    cx.namespace.run(NAME, 2, SOON).await?;
     let controller = controller(cx).await?;
     let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
     cx.namespace

@@ -1,7 +1,6 @@
 //! `external.metrics.k8s.io` served by the controller: a native HPA follows it, and no other client is let in
 //! who may not read.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::Request;
@@ -25,6 +24,7 @@ use crate::harness::namespace::{HPA, Workload};
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::reader::Reader;
 use crate::harness::router::{Manner, Router};
+use crate::harness::servers::prometheus::Target;
 use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
@@ -59,19 +59,23 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// The ConfigMap that lets every model of the namespace go to zero soon.
-pub(super) fn scale_to_zero() -> Value {
+/// A router before a model that may go to zero soon. It is read from Prometheus, and at zero by itself, too.
+pub(super) async fn before_zero(cx: &Cx) -> Result<(Router, Target)> {
+    let router = Router::start(Manner::holding(MODEL, 0)).await?;
+    router.route(&cx.namespace, NAME).await?;
+    let prometheus = &cx.world.prometheus;
+    let page = prometheus.scrape(&cx.namespace.name, "llama-epp", router.address())?;
     let entry = "enable_scale_to_zero: true\nretention_period: 10s";
-    json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": "wva-model-scale-to-zero-config" }, "data": { "default": entry },
-    })
+    let name = "wva-model-scale-to-zero-config";
+    cx.namespace
+        .configure(name, json!({ "default": entry }))
+        .await?;
+    Ok((router, page))
 }
 
 /// A variant at rest with so many replicas.
 async fn at_rest(cx: &Cx, replicas: i32) -> Result {
-    cx.namespace.deploy(&Workload::new(NAME, replicas)).await?;
-    cx.namespace.settles(NAME, replicas, SOON).await?;
+    cx.namespace.run(NAME, replicas, SOON).await?;
     cx.namespace
         .apply(variant(NAME, NAME, &json!({ "maxReplicas": 10 })))
         .await?;
@@ -257,13 +261,11 @@ async fn every_replica_answers(cx: &Cx) -> Result {
 
 /// A Deployment with one pod, an idle engine of a model, and what it goes through.
 pub(super) async fn served(cx: &Cx, name: &str, model: &str) -> Result<(History, EngineFleet)> {
-    let workload = Workload::new(name, 1);
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(name, 1, SOON).await?;
+    let pods = cx.namespace.run(name, 1, SOON).await?;
     let history = History::follow(&cx.namespace, name);
     Ok((
         history,
-        EngineFleet::start(cx, &workload.selector(), model, Load::cache(0.0)),
+        EngineFleet::start(cx, &pods, model, Load::cache(0.0)),
     ))
 }
 
@@ -325,16 +327,7 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
 /// 1 → 0 → 1 by the HPA, which says since Kubernetes 1.37 that it went to zero itself. What a person scales to zero
 /// stays there, and the variant says so, whatever waits in the router.
 async fn an_hpa_takes_a_model_to_zero_and_back(cx: &Cx, variants: Variants<'_>) -> Result {
-    let holding = |requests: u32| BTreeMap::from([(MODEL.to_owned(), requests)]);
-    let router = Router::start(Manner {
-        held: holding(0),
-        ..Manner::default()
-    })
-    .await?;
-    router.route(&cx.namespace, NAME).await?;
-    let prometheus = &cx.world.prometheus;
-    let _page = prometheus.scrape(&cx.namespace.name, "llama-epp", router.address())?;
-    cx.namespace.apply(scale_to_zero()).await?;
+    let (router, _page) = before_zero(cx).await?;
     let mut scaler = hpa(&cx.namespace.name, NAME, 3)?;
     scaler["spec"]["minReplicas"] = json!(0);
     cx.namespace.apply(scaler).await?;
@@ -349,7 +342,7 @@ async fn an_hpa_takes_a_model_to_zero_and_back(cx: &Cx, variants: Variants<'_>) 
     went_itself("True").await?;
     let follows = [("ActuationReady", "True/ScalerFollows")];
     variants.says(NAME, &follows, LATER).await?;
-    router.behave(|manner| manner.held = holding(2));
+    router.behave(Manner::holding(MODEL, 2));
     cx.namespace.settles(NAME, 1, LATER).await?;
     went_itself("False").await?;
 

@@ -1,6 +1,5 @@
 //! KEDA's external scaler, served by the controller: KEDA follows decisions without Prometheus.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::external_metrics_door::{DECLARED, LATER, LOAD_OF_3, NAME, scale_to_zero, served};
+use super::external_metrics_door::{DECLARED, LATER, LOAD_OF_3, NAME, before_zero, served};
 use super::leadership::{QUICK, candidate};
 use crate::harness::bridge::Bridge;
 use crate::harness::controller::{Build, Controller, ControllerSpec};
@@ -17,10 +16,10 @@ use crate::harness::engine::Load;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
 use crate::harness::journal::Journal;
-use crate::harness::namespace::{HPA, KEDA, Workload};
+use crate::harness::namespace::{HPA, KEDA};
 use crate::harness::pki::{Authority, Subject};
 use crate::harness::ports;
-use crate::harness::router::{Manner, Router};
+use crate::harness::router::Manner;
 use crate::harness::scaled_object::ScaledObject;
 use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{MODEL, Variants, variant};
@@ -193,8 +192,7 @@ pub(super) async fn in_plain_text(cx: &Cx) -> Result<(Controller, u16)> {
 }
 
 async fn a_killed_role_comes_back(cx: &Cx) -> Result {
-    cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
-    cx.namespace.settles(NAME, 2, SOON).await?;
+    cx.namespace.run(NAME, 2, SOON).await?;
     let history = History::follow(&cx.namespace, NAME);
     let bounds = json!({ "maxReplicas": 10 });
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
@@ -260,8 +258,7 @@ async fn keda_that_starts_anew_follows_again(cx: &Cx) -> Result {
 
 /// The variant is missing: an error, by which KEDA falls back to what there is.
 async fn what_is_not_known_scales_nothing(cx: &Cx) -> Result {
-    cx.namespace.deploy(&Workload::new(NAME, 3)).await?;
-    cx.namespace.settles(NAME, 3, SOON).await?;
+    cx.namespace.run(NAME, 3, SOON).await?;
     let history = History::follow(&cx.namespace, NAME);
     let (_controller, port) = in_plain_text(cx).await?;
     let object = scaled_object(NAME);
@@ -275,18 +272,8 @@ async fn what_is_not_known_scales_nothing(cx: &Cx) -> Result {
 
 /// A model goes to zero once nothing was asked of it for the retention, and a queue in its router brings it back.
 async fn keda_takes_a_model_to_zero_and_back(cx: &Cx) -> Result {
-    let holding = |requests: u32| BTreeMap::from([(MODEL.to_owned(), requests)]);
-    let router = Router::start(Manner {
-        held: holding(0),
-        ..Manner::default()
-    })
-    .await?;
     let (history, _fleet) = served(cx, NAME, MODEL).await?;
-    router.route(&cx.namespace, NAME).await?;
-    // It is read from Prometheus, and at zero by itself, too.
-    let prometheus = &cx.world.prometheus;
-    let _page = prometheus.scrape(&cx.namespace.name, "llama-epp", router.address())?;
-    cx.namespace.apply(scale_to_zero()).await?;
+    let (router, _page) = before_zero(cx).await?;
     let bounds = json!({ "minReplicas": 0, "maxReplicas": 3 });
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
     let (_controller, port) = in_plain_text(cx).await?;
@@ -297,7 +284,7 @@ async fn keda_takes_a_model_to_zero_and_back(cx: &Cx) -> Result {
     };
     cx.namespace.apply(object.following(&trigger(port))).await?;
     cx.namespace.settles(NAME, 0, LATER).await?;
-    router.behave(|manner| manner.held = holding(2));
+    router.behave(Manner::holding(MODEL, 2));
     cx.namespace.settles(NAME, 1, LATER).await?;
     history.went(&[1, 0, 1]).await
 }

@@ -1,6 +1,5 @@
 //! Models at zero wake for requests that a router holds, as it says itself.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -26,13 +25,6 @@ pub(crate) fn cases() -> Vec<Case> {
             a_few_at_a_time,
         ),
     ]
-}
-
-fn holding(requests: u32) -> Manner {
-    Manner {
-        held: BTreeMap::from([(MODEL.to_owned(), requests)]),
-        ..Manner::default()
-    }
 }
 
 /// A controller under which models may go to zero.
@@ -105,14 +97,10 @@ async fn stays(variants: Variants<'_>, wanted: i64) -> Result {
 async fn is_shown_the_token(cx: &Cx) -> Result {
     let router = Router::start(Manner {
         token: Some("s3cret".to_owned()),
-        ..holding(3)
+        ..Manner::holding(MODEL, 3)
     })
     .await?;
-    let other = Router::start(Manner {
-        held: BTreeMap::from([("other".to_owned(), 0)]),
-        ..Manner::default()
-    })
-    .await?;
+    let other = Router::start(Manner::holding("other", 0)).await?;
     parked(cx, NAME, &router).await?;
     parked(cx, "other", &other).await?;
     for (name, token, requests) in [("without", None, 0), ("wrong", Some("s3cre"), 1)] {
@@ -125,7 +113,7 @@ async fn is_shown_the_token(cx: &Cx) -> Result {
         step(variants, NAME, "HTTP 401").await?;
         step(variants, NAME, "EPP_METRIC_READER_BEARER_TOKEN").await?;
         // One router that refuses hurts no other.
-        other.behave(|manner| manner.held = BTreeMap::from([("other".to_owned(), requests)]));
+        other.behave(Manner::holding("other", requests));
         says_value(&controller, "other", f64::from(requests)).await?;
         variants
             .publishes("other", Some(f64::from(requests)), SOON)
@@ -143,7 +131,7 @@ async fn a_few_at_a_time(cx: &Cx) -> Result {
     const POOLS: usize = 3;
     let router = Router::start(Manner {
         delay: Duration::from_millis(300),
-        ..holding(0)
+        ..Manner::holding(MODEL, 0)
     })
     .await?;
     let one = ("SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY", "1".to_owned());

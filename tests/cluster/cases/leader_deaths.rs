@@ -19,7 +19,6 @@ use crate::harness::door::Door;
 use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
-use crate::harness::namespace::Workload;
 use crate::harness::scaled_object::ScaledObject;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{DESIRED, MODEL, variant};
@@ -124,11 +123,9 @@ impl Witness {
 /// with KEDA behind it, which reads a missing series as 0 by default, or with a
 /// native HPA that reads the replicas themselves through a Service.
 async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
-    let workload = Workload::new(NAME, 1);
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(NAME, 1, SOON).await?;
+    let pods = cx.namespace.run(NAME, 1, SOON).await?;
     let history = History::follow(&cx.namespace, NAME);
-    let fleet = EngineFleet::start(cx, &workload.selector(), MODEL, Load::cache(0.0));
+    let fleet = EngineFleet::start(cx, &pods, MODEL, Load::cache(0.0));
     let bounds = json!({ "maxReplicas": MAXIMUM });
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
 

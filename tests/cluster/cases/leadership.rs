@@ -12,7 +12,6 @@ use serde_json::json;
 use crate::harness::audit::{Change, changes};
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
-use crate::harness::namespace::Workload;
 use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{DESIRED, Variants, variant};
 use crate::harness::wait::{eventually, seen};
@@ -104,8 +103,7 @@ pub(super) async fn lease(cx: &Cx) -> Result<Lease> {
 
 /// Three replicas without metrics: what is there is kept, and published.
 async fn place(cx: &Cx) -> Result {
-    cx.namespace.deploy(&Workload::new(NAME, 3)).await?;
-    cx.namespace.settles(NAME, 3, SOON).await?;
+    cx.namespace.run(NAME, 3, SOON).await?;
     cx.namespace.apply(variant(NAME, NAME, &json!({}))).await?;
     Ok(())
 }

@@ -288,8 +288,7 @@ async fn at_180_percent(cx: &Cx, (name, strategy): (&str, &str)) -> Result {
 pub(super) async fn a_generated_hpa_follows_a_total(cx: &Cx) -> Result {
     const OTHER: &str = "fixed";
     for name in [NAME, OTHER] {
-        cx.namespace.deploy(&Workload::new(name, 1)).await?;
-        cx.namespace.settles(name, 1, SOON).await?;
+        cx.namespace.run(name, 1, SOON).await?;
     }
     let history = History::follow(&cx.namespace, NAME);
     let total = |count: i32| {

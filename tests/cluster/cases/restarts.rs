@@ -11,7 +11,6 @@ use wva::api::variant_autoscaling::VariantAutoscaling;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::fault::{Fault, Result};
-use crate::harness::namespace::Workload;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, Variants};
 use crate::harness::wait::{eventually, seen};
@@ -75,18 +74,16 @@ fn reading(kv_cache: f64) -> Load {
     })
 }
 
-fn fleet(cx: &Cx, workload: &Workload<'_>, kv_cache: f64) -> EngineFleet {
-    EngineFleet::start(cx, &workload.selector(), MODEL, reading(kv_cache))
+fn fleet(cx: &Cx, pods: &str, kv_cache: f64) -> EngineFleet {
+    EngineFleet::start(cx, pods, MODEL, reading(kv_cache))
 }
 
 /// Gone, then empty, then with nothing but old samples, then with every series twice.
 async fn prometheus(cx: &Cx) -> Result {
-    let workload = Workload::new(NAME, 3);
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(NAME, 3, SOON).await?;
+    let pods = cx.namespace.run(NAME, 3, SOON).await?;
     let server = &cx.world.prometheus;
     // What it will have when it comes back with old samples: engines that are idle.
-    let idle = fleet(cx, &workload, 0.0);
+    let idle = fleet(cx, &pods, 0.0);
     series(cx, 3).await?;
     drop(idle);
     server.server.stop(GRACE).await?;
@@ -97,7 +94,7 @@ async fn prometheus(cx: &Cx) -> Result {
     wipe()?;
     server.server.start()?;
     server.ready().await?;
-    let busy = fleet(cx, &workload, 0.6);
+    let busy = fleet(cx, &pods, 0.6);
     series(cx, 3).await?;
     let spec = ControllerSpec {
         environment: BANDS.map(|(key, age)| (key, age.to_owned())).to_vec(),
@@ -130,7 +127,7 @@ async fn prometheus(cx: &Cx) -> Result {
     server.server.start()?;
     server.ready().await?;
     metrics("False/MetricsMissing", SOON).await?;
-    let busy = fleet(cx, &workload, 0.6);
+    let busy = fleet(cx, &pods, 0.6);
     metrics("True/MetricsFound", SOON).await?;
 
     server.scrape_times(2).await?;
@@ -157,8 +154,7 @@ async fn series(cx: &Cx, number: usize) -> Result {
 /// The API server comes back with what there was minutes ago: resource versions, specifications and
 /// statuses go backwards.
 async fn older_cluster(cx: &Cx) -> Result {
-    cx.namespace.deploy(&Workload::new(NAME, 3)).await?;
-    cx.namespace.settles(NAME, 3, SOON).await?;
+    cx.namespace.run(NAME, 3, SOON).await?;
     let controller = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     variants.apply(NAME, NAME, json!({})).await?;

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use futures::future::try_join;
-use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::Result;
+use crate::harness::namespace::is_ready;
 use crate::harness::pod_autoscaler::{KindController, PlayedObject, autoscaler, workload};
 use crate::harness::ports;
 use crate::harness::suite::{Case, Cx};
@@ -154,12 +154,6 @@ impl<'a> Target<'a> {
         self.pages.set_load(Load::running(4.0));
         self.rests_at(1).await
     }
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    let status = pod.status.iter();
-    let mut conditions = status.flat_map(|status| status.conditions.iter().flatten());
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 async fn heads(cx: &Cx) -> Result {

@@ -193,14 +193,12 @@ async fn one_event<const N: usize>(
 /// Created, edited into nonsense, repaired, deleted. Two engines at 60 % leave 0.2 to the threshold:
 /// enough for the global trigger of 0.1, too little for the namespace's own of 0.3.
 async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
-    let workload = Workload::new("llama", 2);
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles("llama", 2, SOON).await?;
+    let pods = cx.namespace.run("llama", 2, SOON).await?;
     let busy = Reading {
         kv_cache: 0.6,
         ..Reading::IDLE
     };
-    let _fleet = EngineFleet::start(cx, &workload.selector(), MODEL, Load::Each(busy));
+    let _fleet = EngineFleet::start(cx, &pods, MODEL, Load::Each(busy));
     cx.namespace
         .apply(variant("v", "llama", &json!({})))
         .await?;

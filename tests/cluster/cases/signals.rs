@@ -8,7 +8,6 @@ use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
-use crate::harness::namespace::Workload;
 use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::{MODEL, Variants};
 use crate::harness::wait::{eventually, seen};
@@ -45,10 +44,8 @@ async fn impatient(cx: &Cx) -> Result<Controller> {
 
 /// A Deployment with an engine for each of its pods.
 async fn serve(cx: &Cx, replicas: i32, model: &str, reading: Reading) -> Result<EngineFleet> {
-    let workload = Workload::new("llama", replicas);
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles("llama", replicas, SOON).await?;
-    let fleet = EngineFleet::start(cx, &workload.selector(), model, Load::Each(reading));
+    let pods = cx.namespace.run("llama", replicas, SOON).await?;
+    let fleet = EngineFleet::start(cx, &pods, model, Load::Each(reading));
     let wanted = usize::try_from(replicas)?;
     eventually("each pod has an engine", SOON, async || {
         seen(&fleet.pods().len(), &wanted)

@@ -150,6 +150,14 @@ impl Namespace {
         Ok(())
     }
 
+    /// Deploys replicas that load for a second, and waits until they are ready; answers the selector of their pods.
+    pub(crate) async fn run(&self, name: &str, replicas: i32, within: Duration) -> Result<String> {
+        let workload = Workload::new(name, replicas);
+        self.deploy(&workload).await?;
+        self.settles(name, replicas, within).await?;
+        Ok(workload.selector())
+    }
+
     /// Sets the number of replicas the way `kubectl scale` does.
     pub(crate) async fn scale(&self, deployment: &str, replicas: i32) -> Result {
         let deployments: Api<Deployment> = self.api();
@@ -209,6 +217,12 @@ impl Namespace {
             .await?
             .items)
     }
+}
+
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let status = pod.status.iter();
+    let mut conditions = status.flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Version and kind of the autoscalers of Kubernetes, and of those of KEDA.

@@ -29,6 +29,16 @@ pub(crate) struct Manner {
     pub(crate) delay: Duration,
 }
 
+impl Manner {
+    /// One that holds so many requests of one model.
+    pub(crate) fn holding(model: &str, requests: u32) -> Self {
+        Self {
+            held: BTreeMap::from([(model.to_owned(), requests)]),
+            ..Self::default()
+        }
+    }
+}
+
 /// A page on a loopback port, until it is dropped.
 pub(crate) struct Router {
     server: PlayedServer,
@@ -61,8 +71,8 @@ impl Router {
     }
 
     /// Changes its manner from the next request on.
-    pub(crate) fn behave(&self, change: impl FnOnce(&mut Manner)) {
-        change(&mut self.state.lock().unwrap().manner);
+    pub(crate) fn behave(&self, manner: Manner) {
+        self.state.lock().unwrap().manner = manner;
     }
 
     /// Requests so far.

@@ -17,7 +17,6 @@ use crate::harness::controller::Controller;
 use crate::harness::engine::{EngineFleet, Load};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
-use crate::harness::namespace::Workload;
 use crate::harness::reader::Reader;
 use crate::harness::shipping::{Shipping, find, set};
 use crate::harness::suite::Cx;
@@ -144,11 +143,9 @@ pub(super) async fn chart_settings_change_live(cx: &Cx) -> Result {
 
 /// The sample's Deployment with one replica, and its engines, which are busy.
 async fn busy_model(cx: &Cx) -> Result<EngineFleet> {
-    let workload = Workload::new(TARGET, 1);
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(TARGET, 1, SOON).await?;
+    let pods = cx.namespace.run(TARGET, 1, SOON).await?;
     let load = Load::cache(LOAD);
-    Ok(EngineFleet::start(cx, &workload.selector(), MODEL, load))
+    Ok(EngineFleet::start(cx, &pods, MODEL, load))
 }
 
 /// What both loops are installed with: a cycle a second, and a sample of at most three replicas.

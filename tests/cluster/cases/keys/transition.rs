@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Proof, SOON, asking};
 use crate::harness::fault::{Fault, Result};
-use crate::harness::namespace::{Namespace, Workload};
+use crate::harness::namespace::{Namespace, Workload, is_ready};
 use crate::harness::oracle::{Oracle, Report};
 use crate::harness::suite::Cx;
 use crate::harness::variants::{MODEL, Variants};
@@ -39,16 +39,7 @@ pub(super) fn proofs() -> Vec<Proof> {
 /// The names of the pods that are ready.
 async fn ready_pods(namespace: &Namespace, selector: &str) -> Result<Vec<String>> {
     let pods = namespace.pods(selector).await?.into_iter();
-    let ready = pods.filter(|pod| {
-        let conditions = pod
-            .status
-            .as_ref()
-            .and_then(|status| status.conditions.as_ref());
-        conditions.is_some_and(|all| {
-            all.iter()
-                .any(|one| one.type_ == "Ready" && one.status == "True")
-        })
-    });
+    let ready = pods.filter(is_ready);
     Ok(ready.filter_map(|pod| pod.metadata.name).collect())
 }
 
@@ -114,18 +105,12 @@ async fn holds_then_not(
 
 /// A rollout whose new replica loads for ever while the old one serves.
 async fn pending(cx: &Cx) -> Result {
-    let workload = Workload::new(NAME, 1);
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(NAME, 1, SOON).await?;
+    let pods = cx.namespace.run(NAME, 1, SOON).await?;
     let oracle = Oracle::plain().await?;
-    saturate(
-        cx,
-        &oracle,
-        &ready_pods(&cx.namespace, &workload.selector()).await?,
-    );
+    saturate(cx, &oracle, &ready_pods(&cx.namespace, &pods).await?);
     let rollout = Workload {
         loading: AGES,
-        ..workload
+        ..Workload::new(NAME, 1)
     };
     cx.namespace.deploy(&rollout).await?;
     // It does not report either, which is a cause of its own.
@@ -135,25 +120,17 @@ async fn pending(cx: &Cx) -> Result {
 
 /// No scaler follows, so that the first step up is never taken.
 async fn unapplied(cx: &Cx) -> Result {
-    let workload = Workload::new(NAME, 3);
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(NAME, 3, SOON).await?;
+    let pods = cx.namespace.run(NAME, 3, SOON).await?;
     let oracle = Oracle::plain().await?;
-    saturate(
-        cx,
-        &oracle,
-        &ready_pods(&cx.namespace, &workload.selector()).await?,
-    );
+    saturate(cx, &oracle, &ready_pods(&cx.namespace, &pods).await?);
     holds_then_not(cx, &oracle, "WVA_UNAPPLIED_TIME_LIMIT", &[]).await
 }
 
 /// One of two replicas reports.
 async fn silent(cx: &Cx) -> Result {
-    let workload = Workload::new(NAME, 2);
-    cx.namespace.deploy(&workload).await?;
-    cx.namespace.settles(NAME, 2, SOON).await?;
+    let pods = cx.namespace.run(NAME, 2, SOON).await?;
     let oracle = Oracle::plain().await?;
-    let pods = ready_pods(&cx.namespace, &workload.selector()).await?;
+    let pods = ready_pods(&cx.namespace, &pods).await?;
     saturate(cx, &oracle, &pods[..1]);
     holds_then_not(cx, &oracle, "WVA_SILENT_TIME_LIMIT", &[]).await
 }
