@@ -18,6 +18,7 @@ use crate::harness::door::Door;
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
 use crate::harness::namespace::Workload;
+use crate::harness::pod_autoscaler::workload;
 use crate::harness::reader::Reader;
 use crate::harness::suite::{Case, Cx, case};
 use crate::harness::tools::repository;
@@ -120,7 +121,8 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     spec.arguments.push("--metrics-secure=true".to_owned());
     let door = Door::open(cx, spec).await?;
     let controller = &door.controller;
-    cx.namespace.apply(replica_set("set")).await?;
+    let set = workload("ReplicaSet", "set", &json!({ "app": "set" }), 1);
+    cx.namespace.apply(set).await?;
     let foreign = json!({
         "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set" },
     });
@@ -190,18 +192,6 @@ async fn denied(door: &Door, reader: &Reader, pages: &[String; 2], resource: &st
         names(&door.controller, &reason, resource).await?;
     }
     Ok(())
-}
-
-fn replica_set(name: &str) -> Value {
-    let labels = json!({ "app": name });
-    let container = json!({ "name": "vllm", "image": "vllm/vllm-openai:fake" });
-    json!({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": { "name": name },
-        "spec": { "replicas": 1, "selector": { "matchLabels": labels }, "template": {
-            "metadata": { "labels": labels },
-            "spec": { "terminationGracePeriodSeconds": 0, "containers": [container] },
-        }},
-    })
 }
 
 /// Waits until a line of the readiness page begins like this and holds that.

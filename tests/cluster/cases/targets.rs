@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::Namespace;
+use crate::harness::pod_autoscaler::workload;
 use crate::harness::suite::{Case, Cx, case};
 use crate::harness::variants::Variants;
 use crate::harness::wait::{eventually, seen};
@@ -40,35 +41,18 @@ fn naming(version: &str, kind: &str, name: &str) -> Value {
     json!({ "scaleTargetRef": { "apiVersion": version, "kind": kind, "name": name } })
 }
 
-fn template(labels: &Value) -> Value {
-    json!({
-        "metadata": { "labels": labels },
-        "spec": {
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{
-                "name": "vllm", "image": "vllm/vllm-openai:fake",
-                "args": ["--max-num-seqs=32", "--api-key=not-for-others"],
-            }],
-        },
-    })
-}
-
-fn stateful_set(name: &str, replicas: i32) -> Value {
-    let labels = json!({ "app": name });
-    json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": name },
-        "spec": {
-            "replicas": replicas, "serviceName": name, "podManagementPolicy": "Parallel",
-            "selector": { "matchLabels": labels }, "template": template(&labels),
-        },
-    })
+fn stateful_set(name: &str, replicas: i64) -> Value {
+    let mut set = workload("StatefulSet", name, &json!({ "app": name }), replicas);
+    let arguments = json!(["--max-num-seqs=32", "--api-key=not-for-others"]);
+    set["spec"]["template"]["spec"]["containers"][0]["args"] = arguments;
+    set
 }
 
 fn groups(replicas: i32) -> Value {
     json!({
         "apiVersion": GROUPS, "kind": "LeaderWorkerSet", "metadata": { "name": "lws" },
         "spec": { "replicas": replicas, "leaderWorkerTemplate": {
-            "size": 2, "workerTemplate": template(&json!({})),
+            "size": 2, "workerTemplate": stateful_set("lws", 1)["spec"]["template"],
         }},
     })
 }

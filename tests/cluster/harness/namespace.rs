@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::fault::Result;
 use super::manifest;
+use super::pod_autoscaler::workload;
 use super::servers::kwok;
 use super::wait::{eventually, seen};
 use super::world::World;
@@ -53,28 +54,17 @@ impl<'a> Workload<'a> {
 
     fn manifest(&self) -> Value {
         let labels = json!({ "app": self.name });
+        let mut object = workload("Deployment", self.name, &labels, self.replicas.into());
+        object["metadata"]["labels"] = labels;
+        let pod = &mut object["spec"]["template"];
         let loading = format!("{}ms", self.loading.as_millis());
-        let mut pod = json!({
-            "metadata": { "labels": labels, "annotations": { kwok::LOADING_TIME: loading } },
-            "spec": {
-                "terminationGracePeriodSeconds": 0,
-                "containers": [{ "name": "vllm", "image": "vllm/vllm-openai:fake" }],
-            },
-        });
+        pod["metadata"]["annotations"] = json!({ kwok::LOADING_TIME: loading });
         if let Some((count, product)) = self.gpus {
             pod["spec"]["nodeSelector"] = json!({ "nvidia.com/gpu.product": product });
             pod["spec"]["containers"][0]["resources"] =
                 json!({ "limits": { "nvidia.com/gpu": count.to_string() } });
         }
-        json!({
-            "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": { "name": self.name, "labels": labels },
-            "spec": {
-                "replicas": self.replicas,
-                "selector": { "matchLabels": labels },
-                "template": pod,
-            },
-        })
+        object
     }
 }
 

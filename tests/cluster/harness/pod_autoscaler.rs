@@ -103,7 +103,7 @@ async fn reconcile(
     Ok(())
 }
 
-/// A Deployment, or a StatefulSet, of pods with these labels.
+/// A Deployment, a ReplicaSet or a StatefulSet of pods with these labels.
 pub(crate) fn workload(kind: &str, name: &str, labels: &Value, replicas: i64) -> Value {
     let mut workload = json!({
         "apiVersion": "apps/v1", "kind": kind,

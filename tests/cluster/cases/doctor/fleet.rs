@@ -16,8 +16,8 @@ use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::exporter::{Exporter, Page};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::manifest;
+use crate::harness::pod_autoscaler::workload;
 use crate::harness::scaled_object::ScaledObject;
-use crate::harness::servers::kwok;
 use crate::harness::servers::prometheus::{Prometheus, Target};
 use crate::harness::suite::Cx;
 use crate::harness::variants::{MODEL, variant};
@@ -125,23 +125,10 @@ fn engines(cx: &Cx, name: &str) -> EngineFleet {
 
 /// The Deployment of a variant, as a client creates it.
 fn deployment(name: &str) -> Value {
-    let labels = json!({ "app": name });
-    let annotations = json!({ kwok::LOADING_TIME: "1000ms" });
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name },
-        "spec": {
-            "replicas": 1, "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels, "annotations": annotations },
-                "spec": {
-                    "terminationGracePeriodSeconds": 0,
-                    "containers": [{
-                        "name": "vllm", "image": "vllm/vllm-openai:fake", "args": ["--model", MODEL],
-                    }],
-                },
-            },
-        },
-    })
+    let mut deployment = workload("Deployment", name, &json!({ "app": name }), 1);
+    let arguments = json!(["--model", MODEL]);
+    deployment["spec"]["template"]["spec"]["containers"][0]["args"] = arguments;
+    deployment
 }
 
 /// The Deployment of the controller, with the settings of its process.
