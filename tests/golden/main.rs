@@ -21,7 +21,6 @@
 )]
 
 mod decisions;
-mod diff;
 mod fleets;
 mod page;
 mod scenes;
@@ -29,10 +28,15 @@ mod settings;
 mod vectors;
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// The command that writes the files.
 const UPDATE: &str = "UPDATE=1 cargo test -p wva-sim --test golden";
+
+/// Lines of an excerpt.
+const SHOWN: usize = 60;
 
 /// Compares a file of this folder with a text, or writes it.
 fn is_golden(name: &str, text: &str) {
@@ -51,7 +55,31 @@ fn is_golden_with(name: &str, text: &str, hint: impl FnOnce() -> String) {
     assert!(
         stored == text,
         "tests/golden/{name} differs; if the change is meant, `{UPDATE}` writes it\n{}\n{}",
-        diff::excerpt(&stored, text),
+        excerpt(&path, text).unwrap_or_else(|error| format!("diff: {error}")),
         hint()
     );
+}
+
+/// The lines that differ, with those around them.
+fn excerpt(stored: &Path, found: &str) -> std::io::Result<String> {
+    let mut diff = Command::new("diff")
+        .args([
+            "--new-file",
+            "--unified=2",
+            "--label=stored",
+            "--label=found",
+        ])
+        .arg(stored)
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    // The pipe closes here, at which the text ends.
+    diff.stdin.take().unwrap().write_all(found.as_bytes())?;
+    let output = diff.wait_with_output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let left = text.lines().skip(SHOWN).count();
+    let mut lines: Vec<String> = text.lines().take(SHOWN).map(str::to_owned).collect();
+    lines.extend((left > 0).then(|| format!("... and {left} lines more")));
+    Ok(lines.join("\n"))
 }
