@@ -40,8 +40,8 @@ impl From<bool> for Outcome {
 /// Most bytes that may be held at once while an input is read: so many, and so many per byte of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
-    pub(crate) base: usize,
-    pub(crate) per_byte: usize,
+    base: usize,
+    per_byte: usize,
 }
 
 impl Memory {

@@ -1,5 +1,8 @@
 //! Single values: durations, costs, selectors, names of roles, and every setting.
 
+use std::fmt::Debug;
+use std::time::Duration;
+
 use wva::cli::args;
 use wva::policy::params::LabelSelector;
 use wva::policy::units::Cost;
@@ -15,13 +18,30 @@ const LONGEST_ERROR: usize = 2_000;
 
 const SMALL: Memory = Memory::kib(16, 60);
 
-fn bounded(error: &impl ToString) {
-    let text = error.to_string();
-    assert!(
-        text.len() <= LONGEST_ERROR,
-        "{} bytes: {text:.200}",
-        text.len()
-    );
+/// Texts, whose values are shown as what reads the same.
+fn round_trip<T: PartialEq + Debug, E: ToString>(
+    name: &str,
+    grammar: Grammar,
+    memory: Memory,
+    read: impl Fn(&str) -> Result<T, E>,
+    show: impl Fn(&T) -> String,
+) {
+    let check = |input: &[u8]| {
+        let made = read(&String::from_utf8_lossy(input));
+        match &made {
+            Ok(value) => {
+                let shown = show(value);
+                assert_eq!(read(&shown).ok().as_ref(), Some(value), "{shown}");
+            }
+            Err(error) => {
+                let text = error.to_string();
+                let length = text.len();
+                assert!(length <= LONGEST_ERROR, "{length} bytes: {text:.200}");
+            }
+        }
+        Outcome::from(&made)
+    };
+    Campaign::run(name, grammar, memory, &check);
 }
 
 #[test]
@@ -42,43 +62,15 @@ fn duration() {
         "5124095576030431h15s1000000000ns",
     ]);
     let words = owned(["ns", "us", "ms", "s", "m", "h", "d", "w", "weeks", "M", "y"]);
-    let check = |input: &[u8]| {
-        let text = String::from_utf8_lossy(input);
-        let read = parse_duration(&text);
-        match &read {
-            Ok(length) => {
-                let shown = format_duration(*length);
-                assert_eq!(parse_duration(&shown), Ok(*length), "{shown}");
-            }
-            Err(error) => bounded(error),
-        }
-        Outcome::from(&read)
-    };
-    Campaign::run(
-        "values::duration",
-        Grammar::new(seeds, words, 200),
-        SMALL,
-        &check,
-    );
+    let grammar = Grammar::new(seeds, words, 200);
+    let show = |length: &Duration| format_duration(*length);
+    round_trip("values::duration", grammar, SMALL, parse_duration, show);
 }
 
 #[test]
 fn cost() {
-    let check = |input: &[u8]| {
-        let text = String::from_utf8_lossy(input);
-        let read = Cost::parse(&text);
-        match &read {
-            Ok(cost) => assert_eq!(Cost::parse(&cost.to_string()).as_ref(), Ok(cost), "{cost}"),
-            Err(error) => bounded(error),
-        }
-        Outcome::from(&read)
-    };
-    Campaign::run(
-        "values::cost",
-        Grammar::new(owned(["10.0", "40", "0.5", "00012.500"]), [], 400),
-        SMALL,
-        &check,
-    );
+    let grammar = Grammar::new(owned(["10.0", "40", "0.5", "00012.500"]), [], 400);
+    round_trip("values::cost", grammar, SMALL, Cost::parse, Cost::to_string);
 }
 
 #[test]
@@ -90,28 +82,16 @@ fn selector() {
         "tier in (x, y),zone notin (z), gpu, !spot",
         "a=",
     ]);
-    let check = |input: &[u8]| {
-        let text = String::from_utf8_lossy(input);
-        let read = LabelSelector::parse(&text);
-        match &read {
-            Ok(selector) => {
-                let shown = selector.to_string();
-                assert_eq!(
-                    LabelSelector::parse(&shown).as_ref(),
-                    Ok(selector),
-                    "{shown}"
-                );
-                let _: bool = selector.matches(|label| (label.len() > 3).then_some("a"));
-            }
-            Err(error) => bounded(error),
-        }
-        Outcome::from(&read)
+    let show = |selector: &LabelSelector| {
+        let _: bool = selector.matches(|label| (label.len() > 3).then_some("a"));
+        selector.to_string()
     };
-    Campaign::run(
+    round_trip(
         "values::selector",
         Grammar::new(seeds, [], 1024),
         Memory::kib(16, 300),
-        &check,
+        LabelSelector::parse,
+        show,
     );
 }
 
@@ -124,16 +104,8 @@ fn role() {
         "variant/ns-a/llama",
         "status-writer",
     ]);
-    let check = |input: &[u8]| {
-        let text = String::from_utf8_lossy(input);
-        let read = text.parse::<Role>();
-        match &read {
-            Ok(role) => assert_eq!(role.to_string().parse().as_ref(), Ok(role)),
-            Err(error) => bounded(error),
-        }
-        Outcome::from(&read)
-    };
-    Campaign::run("values::role", Grammar::new(seeds, [], 400), SMALL, &check);
+    let grammar = Grammar::new(seeds, [], 400);
+    round_trip("values::role", grammar, SMALL, str::parse, Role::to_string);
 }
 
 /// The text of every setting, whatever its kind: the name of the setting, and the text.
@@ -198,11 +170,8 @@ fn arguments() {
     Campaign::run(
         "values::arguments",
         Grammar::new(seeds, [], 1024),
-        Memory {
-            // An unknown flag is looked up in the flags of every command.
-            base: 128 * 1024,
-            per_byte: 400,
-        },
+        // An unknown flag is looked up in the flags of every command.
+        Memory::kib(128, 400),
         &check,
     );
 }
