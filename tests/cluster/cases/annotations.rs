@@ -9,7 +9,6 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::external_metrics_door::hpa;
-use super::leadership::gauge;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::Result;
 use crate::harness::suite::{Case, Cx};
@@ -56,12 +55,8 @@ async fn what_is_wrong_is_said(cx: &Cx) -> Result {
     cx.namespace
         .apply(annotated(hpa(&cx.namespace.name, NAME, 10)?, MODEL))
         .await?;
-    let shows_two = async || {
-        eventually("the gauge is 2", SOON, async || {
-            seen(&gauge(cx, &controller).await?, &Some(2.0))
-        })
-        .await
-    };
+    let variants = Variants::new(&cx.namespace, &controller);
+    let shows_two = || variants.publishes(NAME, Some(2.0), SOON);
     let annotations = async || -> Result<BTreeMap<String, String>> {
         let metadata = hpas.get(NAME).await?.metadata;
         Ok(metadata.annotations.unwrap_or_default())
@@ -97,7 +92,6 @@ async fn what_is_wrong_is_said(cx: &Cx) -> Result {
     cx.namespace
         .apply(variant("other", NAME, &json!({ "maxReplicas": 4 })))
         .await?;
-    let variants = Variants::new(&cx.namespace, &controller);
     let malformed = [("TargetResolved", "False/MalformedObject")];
     let message = variants.says("other", &malformed, SOON).await?;
     assert!(message.contains("HorizontalPodAutoscaler"), "{message}");

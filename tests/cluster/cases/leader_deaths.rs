@@ -21,7 +21,7 @@ use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;
 use crate::harness::scaled_object::ScaledObject;
 use crate::harness::suite::{Case, Cx};
-use crate::harness::variants::{DESIRED, MODEL, variant};
+use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 use crate::harness::world::Setup;
 
@@ -81,11 +81,10 @@ impl Witness {
         let (watched, found) = (Arc::clone(&replicas), Arc::clone(&violations));
         let namespace = namespace.to_owned();
         let task = Background::start(async move {
-            let labels = [("variant_name", NAME), ("namespace", namespace.as_str())];
             let mut highest = 0.0;
             loop {
                 let now: Vec<_> = watched.lock().unwrap().clone();
-                let pages = now.iter().map(|replica| replica.value(DESIRED, &labels));
+                let pages = now.iter().map(|replica| replica.desired(&namespace, NAME));
                 let values = futures::future::join_all(pages).await;
                 let shown: Vec<f64> = values.into_iter().filter_map(|v| v.ok()?).collect();
                 let mut texts = Vec::new();
@@ -131,10 +130,8 @@ async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
 
     let witness = Witness::follow(&cx.namespace.name);
     let mut leader = replica(cx, 0, service.as_ref()).await?;
-    eventually("the leader shows its count", SOON, async || {
-        seen(&gauge(cx, &leader.controller).await?, &Some(1.0))
-    })
-    .await?;
+    let variants = Variants::new(&cx.namespace, &leader.controller);
+    variants.publishes(NAME, Some(1.0), SOON).await?;
     scales(cx, &leader, service.as_ref()).await?;
     fleet.set_load(Load::cache(2.0 * f64::from(MAXIMUM)));
 

@@ -13,7 +13,7 @@ use crate::harness::audit::{Change, changes};
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx, case};
-use crate::harness::variants::{DESIRED, Variants, variant};
+use crate::harness::variants::{Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
 const NAME: &str = "llama";
@@ -53,18 +53,12 @@ async fn replica(cx: &Cx, name: &str, lease: [u64; 3]) -> Result<Arc<Controller>
 
 /// The gauge of the variant on one replica's metrics page.
 pub(super) async fn gauge(cx: &Cx, controller: &Controller) -> Result<Option<f64>> {
-    let labels = [
-        ("variant_name", NAME),
-        ("namespace", cx.namespace.name.as_str()),
-    ];
-    controller.value(DESIRED, &labels).await
+    controller.desired(&cx.namespace.name, NAME).await
 }
 
 async fn shows(cx: &Cx, controller: &Controller, wanted: Option<f64>) -> Result {
-    eventually(format!("the gauge is {wanted:?}"), SOON, async || {
-        seen(&gauge(cx, controller).await?, &wanted)
-    })
-    .await
+    let variants = Variants::new(&cx.namespace, controller);
+    variants.publishes(NAME, wanted, SOON).await
 }
 
 async fn follows(controller: &Controller) -> Result {

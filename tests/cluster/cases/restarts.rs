@@ -11,6 +11,7 @@ use wva::api::variant_autoscaling::VariantAutoscaling;
 use crate::harness::controller::{Controller, ControllerSpec};
 use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::fault::{Fault, Result};
+use crate::harness::scaling_loop::engines_report;
 use crate::harness::suite::{Case, Cx};
 use crate::harness::variants::{MODEL, Variants};
 use crate::harness::wait::{eventually, seen};
@@ -84,7 +85,7 @@ async fn prometheus(cx: &Cx) -> Result {
     let server = &cx.world.prometheus;
     // What it will have when it comes back with old samples: engines that are idle.
     let idle = fleet(cx, &pods, 0.0);
-    series(cx, 3).await?;
+    engines_report(cx, 3).await?;
     drop(idle);
     server.server.stop(GRACE).await?;
     let (data, old) = (cx.world.site.data("prometheus"), cx.world.site.data("idle"));
@@ -95,7 +96,7 @@ async fn prometheus(cx: &Cx) -> Result {
     server.server.start()?;
     server.ready().await?;
     let busy = fleet(cx, &pods, 0.6);
-    series(cx, 3).await?;
+    engines_report(cx, 3).await?;
     let spec = ControllerSpec {
         environment: BANDS.map(|(key, age)| (key, age.to_owned())).to_vec(),
         ..ControllerSpec::scoped(cx)
@@ -131,24 +132,12 @@ async fn prometheus(cx: &Cx) -> Result {
     metrics("True/MetricsFound", SOON).await?;
 
     server.scrape_times(2).await?;
-    series(cx, 6).await?;
+    engines_report(cx, 6).await?;
     metrics("True/MetricsFound", SOON).await?;
     // Two series of one engine are one engine: as many as before are wanted, and fewer when idle.
     busy.set_load(reading(0.0));
     variants.publishes(NAME, Some(2.0), LATER).await?;
     server.scrape_times(1).await
-}
-
-/// Waits until Prometheus has so many engines.
-async fn series(cx: &Cx, number: usize) -> Result {
-    let query = format!(
-        "vllm:kv_cache_usage_perc{{namespace=\"{}\"}}",
-        cx.namespace.name
-    );
-    eventually(format!("{number} series"), SOON, async || {
-        seen(&cx.world.prometheus.query(&query).await?.len(), &number)
-    })
-    .await
 }
 
 /// The API server comes back with what there was minutes ago: resource versions, specifications and

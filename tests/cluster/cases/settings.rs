@@ -12,7 +12,7 @@ use crate::harness::engine::{EngineFleet, Load, Reading};
 use crate::harness::fault::{Fault, Result};
 use crate::harness::namespace::{Namespace, Workload};
 use crate::harness::suite::{Case, Cx, case};
-use crate::harness::variants::{DESIRED, MODEL, variant};
+use crate::harness::variants::{MODEL, Variants, variant};
 use crate::harness::wait::{eventually, seen};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -281,18 +281,9 @@ async fn an_older_name_counts_and_is_reported(cx: &Cx) -> Result {
         .apply(variant("v", "llama", &json!({})))
         .await?;
     let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
-    let wants = async |wanted: f64| {
-        let labels = [
-            ("variant_name", "v"),
-            ("namespace", cx.namespace.name.as_str()),
-        ];
-        eventually(format!("{wanted} replicas"), SOON, async || {
-            seen(&controller.value(DESIRED, &labels).await?, &Some(wanted))
-        })
-        .await
-    };
+    let variants = Variants::new(&cx.namespace, &controller);
     // Without a minimum of its own a model keeps one replica, unless it may go to zero.
-    wants(1.0).await?;
+    variants.publishes("v", Some(1.0), SOON).await?;
 
     let system = cx.system().await?;
     let entry = json!({

@@ -17,6 +17,7 @@ use super::process::{Program, Server, Signal};
 use super::servers::prometheus::Target;
 use super::suite::Cx;
 use super::tools;
+use super::variants::DESIRED;
 use super::wait::{eventually, seen};
 use super::web;
 
@@ -276,6 +277,12 @@ impl Controller {
             [one] => Ok(Some(one.value)),
             several => Err(Fault::new(format!("more than one series: {several:?}"))),
         }
+    }
+
+    /// The desired count of a variant; `None` without a series.
+    pub(crate) async fn desired(&self, namespace: &str, variant: &str) -> Result<Option<f64>> {
+        let labels = [("namespace", namespace), ("variant_name", variant)];
+        self.value(DESIRED, &labels).await
     }
 
     /// Waits until the one series of this name has a value.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use wva::policy::plan::{Decision, DecisionOutcome, Plan, PlanStage};
-use wva::policy::series;
 use wva::policy::snapshot::CycleId;
 use wva::policy::units::Replicas;
 
@@ -41,9 +40,8 @@ impl Journal {
         let (polled, shared) = (Arc::clone(controller), Arc::clone(&record));
         let (namespace, variant) = (namespace.to_owned(), variant.to_owned());
         let task = Background::start(async move {
-            let labels = [("namespace", &*namespace), ("variant_name", &*variant)];
             loop {
-                if let Ok(value) = polled.value(series::DESIRED, &labels).await {
+                if let Ok(value) = polled.desired(&namespace, &variant).await {
                     let mut record = shared.lock().unwrap();
                     if record.gauge.last() != Some(&value) {
                         record.gauge.push(value);

@@ -253,7 +253,7 @@ fn variant(cx: &Cx) -> Value {
 }
 
 /// Waits until Prometheus has the KV share of so many engines.
-async fn engines_report(cx: &Cx, engines: u32) -> Result {
+pub(crate) async fn engines_report(cx: &Cx, engines: u32) -> Result {
     let query = format!(
         "vllm:kv_cache_usage_perc{{namespace=\"{}\"}}",
         cx.namespace.name

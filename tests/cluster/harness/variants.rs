@@ -123,11 +123,7 @@ impl<'a> Variants<'a> {
 
     /// The desired count on the metrics page; `None` without a series, and a fault for several.
     pub(crate) async fn desired(self, name: &str) -> Result<Option<f64>> {
-        let labels = [
-            ("variant_name", name),
-            ("namespace", self.namespace.name.as_str()),
-        ];
-        self.controller.value(DESIRED, &labels).await
+        self.controller.desired(&self.namespace.name, name).await
     }
 
     /// Waits until the metrics page shows this desired count, or no series.

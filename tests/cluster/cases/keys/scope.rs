@@ -252,11 +252,7 @@ async fn to_zero(cx: &Cx) -> Result {
         let controller = started(cx, setting, &[]).await?;
         let variants = Variants::new(&cx.namespace, &controller);
         variants.apply("v", "llama", json!({})).await?;
-        let what = format!("{desired} with {allowed}");
-        eventually(what, SOON, async || {
-            seen(&variants.desired("v").await?, &Some(desired))
-        })
-        .await?;
+        variants.publishes("v", Some(desired), SOON).await?;
         controller.crash();
         variants_gone(cx, allowed).await?;
     }
