@@ -78,26 +78,15 @@ async fn starts_from_zero(replica: Replica, gpus: u32, names: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_starts_from_zero() {
-    starts_from_zero(Replica::Pod, 2, &["v-"]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_group_on_one_host_starts_from_zero() {
-    let alone = Replica::Group {
-        workers: 0,
-        gpus: 0,
-    };
-    starts_from_zero(alone, 2, &["v-0"]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_group_on_two_hosts_starts_from_zero() {
-    let pair = Replica::Group {
-        workers: 1,
-        gpus: 2,
-    };
-    starts_from_zero(pair, 4, &["v-0", "v-0-1"]).await;
+async fn a_deployment_and_groups_on_one_host_and_on_two_start_from_zero() {
+    let group = |workers, gpus| Replica::Group { workers, gpus };
+    for (replica, gpus, names) in [
+        (Replica::Pod, 2, &["v-"][..]),
+        (group(0, 0), 2, &["v-0"]),
+        (group(1, 2), 4, &["v-0", "v-0-1"]),
+    ] {
+        starts_from_zero(replica, gpus, names).await;
+    }
 }
 
 /// Whether one of the two pods of the second group is ready, and the other is not.

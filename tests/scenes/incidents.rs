@@ -166,9 +166,8 @@ async fn a_deployment_that_is_scaled_by_hand_goes_back_to_the_decision() {
         let change = json!({"spec": {"replicas": count}});
         let stored = person.merge(path, &change).await.unwrap();
         assert_eq!(stored["spec"]["replicas"], count);
-        let scaled_to = |frame: &Frame| frame.models[0].variants[0].scaled_to;
         tokio::time::sleep(MINUTE).await;
-        until(&world, MINUTE * 5, |frame| scaled_to(frame) == 3).await;
+        until(&world, MINUTE * 5, |frame| stated(frame) == 3).await;
         throughout(&world, MINUTE * 10, |frame| {
             let decided = desired(frame, "v").unwrap();
             assert!((3..=most).contains(&decided), "{frame:#?}");

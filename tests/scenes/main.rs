@@ -152,8 +152,13 @@ fn desired(frame: &Frame, variant: &str) -> Option<u32> {
 
 /// Replicas that the Deployment of variant `v` states.
 fn stated(frame: &Frame) -> u32 {
+    scaled_to(frame, "v")
+}
+
+fn scaled_to(frame: &Frame, variant: &str) -> u32 {
     let mut variants = frame.models.iter().flat_map(|model| &model.variants);
-    variants.find(|one| one.name == "v").unwrap().scaled_to
+    let found = variants.find(|one| one.name == variant);
+    found.map_or(0, |one| one.scaled_to)
 }
 
 fn ready(frame: &Frame, variant: &str) -> u32 {

@@ -26,12 +26,6 @@ fn sleeping_pair() -> Scenario {
     }
 }
 
-fn scaled_to(frame: &Frame, variant: &str) -> u32 {
-    let mut variants = frame.models[0].variants.iter();
-    let found = variants.find(|one| one.name == variant);
-    found.map_or(0, |one| one.scaled_to)
-}
-
 #[tokio::test(start_paused = true)]
 async fn decode_wakes_first_and_prefill_never_alone() {
     let world = begin(&sleeping_pair()).await;

@@ -13,6 +13,7 @@ use wva_sim::world::AutoscaledModel;
 /// When a day has as many replicas as it needs, and until when it keeps them: its busy time, and the stabilisation.
 const GROWN: usize = 330;
 const KEPT: usize = 840;
+const HPAS: &str = "horizontalpodautoscalers.autoscaling";
 /// Seconds of the long window.
 const STABLE: u32 = 60;
 
@@ -108,30 +109,21 @@ fn status_agrees(world: &World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kpa_follows_the_load_by_writing_the_scale() {
-    let world = follows_the_load(ScalingStrategy::Kpa).await;
-    status_agrees(&world);
-    assert_eq!(scalers(&world).len(), 1, "{:?}", scalers(&world));
-    assert_eq!(
-        stored(&world, "horizontalpodautoscalers.autoscaling", "v-hpa"),
-        None
-    );
-    world.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn apa_follows_the_load_by_writing_the_scale() {
-    let world = follows_the_load(ScalingStrategy::Apa).await;
-    status_agrees(&world);
-    assert_eq!(scalers(&world).len(), 1, "{:?}", scalers(&world));
-    world.end().await;
+async fn kpa_and_apa_follow_the_load_by_writing_the_scale() {
+    for strategy in [ScalingStrategy::Kpa, ScalingStrategy::Apa] {
+        let world = follows_the_load(strategy).await;
+        status_agrees(&world);
+        assert_eq!(scalers(&world).len(), 1, "{:?}", scalers(&world));
+        assert_eq!(stored(&world, HPAS, "v-hpa"), None);
+        world.end().await;
+    }
 }
 
 /// The generated object scales, and ends with its owner or with the strategy.
 #[tokio::test(start_paused = true)]
 async fn hpa_follows_the_load_by_a_generated_object() {
     let world = follows_the_load(ScalingStrategy::Hpa).await;
-    let generated = stored(&world, "horizontalpodautoscalers.autoscaling", "v-hpa").unwrap();
+    let generated = stored(&world, HPAS, "v-hpa").unwrap();
     let owner = &generated["metadata"]["ownerReferences"][0];
     assert_eq!(
         owner["uid"],
@@ -142,10 +134,7 @@ async fn hpa_follows_the_load_by_a_generated_object() {
     let user = Insider::new(world.server.clone(), "user");
     let path = "/apis/autoscaling.aibrix.ai/v1alpha1/namespaces/llm-d/podautoscalers/v";
     user.delete(path, &json!({})).await.unwrap();
-    assert_eq!(
-        stored(&world, "horizontalpodautoscalers.autoscaling", "v-hpa"),
-        None
-    );
+    assert_eq!(stored(&world, HPAS, "v-hpa"), None);
     world.end().await;
 }
 

@@ -55,11 +55,8 @@ fn contended() -> Scenario {
 
 /// What is published for a variant, and what its Deployment states.
 fn counts(frame: &Frame, variant: &str) -> (u32, u32) {
-    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
-    let found = variants.find(|one| one.name == variant);
-    found.map_or((0, 0), |one| {
-        (one.desired.unwrap_or(one.scaled_to), one.scaled_to)
-    })
+    let stated = scaled_to(frame, variant);
+    (desired(frame, variant).unwrap_or(stated), stated)
 }
 
 /// Neither what is published nor what is stated is more than the quota, whichever published counts are applied next.

@@ -22,10 +22,6 @@ fn swap(rate: f64, from: Mix, to: Mix) -> LoadSource {
     }
 }
 
-fn scaled_to(frame: &Frame) -> u32 {
-    frame.models[0].variants[0].scaled_to
-}
-
 /// What the phase after a swap came to.
 #[derive(Debug)]
 struct Outcome {
@@ -40,13 +36,13 @@ async fn after(scenario: &Scenario) -> Outcome {
     let world = begin(scenario).await;
     tokio::time::sleep(PHASE).await;
     let before = world.frame();
-    let mut counts = vec![(before.seconds, scaled_to(&before), String::new())];
+    let mut counts = vec![(before.seconds, stated(&before), String::new())];
     let (mut worst, mut last) = (0.0_f64, 0.0);
     let mut frames = world.frames.clone();
     while world.frame().seconds < (PHASE * 2).as_secs_f64() {
         frames.changed().await.unwrap();
         let frame = frames.borrow_and_update().clone();
-        let count = scaled_to(&frame);
+        let count = stated(&frame);
         if counts.last().is_none_or(|(_, last, _)| *last != count) {
             counts.push((frame.seconds, count, decision(&world, "v").reason()));
         }
