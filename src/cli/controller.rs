@@ -22,11 +22,11 @@ use crate::settings::layers::resolve;
 use crate::settings::print::{SettingsReport, changed};
 use crate::settings::problem::Layer;
 use crate::settings::schema;
-use crate::settings::statics::{PrometheusConnection, StaticSettings};
+use crate::settings::statics::StaticSettings;
 use crate::settings::{Diagnostics, FirstGeneration, MainConfigMap, Sources, locate_main, start};
 use crate::signals::{
-    DEFAULT_RESPONSE_LIMIT, HttpPods, HttpPrometheus, HttpRouters, MaskedSecret, PodPages, PromApi,
-    PrometheusClientSettings, RouterApi, TokenSource,
+    DEFAULT_RESPONSE_LIMIT, HttpPods, HttpPrometheus, HttpRouters, PodPages, PromApi,
+    PrometheusClientSettings, RouterApi,
 };
 use crate::{telemetry, version};
 use wva_supervise::{ActorRegistry, Clock, ExitReason, Kit, SeedTree};
@@ -290,9 +290,7 @@ fn pods(statics: &StaticSettings) -> Result<Arc<dyn PodPages>, Vec<String>> {
 }
 
 fn routers(statics: &StaticSettings) -> Result<Arc<dyn RouterApi>, Vec<String>> {
-    let token = statics.endpoint_picker_token.as_ref();
-    let token = token.map(|token| MaskedSecret::new(token.expose()));
-    let routers = HttpRouters::new(token);
+    let routers = HttpRouters::new(statics.endpoint_picker_token.clone());
     let routers = routers.map_err(|why| vec![format!("no client for routers: {why}")])?;
     Ok(Arc::new(routers))
 }
@@ -369,23 +367,12 @@ fn prometheus(
 }
 
 pub(crate) fn prometheus_settings(statics: &StaticSettings) -> PrometheusClientSettings {
-    let PrometheusConnection {
-        base_url,
-        allow_http,
-        bearer_token,
-        token_path,
-        tls,
-    } = &statics.prometheus;
-    let token = match (bearer_token, token_path) {
-        (Some(token), _) => TokenSource::Value(MaskedSecret::new(token.expose())),
-        (None, Some(path)) => TokenSource::File(path.clone()),
-        (None, None) => TokenSource::None,
-    };
+    let connection = statics.prometheus.clone();
     PrometheusClientSettings {
-        base_url: base_url.expose().to_owned(),
-        allow_http: *allow_http,
-        token,
-        tls: tls.clone(),
+        base_url: connection.base_url.expose().to_owned(),
+        allow_http: connection.allow_http,
+        token: connection.token,
+        tls: connection.tls,
         response_limit: DEFAULT_RESPONSE_LIMIT,
     }
 }

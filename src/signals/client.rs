@@ -14,7 +14,8 @@ use super::credentials::{TlsMaterial, token};
 use super::decode::{Decoder, error_text};
 use super::error::{QueryError, excerpt};
 use super::result::QueryResult;
-use super::settings::{InvalidPrometheusSettings, MaskedSecret, PrometheusClientSettings};
+use super::settings::{InvalidPrometheusSettings, PrometheusClientSettings, bearer};
+use crate::settings::secret::Secret;
 
 /// Time to set up a connection, within the deadline of a query.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -125,7 +126,7 @@ impl HttpPrometheus {
         if let Some(authority) = &self.endpoint.authority {
             request = request.header(HOST, &authority.header);
         }
-        if let Some(bearer) = token.as_ref().and_then(MaskedSecret::bearer) {
+        if let Some(bearer) = token.as_ref().and_then(bearer) {
             request = request.header(AUTHORIZATION, bearer);
         }
         let response = request.send().await.map_err(|error| failed(&error))?;
@@ -333,7 +334,7 @@ pub(super) fn causes(error: &reqwest::Error) -> String {
 }
 
 /// The error of an answer other than 200.
-async fn refused(mut response: Response, token: Option<&MaskedSecret>) -> QueryError {
+async fn refused(mut response: Response, token: Option<&Secret>) -> QueryError {
     let status = response.status().as_u16();
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
@@ -346,7 +347,7 @@ async fn refused(mut response: Response, token: Option<&MaskedSecret>) -> QueryE
     let mut body = String::from_utf8_lossy(&body).into_owned();
     if let Some(token) = token {
         // A debugging proxy may send the headers of the request back.
-        body = body.replace(token.reveal(), "[secret]");
+        body = body.replace(token.expose().trim(), "[secret]");
     }
     QueryError::of_status(status, &error_text(&body))
 }

@@ -4,8 +4,10 @@
 use std::path::Path;
 
 use super::error::QueryError;
-use super::settings::{MaskedSecret, PrometheusClientSettings, TokenSource, token_problem};
+use super::settings::{PrometheusClientSettings, token_problem};
 use super::small_file;
+use crate::settings::TokenSource;
+use crate::settings::secret::Secret;
 use crate::settings::statics::CertificatePair;
 
 const MAX_FILE: u64 = 1024 * 1024;
@@ -46,14 +48,14 @@ impl TlsMaterial {
 /// The token to send with the next query.
 pub(super) async fn token(
     settings: &PrometheusClientSettings,
-) -> Result<Option<MaskedSecret>, QueryError> {
+) -> Result<Option<Secret>, QueryError> {
     let (secret, origin) = match &settings.token {
         TokenSource::None => return Ok(None),
         TokenSource::Value(secret) => (secret.clone(), "PROMETHEUS_BEARER_TOKEN".to_owned()),
         TokenSource::File(path) => {
             let bytes = read(path, "the bearer token", "PROMETHEUS_TOKEN_PATH").await?;
             (
-                MaskedSecret::new(&String::from_utf8_lossy(&bytes)),
+                Secret::new(String::from_utf8_lossy(&bytes)),
                 format!("{} (PROMETHEUS_TOKEN_PATH)", path.display()),
             )
         }

@@ -48,6 +48,5 @@ pub use result::{QueryResult, SampleRef};
 pub use router_client::{HttpRouters, RouterAnswer, RouterApi, RouterError};
 pub use router_page::HeldRequests;
 pub use settings::{
-    DEFAULT_RESPONSE_LIMIT, InvalidPrometheusSettings, MaskedSecret, PrometheusClientSettings,
-    TokenSource, without_user,
+    DEFAULT_RESPONSE_LIMIT, InvalidPrometheusSettings, PrometheusClientSettings, without_user,
 };

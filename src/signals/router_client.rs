@@ -11,8 +11,10 @@ use reqwest::{Client, StatusCode};
 
 use super::client::{causes, client_builder};
 use super::router_page::{HeldRequests, PageError, PageReader};
-use super::settings::{MaskedSecret, TokenSource};
+use super::settings::bearer;
 use super::small_file;
+use crate::settings::TokenSource;
+use crate::settings::secret::Secret;
 
 /// Where the installation mounts the token of an account that may read metrics.
 pub const ROUTER_TOKEN_FILE: &str = "/var/run/secrets/epp-metrics/token";
@@ -98,7 +100,7 @@ impl HttpRouters {
     /// Prepares to ask. Proxies named in the environment are not used and redirects are not
     /// followed, so that a token reaches no server but the router. The process must have installed a
     /// rustls crypto provider.
-    pub fn new(token: Option<MaskedSecret>) -> Result<Self, String> {
+    pub fn new(token: Option<Secret>) -> Result<Self, String> {
         let mounted = || TokenSource::File(PathBuf::from(ROUTER_TOKEN_FILE));
         Self::with_token(token.map_or_else(mounted, TokenSource::Value))
     }
@@ -161,16 +163,16 @@ async fn token(source: &TokenSource) -> (Option<http::HeaderValue>, Sent) {
             }
         },
     };
-    match secret.bearer() {
+    match bearer(&secret) {
         Some(bearer) => (Some(bearer), Sent::Token),
         None => (None, Sent::Unusable),
     }
 }
 
 /// The content of a token file; `None` where there is none.
-async fn read(path: &Path) -> Result<Option<MaskedSecret>, std::io::Error> {
+async fn read(path: &Path) -> Result<Option<Secret>, std::io::Error> {
     match small_file::read(path, MAX_TOKEN).await {
-        Ok(bytes) => Ok(Some(MaskedSecret::new(&String::from_utf8_lossy(&bytes)))),
+        Ok(bytes) => Ok(Some(Secret::new(String::from_utf8_lossy(&bytes)))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -1,12 +1,12 @@
 //! Where Prometheus is and how it is spoken to, and what is wrong with that before anything is sent.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use http::HeaderValue;
 use reqwest::Url;
 
-use crate::settings::PrometheusTls;
+use crate::settings::secret::Secret;
+use crate::settings::{PrometheusTls, TokenSource};
 use wva_base::names::is_dns_subdomain;
 
 /// Largest answer that is accepted by default, in bytes: 10 000 variants of 20 pods each need
@@ -42,48 +42,15 @@ impl PrometheusClientSettings {
     }
 }
 
-/// Where the bearer token comes from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum TokenSource {
-    /// There is none.
-    #[default]
-    None,
-    /// From the settings.
-    Value(MaskedSecret),
-    /// From a file, which may be renewed at any time.
-    File(PathBuf),
-}
-
-/// A text that is never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct MaskedSecret(String);
-
-impl MaskedSecret {
-    /// Keeps a text secret. Blanks around it are not part of it.
-    pub fn new(text: &str) -> Self {
-        Self(text.trim().to_owned())
+/// The value of an `Authorization` header; `None` if the text cannot be a token. Blanks around it are no part of it.
+pub(super) fn bearer(token: &Secret) -> Option<HeaderValue> {
+    let text = token.expose().trim();
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return None;
     }
-
-    pub(super) fn reveal(&self) -> &str {
-        &self.0
-    }
-
-    /// The value of an `Authorization` header; `None` if the text cannot be a token.
-    pub(super) fn bearer(&self) -> Option<HeaderValue> {
-        let well_formed = !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic());
-        if !well_formed {
-            return None;
-        }
-        let mut value = HeaderValue::try_from(format!("Bearer {}", self.0)).ok()?;
-        value.set_sensitive(true);
-        Some(value)
-    }
-}
-
-impl fmt::Debug for MaskedSecret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("[secret]")
-    }
+    let mut value = HeaderValue::try_from(format!("Bearer {text}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 /// One fault in [`PrometheusClientSettings`].
@@ -220,7 +187,7 @@ impl PrometheusClientSettings {
             TokenSource::File(path) => match std::fs::read_to_string(path) {
                 Ok(text) => token_problem(
                     &format!("{} (PROMETHEUS_TOKEN_PATH)", path.display()),
-                    &MaskedSecret::new(&text),
+                    &Secret::new(text),
                 )?,
                 Err(error) => format!(
                     "failed to read the bearer token from {} (PROMETHEUS_TOKEN_PATH): {error}",
@@ -233,10 +200,10 @@ impl PrometheusClientSettings {
 }
 
 /// What makes a text unfit as a token, if anything does.
-pub(super) fn token_problem(origin: &str, token: &MaskedSecret) -> Option<String> {
-    if token.reveal().is_empty() {
+pub(super) fn token_problem(origin: &str, token: &Secret) -> Option<String> {
+    if token.expose().trim().is_empty() {
         Some(format!("{origin} holds no token"))
-    } else if token.bearer().is_none() {
+    } else if bearer(token).is_none() {
         Some(format!(
             "{origin} holds something that is not a bearer token: it contains blanks, line breaks or characters beyond ASCII"
         ))

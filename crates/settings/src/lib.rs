@@ -47,7 +47,7 @@ pub use locate::{MainLocation, locate_main};
 pub use problem::{Diagnostics, EntryProblem, Problem, SettingError, Warning};
 pub use rejection::{REJECTION_LOG, Rejected, rejection_error, rejection_event};
 pub use sources::{FlagValues, GivenFlag, MainConfigMap, PolicySources, Sources};
-pub use statics::{PrometheusConnection, PrometheusTls, StaticSettings};
+pub use statics::{PrometheusConnection, PrometheusTls, StaticSettings, TokenSource};
 
 #[cfg(test)]
 mod vectors;

@@ -85,12 +85,22 @@ pub struct PrometheusConnection {
     pub base_url: BaseUrl,
     /// Whether an address without TLS is accepted; it carries no credentials.
     pub allow_http: bool,
-    /// The token; beats `token_path`.
-    pub bearer_token: Option<Secret>,
-    /// File with the token.
-    pub token_path: Option<PathBuf>,
+    /// `PROMETHEUS_BEARER_TOKEN`, which beats `PROMETHEUS_TOKEN_PATH`.
+    pub token: TokenSource,
     /// TLS.
     pub tls: PrometheusTls,
+}
+
+/// Where a bearer token comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum TokenSource {
+    /// There is none.
+    #[default]
+    None,
+    /// From the settings.
+    Value(Secret),
+    /// From a file, which may be renewed at any time.
+    File(PathBuf),
 }
 
 /// TLS towards Prometheus.
@@ -247,8 +257,11 @@ fn prometheus(values: &SettingValues, base_url: BaseUrl) -> PrometheusConnection
     PrometheusConnection {
         base_url,
         allow_http: values.bool(&schema::PROMETHEUS_ALLOW_HTTP),
-        bearer_token: values.secret(&schema::PROMETHEUS_BEARER_TOKEN),
-        token_path: values.path(&schema::PROMETHEUS_TOKEN_PATH),
+        token: match values.secret(&schema::PROMETHEUS_BEARER_TOKEN) {
+            Some(token) => TokenSource::Value(token),
+            None => (values.path(&schema::PROMETHEUS_TOKEN_PATH))
+                .map_or(TokenSource::None, TokenSource::File),
+        },
         tls: PrometheusTls {
             ca_path: values.path(&schema::PROMETHEUS_CA_CERT_PATH),
             client: certificate

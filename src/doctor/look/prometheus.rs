@@ -16,10 +16,12 @@ use crate::cluster::client::{RequestError, within};
 use crate::doctor::checks::count_queries;
 use crate::doctor::facts::{ControllerFacts, Facts, QueryAnswers, Reading, SeriesFact};
 use crate::doctor::probe::PrometheusProbe;
+use crate::settings::TokenSource;
+use crate::settings::secret::Secret;
 use crate::signals::decode::Decoder;
 use crate::signals::{
-    HttpPrometheus, MaskedSecret, PromAnswer, PromApi, PrometheusClientSettings, QueryError,
-    QueryResult, TokenSource, without_user,
+    HttpPrometheus, PromAnswer, PromApi, PrometheusClientSettings, QueryError, QueryResult,
+    without_user,
 };
 
 /// Longest wait for one answer.
@@ -139,7 +141,7 @@ fn route(
         let mut settings = PrometheusClientSettings::new(address.clone());
         settings.allow_http = address.starts_with("http://");
         if let Some(token) = scope.environment.get("PROMETHEUS_BEARER_TOKEN") {
-            settings.token = TokenSource::Value(MaskedSecret::new(token));
+            settings.token = TokenSource::Value(Secret::new(token.as_str()));
         }
         return Ok(Some(direct(settings, false)?));
     }

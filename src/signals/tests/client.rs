@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::http::{FakePrometheus, Mode, ONE_SAMPLE};
 use super::pki::install_provider;
 use crate::scratch::Folder;
+use crate::settings::TokenSource;
+use crate::settings::secret::Secret;
 use crate::signals::{
-    HttpPrometheus, MaskedSecret, PromApi as _, PrometheusClientSettings, QueryError, QueryResult,
-    TokenSource,
+    HttpPrometheus, PromApi as _, PrometheusClientSettings, QueryError, QueryResult,
 };
 
 /// Long enough for anything on a loopback socket.
@@ -164,7 +165,7 @@ fn careless(settings: &PrometheusClientSettings, token: TokenSource) -> HttpProm
 #[tokio::test]
 async fn a_token_is_sent_and_never_shown() {
     let server = FakePrometheus::plain(answer(ONE_SAMPLE)).await;
-    let token = TokenSource::Value(MaskedSecret::new(" hush-hush\n"));
+    let token = TokenSource::Value(Secret::new(" hush-hush\n"));
     let client = careless(&settings(&server), token);
     assert_eq!(ask(&client).await.unwrap().len(), 1);
     let sent = server.seen().remove(0).authorization;

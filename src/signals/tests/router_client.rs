@@ -7,10 +7,12 @@ use std::time::Duration;
 use super::http::{FakePrometheus, Mode};
 use super::pki::install_provider;
 use crate::scratch::Folder;
+use crate::settings::TokenSource;
+use crate::settings::secret::Secret;
+use crate::signals::HeldRequests;
 use crate::signals::page_lines::PageFault;
 use crate::signals::router_client::{HttpRouters, ROUTER_TOKEN_FILE, RouterApi as _, RouterError};
 use crate::signals::router_page::PageError;
-use crate::signals::{HeldRequests, MaskedSecret, TokenSource};
 
 /// Long enough for anything on a loopback socket.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,7 +43,7 @@ async fn a_router_is_asked_for_its_page_with_the_token_of_now() {
     assert_eq!(ask(&mounted, server.port).await, Ok(held.clone()));
     std::fs::write(&file, "t w o").unwrap();
     assert_eq!(ask(&mounted, server.port).await, Ok(held.clone()));
-    let explicit = routers(TokenSource::Value(MaskedSecret::new("three")));
+    let explicit = routers(TokenSource::Value(Secret::new("three")));
     assert_eq!(ask(&explicit, server.port).await, Ok(held));
 
     let seen = server.seen();
@@ -70,10 +72,7 @@ async fn a_refusal_says_what_was_sent_and_what_to_set() {
     std::fs::write(&file, "").unwrap();
     for (token, sent) in [
         (TokenSource::None, "without a token)"),
-        (
-            TokenSource::Value(MaskedSecret::new("s3cret")),
-            "with a token)",
-        ),
+        (TokenSource::Value(Secret::new("s3cret")), "with a token)"),
         (TokenSource::File(file), "the mounted one cannot be used)"),
     ] {
         for status in [401, 403] {

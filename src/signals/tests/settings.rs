@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::vectors::load;
-use crate::settings::PrometheusTls;
+use crate::settings::secret::Secret;
 use crate::settings::statics::CertificatePair;
-use crate::signals::{MaskedSecret, PrometheusClientSettings, TokenSource};
+use crate::settings::{PrometheusTls, TokenSource};
+use crate::signals::PrometheusClientSettings;
 
 #[derive(Deserialize)]
 struct Transport {
@@ -38,7 +39,7 @@ impl Case {
         PrometheusClientSettings {
             allow_http: self.allow_http,
             token: match (&self.token, &self.token_file) {
-                (Some(text), _) => TokenSource::Value(MaskedSecret::new(text)),
+                (Some(text), _) => TokenSource::Value(Secret::new(text.as_str())),
                 (None, Some(path)) => TokenSource::File(path.clone()),
                 (None, None) => TokenSource::None,
             },

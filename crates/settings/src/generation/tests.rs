@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::fixtures::{data, global_sources, texts};
+use crate::secret::Secret;
 use crate::sources::{GivenFlag, MainConfigMap};
-use crate::{FeatureSwitch, Problem, Sources, Warning};
+use crate::{FeatureSwitch, Problem, Sources, TokenSource, Warning};
 use wva_policy::key::ModelKey;
 use wva_policy::reuse::Reuse;
 use wva_policy::signal::FreshnessBands;
@@ -342,14 +343,8 @@ fn nothing_that_is_printed_for_debugging_shows_a_secret() {
         &[("PROMETHEUS_BEARER_TOKEN", "s3cret")],
     );
     let started = start(&secret).unwrap();
-    let token = started
-        .generation
-        .statics
-        .prometheus
-        .bearer_token
-        .as_ref()
-        .unwrap();
-    assert_eq!(token.expose(), "s3cret");
+    let token = &started.generation.statics.prometheus.token;
+    assert_eq!(*token, TokenSource::Value(Secret::new("s3cret")));
     let edited = sources(&[], &[("PROMETHEUS_BEARER_TOKEN", "s3cret2")]);
     let after = transition(&started.generation, &edited);
     assert_eq!(after.rejected.len(), 1);
