@@ -13,10 +13,10 @@ use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::cluster::autoscaler::AutoscalerWriteError;
-use crate::cluster::event::{EventNotice, EventReason, EventType};
+use crate::cluster::event::{EventNotice, EventReason};
 use crate::cluster::permit::WriteApi;
 use crate::policy::key::ObjectKey;
-use crate::policy::pod_autoscaler::event::{AutoscalerSeverity, events};
+use crate::policy::pod_autoscaler::event::events;
 use crate::state::Readers;
 use crate::state::autoscalers::regarding;
 use crate::state::requests::RequestReporter;
@@ -198,13 +198,9 @@ impl AutoscalerWriter {
         let before = before.filter(|before| before.record.uid == written.record.uid);
         let before = before.map(|before| (&*before.record, &before.outcome));
         for event in events(before, &written.record, &written.outcome) {
-            let severity = match event.severity {
-                AutoscalerSeverity::Normal => EventType::Normal,
-                AutoscalerSeverity::Warning => EventType::Warning,
-            };
             let notice = EventNotice {
                 regarding: regarding(&stored),
-                severity,
+                severity: event.severity,
                 reason: EventReason::Autoscaler(event.reason),
                 action: "Scale",
                 note: event.note,

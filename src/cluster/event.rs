@@ -13,6 +13,7 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
+pub(crate) use crate::policy::pod_autoscaler::event::EventType;
 pub(crate) use reason::EventReason;
 
 use super::client::RequestError;
@@ -58,17 +59,6 @@ pub struct Regarding {
     pub name: Arc<str>,
     /// Its unique id: events of a former object of this name are not shown with it.
     pub uid: Arc<str>,
-}
-
-wva_base::named! {
-    /// How bad the news is.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum EventType {
-        /// As it should be.
-        Normal,
-        /// It needs attention.
-        Warning,
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

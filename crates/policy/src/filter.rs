@@ -60,6 +60,7 @@ wva_base::named! {
     shown
     /// Whether a variant is ours.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[cfg_attr(test, derive(Deserialize), serde(rename_all = "kebab-case"))]
     pub enum Admission {
         /// It is.
         Ours = "ours",
@@ -74,6 +75,7 @@ wva_base::named! {
 
 /// Which part of the configuration a ConfigMap belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(test, derive(Deserialize), serde(rename_all = "kebab-case"))]
 pub enum ConfigReach {
     /// It holds for the whole cluster.
     Global,
@@ -159,8 +161,8 @@ mod tests {
 
     #[derive(Deserialize)]
     struct Vectors {
-        variants: Vec<Vector<Expected>>,
-        config_maps: Vec<Vector<Reach>>,
+        variants: Vec<Vector<Admission>>,
+        config_maps: Vec<Vector<ConfigReach>>,
     }
 
     #[derive(Deserialize)]
@@ -173,23 +175,6 @@ mod tests {
         #[serde(default)]
         tracked: bool,
         expect: E,
-    }
-
-    #[derive(Debug, PartialEq, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    enum Expected {
-        Ours,
-        OutsideScope,
-        Excluded,
-        ForeignInstance,
-    }
-
-    #[derive(Debug, PartialEq, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    enum Reach {
-        Global,
-        Local,
-        Ignored,
     }
 
     fn namespace(name: &str) -> Option<NamespaceObject> {
@@ -225,12 +210,6 @@ mod tests {
                 vector.label.as_deref(),
                 namespace(&vector.namespace).as_ref(),
             );
-            let admission = match admission {
-                Admission::Ours => Expected::Ours,
-                Admission::OutsideScope => Expected::OutsideScope,
-                Admission::Excluded => Expected::Excluded,
-                Admission::ForeignInstance => Expected::ForeignInstance,
-            };
             assert_eq!(admission, vector.expect, "{}", vector.id);
         }
     }
@@ -247,11 +226,6 @@ mod tests {
             };
             let namespace = namespace(&vector.namespace);
             let reach = scope(&vector).reach(&vector.namespace, namespace.as_ref(), tracking);
-            let reach = match reach {
-                ConfigReach::Global => Reach::Global,
-                ConfigReach::Local => Reach::Local,
-                ConfigReach::Ignored => Reach::Ignored,
-            };
             assert_eq!(reach, vector.expect, "{}", vector.id);
         }
     }

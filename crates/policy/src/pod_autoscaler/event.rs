@@ -6,13 +6,15 @@ use super::decide::AutoscalerDecision;
 use super::record::{AutoscalerRecord, AutoscalerVerdict};
 use super::status::{ScaleOutcome, compute_failure};
 
-/// Whether an event is a problem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AutoscalerSeverity {
-    /// As it should be.
-    Normal,
-    /// Something to look at.
-    Warning,
+wva_base::named! {
+    /// Whether an event is a problem.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum EventType {
+        /// As it should be.
+        Normal,
+        /// It needs attention.
+        Warning,
+    }
 }
 
 wva_base::named! {
@@ -41,7 +43,7 @@ wva_base::named! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutoscalerEvent {
     /// Whether it is a problem.
-    pub severity: AutoscalerSeverity,
+    pub severity: EventType,
     /// Why it is written.
     pub reason: AutoscalerEventReason,
     /// What happened.
@@ -69,7 +71,7 @@ fn all(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Vec<AutoscalerEvent
     let mut found = Vec::new();
     let mut warn = |reason, note: String| {
         found.push(AutoscalerEvent {
-            severity: AutoscalerSeverity::Warning,
+            severity: EventType::Warning,
             reason,
             note,
         });
@@ -115,7 +117,7 @@ fn scaled(
     outcome: &ScaleOutcome,
 ) -> Vec<AutoscalerEvent> {
     let normal = |reason, note| AutoscalerEvent {
-        severity: AutoscalerSeverity::Normal,
+        severity: EventType::Normal,
         reason,
         note,
     };

@@ -3,13 +3,13 @@
 use super::statuses::{decided, judged};
 use super::{policy, view};
 use crate::key::ObjectKey;
-use crate::pod_autoscaler::event::{AutoscalerEvent, AutoscalerSeverity, events};
+use crate::pod_autoscaler::event::{AutoscalerEvent, EventType, events};
 use crate::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict, TargetOwner};
 use crate::pod_autoscaler::status::ScaleOutcome;
 
 fn texts(events: &[AutoscalerEvent]) -> Vec<String> {
     let texts = events.iter().map(|event| {
-        let mark = if event.severity == AutoscalerSeverity::Warning {
+        let mark = if event.severity == EventType::Warning {
             "!"
         } else {
             ""
