@@ -52,14 +52,8 @@ pub struct Collector {
     optimizer: Address<optimizer::OptimizerMessage>,
     timer: TimerEpoch,
     purge: Purge,
-    history: History,
-}
-
-/// Whether the history of engines was asked for by this life of the role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum History {
-    Unasked,
-    Asked,
+    /// Whether this life of the role has read the history of engines.
+    has_history: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -86,7 +80,7 @@ impl Collector {
             optimizer,
             timer: TimerEpoch::default(),
             purge: Purge::default(),
-            history: History::Unasked,
+            has_history: false,
         }
     }
 
@@ -143,7 +137,7 @@ impl Collector {
         let settings = self.settings(&in_force);
         let interval = in_force.generation.dynamic.interval;
         let past = self.wants_history(&in_force).then(|| {
-            self.history = History::Asked;
+            self.has_history = true;
             history(&*self.prometheus, &settings, interval)
         });
         let collection = collect(&*self.prometheus, &settings, |evaluated| {
@@ -184,7 +178,7 @@ impl Collector {
     /// top of a collection and the questions about rivals it is the fourteenth query of a cycle at most.
     fn wants_history(&self, in_force: &InForce) -> bool {
         let views = self.shared.board.snapshot();
-        self.history == History::Unasked
+        !self.has_history
             && (in_force.generation.dynamic.saturation).asks(AnalyzerName::Throughput)
             && self.shared.learned.load().throughput.is_empty()
             && views.values().any(|view| view.target.resolved().is_some())
@@ -380,8 +374,8 @@ impl Actor for Collector {
                 self.collect(cx).await?;
                 if self.shared.learned.load().slo.has_jump() {
                     // An absent optimizer finds the load when it is back.
-                    let jumped = optimizer::OptimizerMessage::LoadJumped;
-                    self.optimizer.hint(jumped);
+                    self.optimizer
+                        .hint(optimizer::OptimizerMessage::EarlyCycleWanted);
                 }
                 self.arm(cx);
             }

@@ -109,4 +109,10 @@ impl Mailboxes {
             addresses,
         }
     }
+
+    /// Has the optimizer decide before the next tick. An absent one decides on everything when it is back.
+    pub(crate) fn want_early_cycle(&self) {
+        let optimizer = &self.addresses.optimizer;
+        optimizer.hint(OptimizerMessage::EarlyCycleWanted);
+    }
 }

@@ -31,13 +31,9 @@ pub enum OptimizerMessage {
     GenerationChanged,
     /// This process gained or lost the right to write.
     ClaimChanged,
-    /// A variant became resolved: plan it without waiting for the tick.
-    VariantResolved,
-    /// Requests wait in the router of a model at zero, or more than its replicas take: order some without waiting for
-    /// the tick.
-    RequestsHeld,
-    /// Requests of a model that is sized for latency became more at once, or wait, in a collection between two ticks.
-    LoadJumped,
+    /// Something is to be decided without waiting for the tick: a variant became resolved, more requests wait in a
+    /// router than replicas take, or load jumped in a collection between two ticks.
+    EarlyCycleWanted,
     /// To itself: the gap between early cycles is over.
     EarlyCycle,
 }
@@ -63,13 +59,8 @@ pub struct Optimizer {
     collector: Address<collector::CollectorMessage>,
     timer: TimerEpoch,
     planned: Option<Moment>,
-    early: Early,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Early {
-    NotAsked,
-    Armed,
+    /// Whether an early cycle is on its way.
+    is_early_armed: bool,
 }
 
 impl Optimizer {
@@ -86,7 +77,7 @@ impl Optimizer {
             collector,
             timer: TimerEpoch::default(),
             planned: None,
-            early: Early::NotAsked,
+            is_early_armed: false,
         }
     }
 
@@ -171,13 +162,13 @@ impl Optimizer {
     }
 
     fn ask_early(&mut self, now: Moment, effects: &mut Vec<OptimizerEffect>) {
-        if self.early == Early::Armed {
+        if self.is_early_armed {
             return;
         }
         let since = self
             .planned
             .map_or(EARLY_CYCLE_GAP, |planned| now.since(planned));
-        self.early = Early::Armed;
+        self.is_early_armed = true;
         effects.push(OptimizerEffect::Arm(
             EARLY_CYCLE_GAP.saturating_sub(since),
             OptimizerMessage::EarlyCycle,
@@ -197,24 +188,16 @@ impl StateMachine for Optimizer {
                 }
                 self.arm(now, effects);
             }
-            Event::Message(OptimizerMessage::SnapshotReady) => {
+            Event::Message(OptimizerMessage::Deadline(timer))
+                if timer != self.timer && !self.shared.hooks.accepts_old_timers() => {}
+            Event::Message(OptimizerMessage::SnapshotReady | OptimizerMessage::Deadline(_)) => {
                 self.plan(now, effects);
                 self.arm(now, effects);
             }
-            Event::Message(OptimizerMessage::Deadline(timer)) => {
-                if timer == self.timer || self.shared.hooks.accepts_old_timers() {
-                    self.plan(now, effects);
-                    self.arm(now, effects);
-                }
-            }
             Event::Message(OptimizerMessage::GenerationChanged) => self.arm(now, effects),
-            Event::Message(
-                OptimizerMessage::VariantResolved
-                | OptimizerMessage::RequestsHeld
-                | OptimizerMessage::LoadJumped,
-            ) => self.ask_early(now, effects),
+            Event::Message(OptimizerMessage::EarlyCycleWanted) => self.ask_early(now, effects),
             Event::Message(OptimizerMessage::EarlyCycle) => {
-                self.early = Early::NotAsked;
+                self.is_early_armed = false;
                 self.plan_early(now, effects);
             }
         }

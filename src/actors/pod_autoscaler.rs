@@ -12,7 +12,7 @@ use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::state::Readers;
 use crate::state::board::AutoscalerBoardWriter;
 use wva_base::moment::Moment;
-use wva_supervise::{Context, Epoch, Event, StateMachine};
+use wva_supervise::{Context, Epoch, Event, StateMachine, TimerEpoch};
 
 /// From one tick to the next. Source: the resync period of AIBrix.
 const TICK: Duration = Duration::from_secs(10);
@@ -22,10 +22,7 @@ pub(crate) enum PodAutoscalerMessage {
     /// Its object changed.
     Refresh,
     /// To itself: time for a tick.
-    Tick {
-        /// Only the newest timer counts.
-        timer_epoch: u64,
-    },
+    Tick(TimerEpoch),
 }
 
 #[derive(Debug)]
@@ -41,7 +38,7 @@ pub(crate) struct PodAutoscalerActor {
     board: Arc<AutoscalerBoardWriter>,
     epoch: Epoch,
     writes: RetryQueue<ObjectKey>,
-    timer_epoch: u64,
+    timer: TimerEpoch,
 }
 
 impl PodAutoscalerActor {
@@ -59,7 +56,7 @@ impl PodAutoscalerActor {
             board,
             epoch: epoch.clone(),
             writes,
-            timer_epoch: 0,
+            timer: TimerEpoch::default(),
         }
     }
 
@@ -67,12 +64,10 @@ impl PodAutoscalerActor {
         let record = self.shared.decide_autoscaler(&self.key, now);
         let boundary = record.as_ref().and_then(AutoscalerRecord::next_boundary);
         let wait = boundary.map_or(Duration::MAX, |at| until(at, now));
-        self.timer_epoch += 1;
-        let timer_epoch = self.timer_epoch;
         effects.extend(record.map(|record| PodAutoscalerEffect::Show(Arc::new(record))));
         effects.push(PodAutoscalerEffect::Arm(
             wait.min(until_tick(&self.key, now)),
-            PodAutoscalerMessage::Tick { timer_epoch },
+            PodAutoscalerMessage::Tick(self.timer.advance()),
         ));
     }
 
@@ -112,8 +107,7 @@ impl StateMachine for PodAutoscalerActor {
 
     fn step(&mut self, now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>) {
         match event {
-            Event::Message(PodAutoscalerMessage::Tick { timer_epoch })
-                if timer_epoch != self.timer_epoch => {}
+            Event::Message(PodAutoscalerMessage::Tick(timer)) if timer != self.timer => {}
             Event::Started | Event::Message(_) => self.decide(now, effects),
         }
     }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 
 use crate::actors::mailboxes::Mailboxes;
-use crate::actors::optimizer::OptimizerMessage;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::cluster::mirror::ObjectKey;
 use crate::policy::capacity::ServingRole;
@@ -246,9 +245,7 @@ impl RouterScraper {
         });
         if jumps && self.jumped.is_none_or(|at| now.since(at) >= JUMP_GAP) {
             self.jumped = Some(now);
-            // An absent optimizer finds the queue when it is back.
-            let optimizer = &self.mailboxes.addresses.optimizer;
-            optimizer.hint(OptimizerMessage::RequestsHeld);
+            self.mailboxes.want_early_cycle();
         }
     }
 
@@ -291,9 +288,7 @@ impl RouterScraper {
             }
             let views = self.shared.board.snapshot();
             if !come.is_subset(&served(&views)) {
-                // An absent optimizer finds the queue when it is back.
-                let optimizer = &self.mailboxes.addresses.optimizer;
-                optimizer.hint(OptimizerMessage::RequestsHeld);
+                self.mailboxes.want_early_cycle();
             }
         }
         Ok(())

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::mailboxes::Mailboxes;
-use crate::actors::optimizer::OptimizerMessage;
 use crate::policy::key::VariantKey;
 use crate::policy::snapshot::VariantView;
 use crate::policy::variant::VariantState;
@@ -81,9 +80,7 @@ impl VariantActor {
         self.mailboxes.changed.insert(self.key.clone());
         let was_resolved = replaced.is_some_and(|replaced| replaced.target.resolved().is_some());
         if view.target.resolved().is_some() && !was_resolved {
-            // An absent optimizer plans everything when it comes back.
-            let optimizer = &self.mailboxes.addresses.optimizer;
-            optimizer.hint(OptimizerMessage::VariantResolved);
+            self.mailboxes.want_early_cycle();
         }
     }
 }

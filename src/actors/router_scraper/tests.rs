@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::actors::emitter::tests::{key, view};
+use crate::actors::optimizer::OptimizerMessage;
 use crate::actors::pod_autoscaler::tests::asleep::{sleeping, with_pool};
 use crate::actors::pod_autoscaler::tests::decide;
 use crate::actors::pump;
@@ -248,7 +249,7 @@ impl StateMachine for Hinted {
     type Effect = ();
 
     fn step(&mut self, _now: Moment, event: Event<Self::Msg>, _effects: &mut Vec<()>) {
-        if matches!(event, Event::Message(OptimizerMessage::RequestsHeld)) {
+        if matches!(event, Event::Message(OptimizerMessage::EarlyCycleWanted)) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -46,14 +46,13 @@ fn step(
     let PodAutoscalerEffect::Show(record) = effects.next()? else {
         panic!("nothing is shown");
     };
-    let Some(PodAutoscalerEffect::Arm(after, PodAutoscalerMessage::Tick { timer_epoch })) =
-        effects.next()
+    let Some(PodAutoscalerEffect::Arm(after, PodAutoscalerMessage::Tick(timer))) = effects.next()
     else {
         panic!("nothing is armed");
     };
     let decision = record.decision().unwrap();
     let bounds = decision.bounds.bounds;
-    Some((decision.desired.0, bounds, after, timer_epoch))
+    Some((decision.desired.0, bounds, after, timer.number()))
 }
 
 #[tokio::test]
@@ -76,9 +75,10 @@ async fn a_boundary_of_a_schedule_is_met_at_once() {
     let before = step(&mut actor, now, Event::Started);
     assert_eq!(before, Some((4, bounds(4), wait, 1)));
     let now = now.later(wait);
-    let outdated = PodAutoscalerMessage::Tick { timer_epoch: 0 };
+    let mut timer = TimerEpoch::default();
+    let outdated = PodAutoscalerMessage::Tick(timer);
     assert_eq!(step(&mut actor, now, Event::Message(outdated)), None);
-    let newest = PodAutoscalerMessage::Tick { timer_epoch: 1 };
+    let newest = PodAutoscalerMessage::Tick(timer.advance());
     let at = step(&mut actor, now, Event::Message(newest));
     assert_eq!(at, Some((6, bounds(6), Duration::from_millis(6_500), 2)));
 }
