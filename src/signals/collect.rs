@@ -18,11 +18,12 @@ use super::reading::{Names, note_unlabelled, readings};
 use super::recipe::SignalRow;
 use super::result::QueryResult;
 use super::routers::{RouterJoined, Routers};
-use super::samples::{rank_field, router_field, sample_field, share_with_ranks};
 use super::sources::{ARRIVALS, ENGINE, ROUTER, RouterSignal};
 use crate::policy::params::RequiredSignals;
 use crate::policy::signal::FreshnessBands;
-use crate::policy::snapshot::{MetricsSnapshot, SignalName, Unlabelled};
+use crate::policy::snapshot::{
+    MetricsSnapshot, PodSamples, RankSamples, Sample, SignalName, Unlabelled,
+};
 use wva_base::moment::Moment;
 
 /// What a collection is made with.
@@ -374,11 +375,12 @@ impl Collection {
             let known = self.snapshot.models.entry(model).or_default();
             for pod in pods {
                 let samples = known.entry(pod.pod).or_default();
-                if let Some(place) = sample_field(samples, signal) {
+                if let Some(place) = samples.place(signal) {
                     *place = Some(pod.whole);
                 }
-                for (rank, sample) in pod.ranks {
-                    if let Some(place) = rank_field(samples, rank, signal) {
+                let is_by_rank = RankSamples::<Sample>::SIGNALS.contains(&signal);
+                for (rank, sample) in pod.ranks.into_iter().filter(|_| is_by_rank) {
+                    if let Some(place) = samples.ranks.entry(rank).or_default().place(signal) {
                         *place = Some(sample);
                     }
                 }
@@ -390,7 +392,7 @@ impl Collection {
         self.count(signal, joined.sources, joined.ignored);
         for (model, sample) in joined.samples {
             let samples = self.snapshot.routers.entry(model).or_default();
-            if let Some(place) = router_field(samples, signal) {
+            if let Some(place) = samples.place(signal) {
                 *place = Some(sample);
             }
         }
@@ -406,5 +408,17 @@ impl Collection {
             *self.report.ignored.entry(reason).or_default() += count;
         }
         self.snapshot.sources.insert(signal, sources);
+    }
+}
+
+/// Ranks that do not count requests by themselves take their pod's mean request.
+fn share_with_ranks(pod: &mut PodSamples) {
+    for rank in pod.ranks.values_mut() {
+        *rank = RankSamples {
+            input_tokens: rank.input_tokens.or(pod.input_tokens),
+            output_tokens: rank.output_tokens.or(pod.output_tokens),
+            prefix_hit_rate: rank.prefix_hit_rate.or(pod.prefix_hit_rate),
+            ..*rank
+        };
     }
 }

@@ -26,7 +26,6 @@ mod result;
 pub mod router_client;
 pub mod router_page;
 mod routers;
-mod samples;
 mod settings;
 pub(crate) mod small_file;
 pub(crate) mod sources;

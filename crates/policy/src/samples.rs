@@ -11,6 +11,7 @@ use super::quantity::Quantity::{
     Bytes, CacheSize, PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens,
 };
 use super::quantity::{Quantity, ReadSignal};
+use super::snapshot::SignalName;
 
 /// One raw value with the age of the newest raw sample behind it when it was collected.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -78,13 +79,13 @@ impl From<StoredSample> for Sample {
     }
 }
 
-/// Defines a set of signals: the name of each in documents, and its quantity. A snapshot holds a set of
+/// Defines a set of signals: the field of each, its name in documents, and its quantity. A snapshot holds a set of
 /// samples, a document a set of readings.
 macro_rules! signals {
     (
         $(#[$about:meta])*
         $set:ident, $schema:literal:
-        $($(#[$doc:meta])* $field:ident, $name:literal: $quantity:ident;)*
+        $($(#[$doc:meta])* $field:ident $signal:ident, $name:literal: $quantity:ident;)*
         $(+ ranks: $rank:ident;)?
     ) => {
         $(#[$about])*
@@ -113,6 +114,27 @@ macro_rules! signals {
             }
         }
 
+        impl<T> $set<T> {
+            /// The signals of this set.
+            pub const SIGNALS: &'static [SignalName] = &[$(SignalName::$signal),*];
+
+            /// The value of a signal, if it is there.
+            pub fn get(&self, signal: SignalName) -> Option<&T> {
+                match signal {
+                    $(SignalName::$signal => self.$field.as_ref(),)*
+                    _ => None,
+                }
+            }
+
+            /// The place of a signal; `None` where it is none of this set.
+            pub fn place(&mut self, signal: SignalName) -> Option<&mut Option<T>> {
+                match signal {
+                    $(SignalName::$signal => Some(&mut self.$field),)*
+                    _ => None,
+                }
+            }
+        }
+
         impl<T: Copy> $set<T> {
             /// Reads every signal that is there; `read` takes its path, its value and its quantity.
             pub(crate) fn map<U>(&self, read: ReadSignal<'_, T, U>) -> $set<U> {
@@ -136,31 +158,31 @@ signals! {
     /// What one replica reports. What is left out is not known.
     PodSamples, "SignalsDocument":
     /// Peak share of the KV cache in use, 0 to 1.
-    kv_usage, "kvUsage": Share;
+    kv_usage KvUsage, "kvUsage": Share;
     /// Peak number of requests waiting in the engine.
-    queue_length, "queueLength": Requests;
+    queue_length QueueLength, "queueLength": Requests;
     /// Requests that the engine works on.
-    running, "running": Requests;
+    running Running, "running": Requests;
     /// Size of the KV cache in tokens.
-    kv_capacity, "kvCapacity": CacheSize;
+    kv_capacity KvCapacity, "kvCapacity": CacheSize;
     /// Mean tokens of a prompt.
-    input_tokens, "inputTokens": Tokens;
+    input_tokens InputTokens, "inputTokens": Tokens;
     /// Mean tokens of an answer.
-    output_tokens, "outputTokens": Tokens;
+    output_tokens OutputTokens, "outputTokens": Tokens;
     /// Share of prompt tokens found in the cache, 0 to 1.
-    prefix_hit_rate, "prefixHitRate": Share;
+    prefix_hit_rate PrefixHitRate, "prefixHitRate": Share;
     /// Mean time to first token in seconds.
-    time_to_first_token, "timeToFirstToken": Seconds;
+    time_to_first_token TimeToFirstToken, "timeToFirstToken": Seconds;
     /// Mean time between tokens in seconds.
-    inter_token_latency, "interTokenLatency": SecondsPerToken;
+    inter_token_latency InterTokenLatency, "interTokenLatency": SecondsPerToken;
     /// Tokens generated per second.
-    generation_rate, "generationRate": PerSecond;
+    generation_rate GenerationRate, "generationRate": PerSecond;
     /// Requests completed per second.
-    completion_rate, "completionRate": PerSecond;
+    completion_rate CompletionRate, "completionRate": PerSecond;
     /// Requests that the router sends it per second.
-    arrival_rate, "arrivalRate": PerSecond;
+    arrival_rate ArrivalRate, "arrivalRate": PerSecond;
     /// Share of the KV cache in use at the moment of the scrape, 0 to 1.
-    kv_usage_now, "kvUsageNow": Share;
+    kv_usage_now KvUsageNow, "kvUsageNow": Share;
     + ranks: RankSamples;
 }
 
@@ -169,17 +191,17 @@ signals! {
     #[derive(Copy)]
     RankSamples, "RankDocument":
     /// Peak share of the KV cache in use, 0 to 1.
-    kv_usage, "kvUsage": Share;
+    kv_usage KvUsage, "kvUsage": Share;
     /// Peak number of requests waiting.
-    queue_length, "queueLength": Requests;
+    queue_length QueueLength, "queueLength": Requests;
     /// Size of the KV cache in tokens.
-    kv_capacity, "kvCapacity": CacheSize;
+    kv_capacity KvCapacity, "kvCapacity": CacheSize;
     /// Mean tokens of a prompt.
-    input_tokens, "inputTokens": Tokens;
+    input_tokens InputTokens, "inputTokens": Tokens;
     /// Mean tokens of an answer.
-    output_tokens, "outputTokens": Tokens;
+    output_tokens OutputTokens, "outputTokens": Tokens;
     /// Share of prompt tokens found in the cache, 0 to 1.
-    prefix_hit_rate, "prefixHitRate": Share;
+    prefix_hit_rate PrefixHitRate, "prefixHitRate": Share;
 }
 
 signals! {
@@ -187,9 +209,9 @@ signals! {
     #[derive(Copy)]
     RouterSamples, "RouterDocument":
     /// Requests that wait in it.
-    queue_requests, "queueRequests": Requests;
+    queue_requests RouterQueueRequests, "queueRequests": Requests;
     /// Their size in bytes.
-    queue_bytes, "queueBytes": Bytes;
+    queue_bytes RouterQueueBytes, "queueBytes": Bytes;
     /// Requests admitted per second.
-    arrival_rate, "arrivalRate": PerSecond;
+    arrival_rate RouterArrivalRate, "arrivalRate": PerSecond;
 }

@@ -3,7 +3,7 @@
 use super::AnalyzedModel;
 use crate::capacity::ServingRole;
 use crate::key::ModelKey;
-use crate::samples::{PodSamples, RankSamples, Sample};
+use crate::samples::PodSamples;
 use crate::snapshot::SignalName;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
 use crate::total::total;
@@ -81,29 +81,8 @@ pub(super) fn fill(subject: AnalyzedModel<'_>, key: &ModelKey, model: &mut Throu
 }
 
 fn is_exposed(signal: SignalName, samples: &PodSamples) -> bool {
-    let of_ranks = |read: fn(&RankSamples) -> Option<Sample>| {
-        samples.ranks.values().any(|rank| read(rank).is_some())
-    };
-    match signal {
-        SignalName::InterTokenLatency => samples.inter_token_latency.is_some(),
-        SignalName::GenerationRate => samples.generation_rate.is_some(),
-        SignalName::QueueLength => {
-            samples.queue_length.is_some() || of_ranks(|rank| rank.queue_length)
-        }
-        SignalName::KvUsage => samples.kv_usage.is_some() || of_ranks(|rank| rank.kv_usage),
-        SignalName::KvUsageNow => samples.kv_usage_now.is_some(),
-        SignalName::Running => samples.running.is_some(),
-        SignalName::KvCapacity => {
-            samples.kv_capacity.is_some() || of_ranks(|rank| rank.kv_capacity)
-        }
-        SignalName::InputTokens => {
-            samples.input_tokens.is_some() || of_ranks(|rank| rank.input_tokens)
-        }
-        SignalName::OutputTokens => {
-            samples.output_tokens.is_some() || of_ranks(|rank| rank.output_tokens)
-        }
-        _ => true,
-    }
+    let mut ranks = samples.ranks.values();
+    samples.get(signal).is_some() || ranks.any(|rank| rank.get(signal).is_some())
 }
 
 /// Changes every replica that generates, and notes the signal if one of them has it now.
