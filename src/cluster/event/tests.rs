@@ -51,15 +51,18 @@ fn stored() -> FakeResponse {
     )
 }
 
+/// Publishes a notice once, over an event that was stored earlier.
+async fn send(
+    server: &FakeServer,
+    notice: &EventNotice,
+    earlier: Option<&Posted>,
+) -> Result<Posted, EventError> {
+    let occurrence = Occurrence::once(notice.clone(), NOW);
+    publish(permit(), &api(server), &occurrence, earlier).await
+}
+
 async fn post(server: &FakeServer, notice: &EventNotice) -> Posted {
-    publish(
-        permit(),
-        &api(server),
-        &Occurrence::once(notice.clone(), NOW),
-        None,
-    )
-    .await
-    .unwrap()
+    send(server, notice, None).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,18 +102,10 @@ async fn an_event_says_who_what_when_and_why() {
 #[tokio::test(start_paused = true)]
 async fn a_repetition_counts_up_and_one_that_was_forgotten_is_stored_anew() {
     let server = FakeServer::new([stored(), stored(), stored()]);
-    let api = api(&server);
     let notice = notice("a", "no");
     let mut posted = post(&server, &notice).await;
     for count in [2, 3] {
-        posted = publish(
-            permit(),
-            &api,
-            &Occurrence::once(notice.clone(), NOW),
-            Some(&posted),
-        )
-        .await
-        .unwrap();
+        posted = send(&server, &notice, Some(&posted)).await.unwrap();
         assert_eq!(posted.count, count);
         let asked = server.asked().pop().unwrap();
         assert_eq!(asked.method, "PATCH");
@@ -120,14 +115,7 @@ async fn a_repetition_counts_up_and_one_that_was_forgotten_is_stored_anew() {
     }
     server.then(refusal(404, "NotFound", "expired"));
     server.then(stored());
-    let posted = publish(
-        permit(),
-        &api,
-        &Occurrence::once(notice.clone(), NOW),
-        Some(&posted),
-    )
-    .await
-    .unwrap();
+    let posted = send(&server, &notice, Some(&posted)).await.unwrap();
     assert_eq!(posted.count, 1);
     assert_eq!(server.asked().last().unwrap().method, "POST");
 }
@@ -179,13 +167,8 @@ async fn texts_keep_to_the_limits_of_the_api() {
 async fn nothing_is_sent_without_a_permit_that_outlives_the_request() {
     let server = FakeServer::default();
     let permit = WritePermit::new(1, Instant::now() + Duration::from_secs(4));
-    let error = publish(
-        permit,
-        &api(&server),
-        &Occurrence::once(notice("a", "no"), NOW),
-        None,
-    )
-    .await;
+    let occurrence = Occurrence::once(notice("a", "no"), NOW);
+    let error = publish(permit, &api(&server), &occurrence, None).await;
     assert!(matches!(error, Err(EventError::Expired)), "{error:?}");
     assert_eq!(server.asked().len(), 0);
 }
@@ -204,13 +187,7 @@ async fn refusals_differ_from_passing_troubles() {
         (FakeResponse::Hang, true),
     ] {
         let server = FakeServer::new([answer]);
-        let error = publish(
-            permit(),
-            &api(&server),
-            &Occurrence::once(notice("a", "no"), NOW),
-            None,
-        )
-        .await;
+        let error = send(&server, &notice("a", "no"), None).await;
         match error.unwrap_err() {
             EventError::Retry(error) => assert!(passing, "{error}"),
             error => assert!(

@@ -165,18 +165,7 @@ fn a_misspelt_switch_is_found_where_a_model_is_stated() {
             0,
         ),
     ] {
-        let mut facts = fleet();
-        edit(
-            &mut facts,
-            HPA,
-            "a",
-            "/metadata/annotations",
-            annotations.clone(),
-        );
-        let diagnosis = examine(&facts);
-        let found = diagnosis.findings();
-        let causes = found.filter(|one| one.code == Code::VariantMalformed);
-        let causes: Vec<String> = causes.map(|one| one.cause.clone()).collect();
+        let causes = wrong_annotations(&annotations);
         assert_eq!(causes.len(), count, "{annotations}: {causes:?}");
         let word = "annotation \"llm-d.ai/manged\" has no effect; write llm-d.ai/managed";
         assert!(
