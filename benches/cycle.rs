@@ -25,14 +25,12 @@ use wva::actors::emitter::Emitter;
 use wva::actors::mailboxes::Mailboxes;
 use wva::actors::{collector, optimizer, pump};
 use wva::metrics::{Metrics, Visibility};
-use wva::policy::actuation::Scalers;
 use wva::policy::filter::WatchScope;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::snapshot::{
-    Accelerator, DeclaredBounds, GenerationState, PodView, Readiness, ReplicaTemplate,
-    ResolvedTarget, RouterPresence, TargetView, VariantPolicy, VariantView,
+    Accelerator, GenerationState, PodView, Readiness, ResolvedTarget, TargetView, VariantView,
 };
-use wva::policy::units::{Cost, Replicas};
+use wva::policy::units::Replicas;
 use wva::roles::Role;
 use wva::settings::problem::Diagnostics;
 use wva::settings::{Sources, start};
@@ -168,30 +166,20 @@ fn view(variant: usize) -> VariantView {
         ready_since: None,
         node: None,
     });
+    let key = VariantKey::new(&*namespace, &*name);
+    let model = ModelKey::new(&*namespace, format!("meta/model-{}", variant / 2));
+    let target = TargetView::Resolved(ResolvedTarget {
+        key: TargetKey::new(&*namespace, TargetKind::Deployment, &*name),
+        current: count,
+        surge: Replicas::ZERO,
+        ready: count,
+        generation: GenerationState::Observed,
+    });
     VariantView {
-        key: VariantKey::new(&*namespace, &*name),
-        uid: Arc::default(),
-        generation: 1,
-        model: ModelKey::new(&*namespace, format!("meta/model-{}", variant / 2)),
-        cost: Cost::DEFAULT,
         accelerator: Accelerator::Named("NVIDIA-H100-80GB-HBM3".into()),
-        policy: VariantPolicy::default(),
-        bounds: DeclaredBounds::default(),
         desired: Some(count),
-        target: TargetView::Resolved(ResolvedTarget {
-            key: TargetKey::new(&*namespace, TargetKind::Deployment, &*name),
-            current: count,
-            surge: Replicas::ZERO,
-            ready: count,
-            generation: GenerationState::Observed,
-        }),
         pods: pods.collect(),
-        pending_since: None,
-        unapplied_since: None,
-        notes: Arc::from([]),
-        scalers: Scalers::Unknown,
-        router: RouterPresence::Possible,
-        template: ReplicaTemplate::default(),
+        ..VariantView::new(key, model, target)
     }
 }
 

@@ -273,14 +273,7 @@ impl Collection {
             .map(|(query, result)| report(*query, result))
             .collect();
         let mut collection = Self {
-            snapshot: MetricsSnapshot {
-                collected: None,
-                models: BTreeMap::new(),
-                routers: BTreeMap::new(),
-                failures: BTreeMap::new(),
-                sources: BTreeMap::new(),
-                unlabelled: Unlabelled::default(),
-            },
+            snapshot: MetricsSnapshot::empty(None),
             report: CollectionReport {
                 queries,
                 ignored: BTreeMap::new(),

@@ -103,6 +103,29 @@ impl RouterPresence {
 }
 
 impl VariantView {
+    /// A variant of which no more is known.
+    pub fn new(key: VariantKey, model: ModelKey, target: TargetView) -> Self {
+        Self {
+            key,
+            uid: Arc::default(),
+            generation: 1,
+            model,
+            cost: Cost::DEFAULT,
+            accelerator: Accelerator::Unresolved,
+            bounds: DeclaredBounds::default(),
+            policy: VariantPolicy::default(),
+            desired: None,
+            target,
+            pods: Arc::default(),
+            pending_since: None,
+            unapplied_since: None,
+            notes: Arc::default(),
+            scalers: Scalers::Unknown,
+            router: RouterPresence::Possible,
+            template: ReplicaTemplate::default(),
+        }
+    }
+
     /// Where every step starts: the count published last, else the replicas that exist and stay; `None`
     /// if neither is known.
     pub fn base(&self) -> Option<Replicas> {
@@ -390,19 +413,25 @@ fn add_first(names: &mut BTreeSet<Arc<str>>, name: &Arc<str>) {
 }
 
 impl MetricsSnapshot {
+    /// A collection without samples and without failures.
+    pub fn empty(collected: Option<Moment>) -> Self {
+        Self {
+            collected,
+            models: BTreeMap::new(),
+            routers: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            unlabelled: Unlabelled::default(),
+        }
+    }
+
     /// The state before anything was collected: every signal has failed.
     pub fn never() -> Self {
         let why: Arc<str> = Arc::from("nothing has been collected yet");
+        let signals = SignalName::ALL.iter();
         Self {
-            collected: None,
-            models: BTreeMap::new(),
-            routers: BTreeMap::new(),
-            failures: SignalName::ALL
-                .iter()
-                .map(|name| (*name, Arc::clone(&why)))
-                .collect(),
-            sources: BTreeMap::new(),
-            unlabelled: Unlabelled::default(),
+            failures: signals.map(|name| (*name, Arc::clone(&why))).collect(),
+            ..Self::empty(None)
         }
     }
 }

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use wva_base::moment::{Moment, WallTime};
-use wva_policy::actuation::Scalers;
 use wva_policy::engine_args::ContainerCommand;
 use wva_policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva_policy::learned::Learned;
@@ -25,11 +24,10 @@ use wva_policy::queueing::quantity::RequestRate;
 use wva_policy::queueing::service::{ReplicaRoom, ServiceParameters, Workload};
 use wva_policy::signal::FreshnessBands;
 use wva_policy::snapshot::{
-    Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
-    PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence, Sample,
-    TargetView, Unlabelled, VariantPolicy, VariantView,
+    Accelerator, ClusterSnapshot, CycleId, GenerationState, MetricsSnapshot, PodSamples, PodView,
+    Readiness, ReplicaTemplate, ResolvedTarget, Sample, TargetView, VariantView,
 };
-use wva_policy::units::{Cost, Gpus, Replicas};
+use wva_policy::units::{Gpus, Replicas};
 use wva_policy::{check_plan, learn, plan};
 use wva_settings::bundle::read_bundle;
 
@@ -147,43 +145,26 @@ fn signals(number: u32, load: f64) -> PodSamples {
 fn view(number: u32, pods: Vec<PodView>) -> VariantView {
     let name = format!("llama-70b-variant-{number}");
     let model = format!("meta/llama-70b-{}", number / VARIANTS_PER_MODEL);
+    let target = TargetView::Resolved(ResolvedTarget {
+        key: TargetKey::new("inference", TargetKind::Deployment, name.as_str()),
+        current: Replicas(PODS),
+        surge: Replicas::ZERO,
+        ready: Replicas(PODS),
+        generation: GenerationState::Observed,
+    });
+    let key = VariantKey::new("inference", name);
     VariantView {
-        uid: Arc::default(),
-        target: TargetView::Resolved(ResolvedTarget {
-            key: TargetKey::new("inference", TargetKind::Deployment, name.as_str()),
-            current: Replicas(PODS),
-            surge: Replicas::ZERO,
-            ready: Replicas(PODS),
-            generation: GenerationState::Observed,
-        }),
-        generation: 1,
-        key: VariantKey::new("inference", name),
-        model: ModelKey::new("inference", model),
-        cost: Cost::DEFAULT,
         accelerator: Accelerator::Named("H100".into()),
-        policy: VariantPolicy::default(),
-        bounds: DeclaredBounds::default(),
         desired: Some(Replicas(PODS)),
         pods: pods.into(),
-        pending_since: None,
-        unapplied_since: None,
-        notes: Arc::from([]),
-        scalers: Scalers::Unknown,
-        router: RouterPresence::Possible,
         template: template(),
+        ..VariantView::new(key, ModelKey::new("inference", model), target)
     }
 }
 
 /// A fleet of which a third of the models grows, a third shrinks and a third is in balance.
 fn snapshot(variants: u32) -> ClusterSnapshot {
-    let mut metrics = MetricsSnapshot {
-        collected: Some(NOW),
-        models: BTreeMap::new(),
-        routers: BTreeMap::new(),
-        failures: BTreeMap::new(),
-        sources: BTreeMap::new(),
-        unlabelled: Unlabelled::default(),
-    };
+    let mut metrics = MetricsSnapshot::empty(Some(NOW));
     let mut views = BTreeMap::new();
     for number in 0..variants {
         let kv = match (number / VARIANTS_PER_MODEL) % 3 {

@@ -18,10 +18,9 @@ use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::metrics_gap::MetricsGap;
 use crate::policy::snapshot::{
-    Accelerator, CycleId, DeclaredBounds, GenerationState, ReplicaTemplate, ResolvedTarget,
-    RouterPresence, TargetView, VariantPolicy, VariantView,
+    CycleId, DeclaredBounds, GenerationState, ResolvedTarget, TargetView, VariantView,
 };
-use crate::policy::units::{Cost, Replicas};
+use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::claim::ClaimDuration;
 use crate::state::mirrors::tests::{count_writer, list};
@@ -34,33 +33,21 @@ pub(in crate::actors) fn key() -> VariantKey {
 
 /// A variant with three replicas, three of them wanted and stored, whose minimum is `min`.
 pub(in crate::actors) fn view(min: u32) -> VariantView {
+    let target = TargetView::Resolved(ResolvedTarget {
+        key: TargetKey::new("ns", TargetKind::Deployment, "v"),
+        current: Replicas(3),
+        surge: Replicas::ZERO,
+        ready: Replicas(3),
+        generation: GenerationState::Observed,
+    });
     VariantView {
-        key: key(),
         uid: Arc::from("u"),
-        generation: 1,
-        model: ModelKey::new("ns", "m"),
-        cost: Cost::DEFAULT,
-        accelerator: Accelerator::Unresolved,
-        policy: VariantPolicy::default(),
         bounds: DeclaredBounds {
             min: Some(Replicas(min)),
             max: None,
         },
         desired: Some(Replicas(3)),
-        target: TargetView::Resolved(ResolvedTarget {
-            key: TargetKey::new("ns", TargetKind::Deployment, "v"),
-            current: Replicas(3),
-            surge: Replicas::ZERO,
-            ready: Replicas(3),
-            generation: GenerationState::Observed,
-        }),
-        pods: Arc::from([]),
-        pending_since: None,
-        unapplied_since: None,
-        notes: Arc::from([]),
-        scalers: Scalers::Unknown,
-        router: RouterPresence::Possible,
-        template: ReplicaTemplate::default(),
+        ..VariantView::new(key(), ModelKey::new("ns", "m"), target)
     }
 }
 

@@ -64,10 +64,8 @@ fn measured(shared: &SharedState) -> VariantView {
         (Arc::from(name), samples)
     });
     let metrics = MetricsSnapshot {
-        collected: Some(shared.clock.now()),
         models: BTreeMap::from([(ModelKey::new("ns", "m"), loads.into())]),
-        failures: BTreeMap::new(),
-        ..MetricsSnapshot::never()
+        ..MetricsSnapshot::empty(Some(shared.clock.now()))
     };
     let epoch = Epoch::for_test(Role::Collector, 1);
     let cell = &shared.writers.collector.metrics;

@@ -337,11 +337,7 @@ mod tests {
             wall: WallTime(0),
         };
         let hidden = |shown: Option<Option<u64>>, has_failed, is_possible| {
-            let mut metrics = MetricsSnapshot {
-                collected: Some(now),
-                failures: BTreeMap::new(),
-                ..MetricsSnapshot::never()
-            };
+            let mut metrics = MetricsSnapshot::empty(Some(now));
             if let Some(age) = shown {
                 let arrival_rate = age.map(|age| Sample {
                     value: 3.0,

@@ -17,9 +17,7 @@ use crate::limit::{GpuPod, PodPhase};
 use crate::quantity::Quantity;
 use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::signal::FreshnessBands;
-use crate::snapshot::{
-    ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, Unlabelled, VariantView,
-};
+use crate::snapshot::{ClusterSnapshot, CycleId, GpuInventory, MetricsSnapshot, VariantView};
 use wva_base::moment::{Moment, WallTime};
 use wva_base::names::check_object_name;
 use wva_base::text::shortened;
@@ -274,12 +272,8 @@ impl Reader {
             return MetricsSnapshot::never();
         }
         let mut metrics = MetricsSnapshot {
-            collected: Some(self.before(self.lag)),
-            models: BTreeMap::new(),
-            routers: BTreeMap::new(),
             failures: document.collection.failures.clone(),
-            sources: BTreeMap::new(),
-            unlabelled: Unlabelled::default(),
+            ..MetricsSnapshot::empty(Some(self.before(self.lag)))
         };
         for (index, variant) in document.variants.iter().enumerate() {
             let model = ModelKey::new(Arc::clone(&variant.namespace), Arc::clone(&variant.model));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actuation::{
-    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Scalers, Tolerance,
+    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
 };
 use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::ServingRole;
@@ -17,8 +17,7 @@ use crate::plan::Plan;
 use crate::signal::FreshnessBands;
 use crate::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
-    PodSamples, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence, Sample,
-    SignalName, TargetView, Unlabelled, VariantPolicy, VariantView,
+    PodSamples, PodView, Readiness, ResolvedTarget, Sample, SignalName, TargetView, VariantView,
 };
 use crate::startup::StartProspect;
 use crate::units::{Cost, Replicas};
@@ -133,31 +132,17 @@ pub(crate) struct Variant {
 impl Variant {
     /// A variant of model `m` in `ns`: no replicas, nothing published.
     pub(crate) fn new(name: &str) -> Self {
+        let target = TargetView::Resolved(ResolvedTarget {
+            key: TargetKey::new("ns", TargetKind::Deployment, name),
+            current: Replicas::ZERO,
+            surge: Replicas::ZERO,
+            ready: Replicas::ZERO,
+            generation: GenerationState::Observed,
+        });
         Self {
             view: VariantView {
-                key: key(name),
-                uid: Arc::default(),
-                generation: 1,
-                model: ModelKey::new("ns", "m"),
-                cost: Cost::DEFAULT,
                 accelerator: Accelerator::Named("H100".into()),
-                bounds: DeclaredBounds::default(),
-                policy: VariantPolicy::default(),
-                desired: None,
-                target: TargetView::Resolved(ResolvedTarget {
-                    key: TargetKey::new("ns", TargetKind::Deployment, name),
-                    current: Replicas::ZERO,
-                    surge: Replicas::ZERO,
-                    ready: Replicas::ZERO,
-                    generation: GenerationState::Observed,
-                }),
-                pods: Arc::from([]),
-                pending_since: None,
-                unapplied_since: None,
-                notes: Arc::from([]),
-                scalers: Scalers::Unknown,
-                router: RouterPresence::Possible,
-                template: ReplicaTemplate::default(),
+                ..VariantView::new(key(name), ModelKey::new("ns", "m"), target)
             },
             pods: Vec::new(),
         }
@@ -275,14 +260,7 @@ impl World {
 
     /// The snapshot of a collection that ended now.
     pub(crate) fn snapshot(&self, now: Moment) -> ClusterSnapshot {
-        let mut metrics = MetricsSnapshot {
-            collected: Some(now),
-            models: BTreeMap::new(),
-            routers: BTreeMap::new(),
-            failures: BTreeMap::new(),
-            sources: BTreeMap::new(),
-            unlabelled: Unlabelled::default(),
-        };
+        let mut metrics = MetricsSnapshot::empty(Some(now));
         for signal in &self.failed {
             metrics
                 .failures

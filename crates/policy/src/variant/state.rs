@@ -11,7 +11,7 @@ use crate::limit::GpuCount;
 use crate::object::{Lifecycle, Placement, SpecReading, TargetObject, VariantObject, VariantSpec};
 use crate::snapshot::{
     Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, ResolvedTarget,
-    RouterPresence, TargetPast, TargetView, VariantPolicy, VariantView,
+    RouterPresence, TargetPast, TargetView, VariantView,
 };
 use crate::units::{Cost, Replicas};
 use wva_base::moment::Moment;
@@ -186,36 +186,21 @@ impl VariantState {
     /// Keeps what the object last said in good order, and says what is wrong with it now.
     fn malformed(&mut self, objects: &VariantObjects<'_>, why: Arc<str>) -> Refreshed {
         let stored = &objects.object.stored;
-        let mut view = self
-            .last
-            .as_deref()
-            .cloned()
-            .unwrap_or_else(|| VariantView {
-                key: self.key.clone(),
+        let target = TargetView::Malformed { why };
+        let unseen = || {
+            let model = ModelKey::new(Arc::clone(&self.key.namespace), "");
+            VariantView {
                 uid: Arc::clone(&objects.object.uid),
-                generation: objects.object.generation,
-                model: ModelKey::new(Arc::clone(&self.key.namespace), ""),
-                cost: Cost::DEFAULT,
                 accelerator: stated(stored.accelerator.as_ref())
                     .or_else(|| stated(objects.object.accelerator_label.as_ref()))
                     .unwrap_or(Accelerator::Unresolved),
-                bounds: DeclaredBounds::default(),
-                policy: VariantPolicy::default(),
-                desired: None,
-                target: TargetView::Malformed {
-                    why: Arc::clone(&why),
-                },
-                pods: Arc::from([]),
-                pending_since: None,
-                unapplied_since: None,
-                notes: Arc::from([]),
-                scalers: Scalers::Unknown,
-                router: RouterPresence::Possible,
-                template: ReplicaTemplate::default(),
-            });
+                ..VariantView::new(self.key.clone(), model, target.clone())
+            }
+        };
+        let mut view = self.last.as_deref().cloned().unwrap_or_else(unseen);
         view.desired = objects.published.or(stored.desired).or(view.desired);
         view.generation = objects.object.generation;
-        view.target = TargetView::Malformed { why };
+        view.target = target;
         view.pods = Arc::from([]);
         view.pending_since = None;
         view.unapplied_since = None;
