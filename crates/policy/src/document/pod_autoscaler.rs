@@ -196,9 +196,9 @@ impl AutoscalerSituation {
     fn claim(&self) -> TargetClaim {
         let created = self.policy.metadata.creation_timestamp;
         let created = created.map_or(0, Timestamp::as_millisecond);
-        // Two roles may be two targets whatever annotations say: spec.mode of the service, which a document leaves out,
-        // wins.
-        TargetClaim::of_autoscaler(&self.policy, StormServiceMode::Pooled, WallTime(created))
+        // A document leaves spec.mode of the service out, so that the annotation counts.
+        let mode = self.policy.tuning.storm_service;
+        TargetClaim::of_autoscaler(&self.policy, mode, WallTime(created))
     }
 }
 

@@ -190,14 +190,15 @@ fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
     };
     assert_eq!(rivals(&[role("a", "x"), whole("b")]), shared);
     assert_eq!(rivals(&[whole("a"), role("b", "y")]), shared);
-    // The service itself may state another mode than the annotation.
+    // By the annotation the whole service is scaled, whatever the role.
     let replica = |name: &str, of: &str| {
         let mode = "annotations: {autoscaling.aibrix.ai/storm-service-mode: replica}";
         role(name, of).replace("resourceVersion: '5'", mode)
     };
     for first in [role("a", "x"), replica("a", "x")] {
-        assert_eq!(rivals(&[first.clone(), replica("b", "y")]), apart);
-        assert_eq!(rivals(&[first, replica("b", "x")]), shared);
+        for other in ["x", "y"] {
+            assert_eq!(rivals(&[first.clone(), replica("b", other)]), shared);
+        }
     }
     let other = entry("b", "t", "sources: [{}, {}]");
     let beta = other.replace("apps/v1,", "apps/v1beta1,");
