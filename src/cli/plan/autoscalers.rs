@@ -22,6 +22,7 @@ use crate::policy::units::Replicas;
 use crate::settings::endpoint_hosts::EndpointHosts;
 use crate::settings::{FeatureSwitch, StaticSettings};
 use wva_base::moment::Moment;
+use wva_base::names::check_object_name;
 use wva_base::text::aligned;
 
 #[derive(Debug, Clone)]
@@ -123,15 +124,17 @@ impl<'a> AutoscalerPlan<'a> {
     /// Why no API server has the target, as far as its reference shows that.
     fn unserved(&self) -> Option<String> {
         let target = &self.situation.policy.target;
-        let why = unserved(&target.api_version, &target.kind)?;
-        let unwatched = (self.situation.target.as_ref()).and_then(kind_without_watcher);
+        let why = unserved(&target.api_version, &target.kind, &target.name)?;
+        let seen = self.situation.target.as_ref();
+        let seen = seen.filter(|_| check_object_name(&target.name).is_ok());
+        let is_unseen = seen.is_none_or(|target| kind_without_watcher(target).is_some());
         // One of a watched kind is found by any version, also by an HPA, and written by its own.
-        let effect = match (unwatched, self.situation.policy.strategy) {
-            (Some(_), _) => "; AbleToScale will be False (FailedGetScale)",
-            (None, ScalingStrategy::Hpa) => "",
-            (None, _) => "; AbleToScale will be False (FailedUpdateScale)",
+        let effect = match (is_unseen, self.situation.policy.strategy) {
+            (true, _) => "; AbleToScale will be False (FailedGetScale)",
+            (false, ScalingStrategy::Hpa) => "",
+            (false, _) => "; AbleToScale will be False (FailedUpdateScale)",
         };
-        Some(format!("spec.scaleTargetRef.apiVersion: {why}{effect}"))
+        Some(format!("{why}{effect}"))
     }
 
     fn strategy(&self) -> &'static str {

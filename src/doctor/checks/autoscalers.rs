@@ -27,6 +27,7 @@ use crate::settings::endpoint_hosts::EndpointHosts;
 use crate::settings::generation::Generation;
 use crate::signals::{PageReadError, PageUrl};
 use wva_base::moment::WallTime;
+use wva_base::names::check_object_name;
 
 checks! {
     PodAutoscalers "specifications are accepted" specifications: Kind(PodAutoscaler);
@@ -48,6 +49,13 @@ const SCALED_KINDS: [(&str, &str); 7] = [
     ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"),
     ("StormService", "orchestration.aibrix.ai/v1alpha1"),
     ("RayClusterFleet", "orchestration.aibrix.ai/v1alpha1"),
+];
+
+/// Groups and kinds of definitions without a scale.
+const UNSCALED_KINDS: [(&str, &str); 3] = [
+    ("autoscaling.aibrix.ai", "PodAutoscaler"),
+    ("llmd.ai", "VariantAutoscaling"),
+    ("keda.sh", "ScaledObject"),
 ];
 
 /// Every PodAutoscaler to look at, with what a controller keeps of it.
@@ -174,20 +182,28 @@ fn target_kinds(facts: &Facts) -> Vec<Finding> {
         let mut named = violations.iter().flat_map(Violations::iter);
         let is_named = named.any(|one| {
             let field = one.path.strip_prefix("spec.scaleTargetRef");
-            matches!(field, Some("" | ".apiVersion" | ".kind"))
+            matches!(field, Some("" | ".apiVersion" | ".kind" | ".name"))
         });
         let target = &read.spec.scale_target_ref;
-        let why = unserved(&target.api_version, &target.kind);
-        let why = why.filter(|_| !is_named)?;
-        let cause = format!("spec.scaleTargetRef.apiVersion: {why}");
+        let cause = unserved(&target.api_version, &target.kind, &target.name);
+        let cause = cause.filter(|_| !is_named)?;
         Some(FindingCode::AutoscalerStuck.at(object.title(), cause))
     });
     found.collect()
 }
 
-/// Why no API server has the kind of a reference. Its own groups have no dot. Those of definitions have one, and any
-/// kind and version.
-pub(crate) fn unserved(version: &str, kind: &str) -> Option<String> {
+/// Why no API server can scale what a reference names.
+pub(crate) fn unserved(version: &str, kind: &str, name: &str) -> Option<String> {
+    if let Err(why) = check_object_name(name) {
+        return Some(format!("spec.scaleTargetRef.name: {why}"));
+    }
+    let why = unserved_kind(version, kind)?;
+    Some(format!("spec.scaleTargetRef.apiVersion: {why}"))
+}
+
+/// Why no API server scales a kind. Its own groups have no dot. Those of definitions have one, and any kind and version,
+/// but for the kinds that are known to have no scale.
+fn unserved_kind(version: &str, kind: &str) -> Option<String> {
     let mut known = SCALED_KINDS.iter();
     let known = known.find(|(known, _)| *known == kind);
     let expected = known.map(|(_, expected)| *expected);
@@ -202,7 +218,8 @@ pub(crate) fn unserved(version: &str, kind: &str) -> Option<String> {
         ));
     };
     let is_own = !group.contains('.') && expected != Some(version);
-    is_own.then(|| format!("{version:?} has no {kind} that can be scaled; write {remedy}"))
+    (is_own || UNSCALED_KINDS.contains(&(group, kind)))
+        .then(|| format!("{version:?} has no {kind} that can be scaled; write {remedy}"))
 }
 
 /// Objects of the manifests that a scaler, an older one, or of equal age the first, keeps from their target.

@@ -103,6 +103,11 @@ fn a_target_of_no_kind_is_found() {
         ("{apiVersion: apps/v1, kind: deployment, name: llm}", "WVA167",
          "apiVersion: \"apps/v1\" has no deployment that can be scaled; write apiVersion and kind of an object that \
          has a scale subresource"),
+        ("{apiVersion: autoscaling.aibrix.ai/v1alpha1, kind: PodAutoscaler, name: llm}", "WVA167",
+         "apiVersion: \"autoscaling.aibrix.ai/v1alpha1\" has no PodAutoscaler that can be scaled; write apiVersion and \
+         kind of an object that has a scale subresource"),
+        ("{apiVersion: apps/v1, kind: Deployment, name: T/x}", "WVA167", "name: \"T/x\" is not an object name: at most 253 lower-case letters, digits, '-' and '.', with a letter or digit at \
+         both ends of each part"),
         ("{apiVersion: apps/v1, name: llm}", "WVA160", "kind: must be set"),
         ("{apiVersion: 1, kind: Deployment, name: llm}", "WVA160",
          "apiVersion: invalid type: integer `1`, expected a string; write it in quotes"),
