@@ -291,7 +291,7 @@ wva_base::display_of! { AutoscalerReason:
         format_duration(*needed);
     Self::GrowthStabilised { window } => "the smallest recommendation of {}", format_duration(*window);
     Self::ReleaseStabilised { window } => "the largest recommendation of {}", format_duration(*window);
-    Self::RateLimited { rate } => "one step changes by at most {rate}";
+    Self::RateLimited { rate } => "one step changes by a factor of at most {rate}";
     Self::ZeroNotEnabled => "scale-to-zero is not true: one replica stays";
     Self::ZeroNeedsTotal =>
         "nothing could wake it: add an external source, or an InferencePool and the label model.aibrix.ai/name";
