@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::scaler::{NAMESPACES, VARIANT, is_one, matched};
+use super::promql::{NAME, matchers, parse};
+use super::scaler::{NAMESPACES, VARIANT, is_one};
 use crate::api::scaled_object::{ScaledObjectSpec, ScalingModifiers, Trigger};
 use crate::api::text::bounded;
 use crate::policy::actuation::{Absence, Aim, Input, Published};
@@ -50,6 +51,7 @@ pub(super) fn trigger(trigger: &Trigger, rests: bool) -> Input {
     };
     Input::Published(Published {
         variant: matched(query, VARIANT),
+        is_unclear: wanted(query, VARIANT) == WantedLabel::Unclear,
         namespace: NAMESPACES.iter().find_map(|label| matched(query, label)),
         aim,
         absence: if field("ignoreNullValues").is_some_and(is_off) {
@@ -58,6 +60,74 @@ pub(super) fn trigger(trigger: &Trigger, rests: bool) -> Input {
             Absence::Zero
         },
     })
+}
+
+/// What a query wants of a label of the count. The clearer one is greater.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum WantedLabel {
+    Any,
+    /// What a pattern, a join or a rule makes of it is not known.
+    Unclear,
+    One(Arc<str>),
+}
+
+/// Whether a selector is of the count, or of a recording rule over it.
+pub(crate) fn is_count(selector: &str) -> bool {
+    selector.contains(DESIRED)
+}
+
+fn wanted_value(sign: &str, value: &str) -> WantedLabel {
+    let is_name = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
+    match sign {
+        "=" if value.contains('\\') => WantedLabel::Unclear,
+        "=" if !value.is_empty() => WantedLabel::One(Arc::from(value)),
+        "=~" => match value.trim_matches(['^', '$', '(', ')']) {
+            name if !name.is_empty() && name.chars().all(is_name) => {
+                WantedLabel::One(Arc::from(name))
+            }
+            _ => WantedLabel::Unclear,
+        },
+        _ => WantedLabel::Any,
+    }
+}
+
+fn wanted_by(selector: &str, label: &str) -> WantedLabel {
+    let Some(matchers) = matchers(selector) else {
+        return WantedLabel::Unclear;
+    };
+    let of_label = matchers.iter().filter(|(name, _, _)| *name == label);
+    let wanted = of_label.map(|(_, sign, value)| wanted_value(sign, value));
+    // A recording rule may be over one variant.
+    let is_rule = |value: &str| value != DESIRED && value.contains(DESIRED);
+    let mut names = matchers.iter().filter(|(name, _, _)| *name == NAME);
+    match wanted.max().unwrap_or(WantedLabel::Any) {
+        WantedLabel::Any if names.any(|(_, _, value)| is_rule(value)) => WantedLabel::Unclear,
+        wanted => wanted,
+    }
+}
+
+fn wanted(query: &str, label: &str) -> WantedLabel {
+    let Ok(node) = parse(query) else {
+        return WantedLabel::Unclear;
+    };
+    let selectors = node.selectors().into_iter();
+    let (counts, others): (Vec<&str>, Vec<&str>) = selectors.partition(|one| is_count(one));
+    let mut all = counts.iter().map(|one| wanted_by(one, label));
+    let first = all.next().unwrap_or(WantedLabel::Any);
+    let mut others = others.iter().map(|one| wanted_by(one, label));
+    let is_any = first == WantedLabel::Any;
+    if all.any(|one| one != first) || (is_any && others.any(|one| one != first)) {
+        return WantedLabel::Unclear;
+    }
+    first
+}
+
+/// The value that a query wants of a label of the count, where it wants exactly one.
+pub(crate) fn matched(query: &str, label: &str) -> Option<Arc<str>> {
+    match wanted(query, label) {
+        WantedLabel::One(value) => Some(value),
+        WantedLabel::Any | WantedLabel::Unclear => None,
+    }
 }
 
 /// What a formula makes of the counts of all triggers, whose thresholds it replaces.

@@ -278,6 +278,7 @@ fn published_by_api(external: &ExternalMetricSource) -> Input {
     Input::Published(Published {
         variant: label(VARIANT),
         namespace: NAMESPACES.iter().find_map(|name| label(name)),
+        is_unclear: false,
         aim: aim_of(&external.target),
         absence: Absence::Error,
     })
@@ -343,26 +344,6 @@ fn external(at: usize, trigger: &Trigger, metrics: &[String], is_excluded: bool)
         // The scaler answers that one replica stands for 1.
         aim: keda_aim(trigger.metric_type.as_deref(), "1"),
         is_asked,
-    })
-}
-
-/// The value that a query wants of a label, where it wants exactly one.
-pub(crate) fn matched(query: &str, label: &str) -> Option<Arc<str>> {
-    query.match_indices(label).find_map(|(at, _)| {
-        let before = query.get(..at)?.chars().next_back();
-        // Part of a longer name, like `namespace` in `exported_namespace`.
-        if before.is_some_and(|before| before.is_alphanumeric() || before == '_') {
-            return None;
-        }
-        let rest = query.get(at + label.len()..)?.trim_start();
-        let rest = rest.strip_prefix('=')?;
-        let pattern = rest.strip_prefix('~');
-        let rest = pattern.unwrap_or(rest).trim_start();
-        let quote = (rest.chars().next()).filter(|quote| "\"'`".contains(*quote))?;
-        let value = rest.get(1..)?.split(quote).next()?;
-        // A pattern of what stands in a name alone matches that name.
-        let is_name = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
-        (pattern.is_none() || value.chars().all(is_name)).then(|| Arc::from(value))
     })
 }
 

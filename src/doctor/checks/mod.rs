@@ -27,7 +27,6 @@ mod disputes;
 mod engines;
 mod outage;
 mod prometheus;
-mod promql;
 mod queries;
 mod scalers;
 mod storm_services;

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::clocks::is_ours;
 use super::prometheus::counted;
-use super::promql::{QueryNode, SHORT_RANGE, is_changing, literal, parse};
 use super::scalers::scalers;
 use super::variants::may_be_handled;
 use crate::api::scaled_object::Trigger;
-use crate::cluster::project::scaler::matched;
+use crate::cluster::project::keda::{is_count, matched};
+use crate::cluster::project::promql::{QueryNode, SHORT_RANGE, is_changing, literal, parse};
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
@@ -110,11 +110,10 @@ fn adapted(metric: &Value) -> Option<String> {
         });
     }
     let matchers = matchers.join(",");
-    let has_namespace = |label: &str| matched(&matchers, label).is_some();
-    NAMESPACES
-        .into_iter()
-        .any(has_namespace)
-        .then(|| format!("max by (variant_name, exported_namespace) ({DESIRED}{{{matchers}}})"))
+    let query = format!("max by (variant_name, exported_namespace) ({DESIRED}{{{matchers}}})");
+    let mut labels = NAMESPACES.into_iter();
+    let has_namespace = labels.any(|label| matched(&query, label).is_some());
+    has_namespace.then_some(query)
 }
 
 /// The count in a part of a query.
@@ -131,8 +130,7 @@ fn trace<'a>(node: &QueryNode<'a>, faults: &mut BTreeSet<FindingCode>) -> Option
         QueryNode::Number(_) | QueryNode::Quoted => None,
         &QueryNode::Series(selector) => {
             let is_single = false;
-            let is_count = selector.contains(DESIRED);
-            is_count.then_some(TracedCount {
+            is_count(selector).then_some(TracedCount {
                 selector,
                 is_single,
             })

@@ -198,14 +198,24 @@ fn a_share_is_one_metric() {
 }
 
 #[test]
-fn a_pattern_of_one_name_is_that_name() {
-    for text in [QUERY.replace('"', "`"), QUERY.replace("=\"b", "=~\"b")] {
-        assert_eq!(found(&text), &[], "{text}");
+fn only_the_selector_of_the_count_is_compared() {
+    let wanting = |matcher: &str| QUERY.replace("variant_name=\"b\"", matcher);
+    for (text, expected) in wva_base::cases! {
+        (QUERY.replace('"', "`"), &[][..]),
+        (format!("# variant_name=\"other\"\n{QUERY}"), &[]),
+        (format!("{QUERY} and on() up{{variant_name=\"other\",namespace=\"other\"}}"), &[]),
+        (wanting("\"variant_name\"=\"b\""), &[]),
+        (wanting("variant_name=~\"b\""), &[]),
+        (wanting("variant_name=~\"^b$\""), &[]),
+        (wanting("variant_name=~\"(b)\""), &[]),
+        // It may be the variant.
+        (wanting("variant_name=~\"b|\""), &[]),
+        (wanting("variant_name=~\"(c)\""), &[FindingCode::CountNotRead]),
+        (wanting("\"variant_name\"=\"c\""), &[FindingCode::CountNotRead]),
+        (format!("# variant_name=\"b\"\n{}", wanting("job=\"x\"")), &[FindingCode::CountNotRead]),
+    } {
+        assert_eq!(found(&text), expected, "{text}");
     }
-    assert_eq!(
-        found(&QUERY.replace("=\"b", "=~\"b|")),
-        [FindingCode::CountNotRead]
-    );
 }
 
 /// A ScaledObject that reads the count of a variant.

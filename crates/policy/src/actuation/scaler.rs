@@ -152,6 +152,8 @@ impl Input {
 pub struct Published {
     /// The `variant_name` of its query.
     pub variant: Option<Arc<str>>,
+    /// Whether its query may select any variant, by a pattern that is not read.
+    pub is_unclear: bool,
     /// The `exported_namespace` or `namespace` of its query.
     pub namespace: Option<Arc<str>>,
     /// What it makes of the count.
@@ -166,7 +168,7 @@ impl Published {
             .namespace
             .as_ref()
             .is_none_or(|namespace| *namespace == variant.namespace);
-        in_namespace && self.variant.as_ref() == Some(&variant.name)
+        in_namespace && (self.is_unclear || self.variant.as_ref() == Some(&variant.name))
     }
 }
 

@@ -65,6 +65,7 @@ pub(crate) fn key(name: &str) -> VariantKey {
 pub(crate) fn published(variant: &str) -> Published {
     Published {
         variant: Some(variant.into()),
+        is_unclear: false,
         namespace: Some("ns".into()),
         aim: Aim::Replicas,
         absence: Absence::Error,

@@ -12,6 +12,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 fn published() -> Published {
     Published {
         variant: Some("va".into()),
+        is_unclear: false,
         namespace: Some("ns".into()),
         aim: Aim::Replicas,
         absence: Absence::Error,
@@ -148,36 +149,61 @@ fn another_metric_another_aim_and_another_target_are_distinguished() {
     assert_eq!(native(&set).target, Some(target));
 }
 
+fn reading(query: &str) -> Input {
+    scaled_object(&json!({}), &[("query", query)]).scaler.inputs[0].clone()
+}
+
 #[test]
 fn queries_are_read_by_their_matchers() {
-    let reads =
-        |query: &str| scaled_object(&json!({}), &[("query", query)]).scaler.inputs[0].clone();
-    let named = |variant: Option<&str>, namespace: Option<&str>| {
-        Input::Published(Published {
+    assert_eq!(reading("up"), Input::Other);
+    let other = "up{variant_name=\"c\",namespace=\"d\"}";
+    for (form, variant, namespace) in wva_base::cases! {
+        ("Q", None, None),
+        ("Q{ variant_name = 'a', namespace='b' }", Some("a"), Some("b")),
+        ("Q{my_variant_name='a',variant_name='b'}", Some("b"), None),
+        ("# variant_name='b', don't\nmax(Q{variant_name='a'})", Some("a"), None),
+        ("max(Q{variant_name='a'}) and on() OTHER", Some("a"), None),
+        ("OTHER * 0 + on() Q{variant_name='a'}", Some("a"), None),
+        ("Q{'variant_name'=\"a\"}", Some("a"), None),
+        ("{'Q', 'variant_name'='a',}", Some("a"), None),
+        ("{__name__='Q', variant_name='a'}", Some("a"), None),
+        ("Q{variant_name=~'^a$'}", Some("a"), None),
+        ("Q{variant_name=~'^(a)$'}", Some("a"), None),
+        ("Q{variant_name=~'a.*',variant_name='a'}", Some("a"), None),
+        ("Q{variant_name!='a'}", None, None),
+        ("Q{variant_name=''}", None, None),
+        ("Q and on() up{job='x'}", None, None),
+    } {
+        let expected = Input::Published(Published {
             variant: variant.map(Arc::from),
             namespace: namespace.map(Arc::from),
             ..published()
-        })
-    };
-    assert_eq!(reads("up"), Input::Other);
-    assert_eq!(reads("wva_desired_replicas"), named(None, None));
-    assert_eq!(
-        reads(r#"wva_desired_replicas{ variant_name = "a", namespace="b" }"#),
-        named(Some("a"), Some("b"))
-    );
-    assert_eq!(
-        reads(r#"wva_desired_replicas{variant_name=~"a.*"}"#),
-        named(None, None),
-        "a pattern is no name"
-    );
-    assert_eq!(
-        reads(r#"wva_desired_replicas{my_variant_name="a",variant_name="b"}"#),
-        named(Some("b"), None)
-    );
-    assert_eq!(
-        reads("wva_desired_replicas{variant_name="),
-        named(None, None)
-    );
+        });
+        let query = form.replace('Q', "wva_desired_replicas");
+        assert_eq!(reading(&query.replace("OTHER", other)), expected, "{form}");
+    }
+}
+
+#[test]
+fn a_query_that_may_read_any_variant_is_unclear() {
+    for form in [
+        "Q{variant_name=~'a.*'}",
+        "Q{variant_name=~'a|b'}",
+        "Q{variant_name='\\u0061'}",
+        "Q{variant_name=",
+        "max(Q{variant_name='a'}) or max(Q{variant_name='b'})",
+        "Q and on(variant_name) up{variant_name='a'}",
+        "team:Q:max",
+    ] {
+        let Input::Published(read) = reading(&form.replace('Q', "wva_desired_replicas")) else {
+            panic!("{form}");
+        };
+        assert!(read.is_unclear && read.variant.is_none(), "{form}");
+    }
+}
+
+#[test]
+fn an_absent_count_is_zero_or_an_error() {
     let absent = |value| {
         scaled_object(&json!({}), &[("ignoreNullValues", value)])
             .scaler

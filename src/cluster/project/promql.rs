@@ -1,9 +1,11 @@
 //! The form of a PromQL query: operators, calls, and selectors as texts. What is no PromQL, Prometheus says.
 
+/// The label that has the name of a series.
+pub(crate) const NAME: &str = "__name__";
 /// Most operands of a query that is read.
 const MOST_OPERANDS: usize = 128;
 /// The longest range or offset, in seconds, that does not matter.
-pub(super) const SHORT_RANGE: f64 = 120.0;
+pub(crate) const SHORT_RANGE: f64 = 120.0;
 /// Signs between two operands, those that bind weakest first. One that begins with another one stands before it.
 const SIGNS: &[&[&str]] = &[
     &["or"],
@@ -50,7 +52,7 @@ const UNITS: &[(&str, f64)] = &[
 
 /// A part of a query.
 #[derive(Debug, PartialEq)]
-pub(super) enum QueryNode<'a> {
+pub(crate) enum QueryNode<'a> {
     Number(f64),
     Quoted,
     /// A selector.
@@ -74,9 +76,20 @@ pub(super) enum QueryNode<'a> {
     },
 }
 
-impl QueryNode<'_> {
+impl<'a> QueryNode<'a> {
+    /// Every selector in it.
+    pub(crate) fn selectors(&self) -> Vec<&'a str> {
+        match self {
+            Self::Number(_) | Self::Quoted => Vec::new(),
+            Self::Series(selector) => vec![*selector],
+            Self::Range(of, _) | Self::Late(of) => of.selectors(),
+            Self::Call { inner, .. } => inner.iter().flat_map(Self::selectors).collect(),
+            Self::Binary { sides, .. } => sides.iter().flat_map(Self::selectors).collect(),
+        }
+    }
+
     /// The number that it is, without a series.
-    pub(super) fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
             Self::Call { name, inner, .. } if matches!(name.as_str(), "vector" | "scalar") => {
@@ -98,7 +111,7 @@ impl QueryNode<'_> {
     }
 
     /// Whether its value comes from no series.
-    pub(super) fn is_made_up(&self) -> bool {
+    pub(crate) fn is_made_up(&self) -> bool {
         match self {
             Self::Number(_) | Self::Quoted => true,
             Self::Series(_) => false,
@@ -128,7 +141,7 @@ impl QueryNode<'_> {
 }
 
 /// Whether a function makes other numbers of counts that it is given.
-pub(super) fn is_changing(name: &str, inner: &[QueryNode<'_>]) -> bool {
+pub(crate) fn is_changing(name: &str, inner: &[QueryNode<'_>]) -> bool {
     let bound = |place: usize| inner.get(place).and_then(QueryNode::number);
     let (low, high) = match name {
         "clamp" => (bound(1), bound(2)),
@@ -143,7 +156,7 @@ pub(super) fn is_changing(name: &str, inner: &[QueryNode<'_>]) -> bool {
 ///
 /// # Errors
 /// Why it cannot be read.
-pub(super) fn parse(query: &str) -> Result<QueryNode<'_>, String> {
+pub(crate) fn parse(query: &str) -> Result<QueryNode<'_>, String> {
     let mut parser = QueryParser {
         rest: query,
         room: MOST_OPERANDS + 1,
@@ -157,8 +170,34 @@ pub(super) fn parse(query: &str) -> Result<QueryNode<'_>, String> {
     }
 }
 
+/// The labels of a selector, each with a sign and a value, as far as they can be read.
+pub(crate) fn matchers(selector: &str) -> Option<Vec<(&str, &str, &str)>> {
+    let mut parser = QueryParser {
+        rest: selector,
+        room: 0,
+    };
+    let name = parser.word();
+    let named = (!name.is_empty()).then_some((NAME, "=", name));
+    let mut found: Vec<(&str, &str, &str)> = named.into_iter().collect();
+    if !parser.take("{") {
+        return Some(found);
+    }
+    while !parser.take("}") {
+        let quoted = parser.quoted();
+        let label = quoted.unwrap_or_else(|| parser.word());
+        let mut signs = ["=~", "!~", "!=", "="].into_iter();
+        match signs.find(|sign| parser.take(sign)) {
+            Some(sign) => found.push((label, sign, parser.quoted()?)),
+            // A quoted name alone is that of the series.
+            None => found.push((NAME, "=", quoted?)),
+        }
+        parser.take(",");
+    }
+    Some(found)
+}
+
 /// A number as a query writes it: decimal or hexadecimal, `_` between digits, `Inf`, `NaN`, or a duration in seconds.
-pub(super) fn literal(word: &str) -> Option<f64> {
+pub(crate) fn literal(word: &str) -> Option<f64> {
     let word = word.replace('_', "").to_ascii_lowercase();
     if let Some(digits) = word.strip_prefix("0x") {
         let mut digits = digits.chars();
@@ -269,6 +308,16 @@ impl<'a> QueryParser<'a> {
     fn bracketed(&mut self) -> Option<&'a str> {
         let (_, behind) = self.rest.split_at(closed(self.rest)?);
         Some(self.until(behind))
+    }
+
+    /// Takes the quoted text that is next, and leaves its quotes out.
+    fn quoted(&mut self) -> Option<&'a str> {
+        self.skip_space();
+        if !self.rest.starts_with(['"', '\'', '`']) {
+            return None;
+        }
+        let text = self.bracketed()?;
+        text.get(1..text.len() - 1)
     }
 
     /// Takes what stands before the end of the query that is given.
