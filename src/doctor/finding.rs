@@ -317,7 +317,7 @@ codes! {
         "kubectl edit {kind} {name} --namespace {namespace}";
     SlowScaleUp = 130, Scalers, Warning,
         "the scaler waits before it adds replicas",
-        "A stabilization window applies its lowest count, as `min_over_time` in a query does, an `offset` an old one, a policy adds less than a pod a minute, or, at zero, KEDA looks once a pollingInterval.",
+        "A stabilization window applies its lowest count, as `min_over_time` in a query does, an `offset` an old one, a policy adds less than a pod a minute, or, at zero or with useCachedMetrics, KEDA looks once a pollingInterval.",
         "kubectl edit {kind} {name} --namespace {namespace}";
     FallbackZero = 131, Scalers, Error,
         "the fallback is zero replicas",

@@ -5,7 +5,7 @@ pub(crate) const NAME: &str = "__name__";
 /// Most operands of a query that is read.
 const MOST_OPERANDS: usize = 128;
 /// The longest range or offset, in seconds, that does not matter.
-pub(crate) const SHORT_RANGE: f64 = 120.0;
+const SHORT_RANGE: f64 = 120.0;
 /// Signs between two operands, those that bind weakest first. One that begins with another one stands before it.
 const SIGNS: &[&[&str]] = &[
     &["or"],
@@ -152,6 +152,27 @@ pub(crate) fn is_changing(name: &str, inner: &[QueryNode<'_>]) -> bool {
     low.is_some_and(|low| low > 0.0) || high.is_some_and(f64::is_finite)
 }
 
+/// Whether a function shows growth late: it has a range that matters, and takes no newest or highest count of it.
+pub(crate) fn is_late(name: &str, inner: &[QueryNode<'_>]) -> bool {
+    let share = inner.first().and_then(QueryNode::number);
+    let is_low = match name {
+        "min_over_time" | "avg_over_time" | "first_over_time" => true,
+        "quantile_over_time" => share.is_some_and(|share| share <= 0.5),
+        _ => false,
+    };
+    is_low && inner.iter().any(is_long)
+}
+
+/// Whether a part of a query has a range that matters.
+fn is_long(node: &QueryNode<'_>) -> bool {
+    let QueryNode::Range(_, range) = node else {
+        return false;
+    };
+    let length = range.trim_matches(['[', ']']).split(':').next();
+    let length = length.and_then(|length| literal(length.trim()));
+    length.is_some_and(|length| length > SHORT_RANGE)
+}
+
 /// The tree of a query.
 ///
 /// # Errors
@@ -197,7 +218,7 @@ pub(crate) fn matchers(selector: &str) -> Option<Vec<(&str, &str, &str)>> {
 }
 
 /// A number as a query writes it: decimal or hexadecimal, `_` between digits, `Inf`, `NaN`, or a duration in seconds.
-pub(crate) fn literal(word: &str) -> Option<f64> {
+fn literal(word: &str) -> Option<f64> {
     let word = word.replace('_', "").to_ascii_lowercase();
     if let Some(digits) = word.strip_prefix("0x") {
         let mut digits = digits.chars();

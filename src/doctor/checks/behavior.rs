@@ -8,10 +8,13 @@ use super::targets::claimed;
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
+use crate::policy::series::DESIRED;
 use wva_base::text::counted;
 
 /// The longest window that does not matter, in seconds.
 const SHORT_WINDOW: i64 = 30;
+/// The replicas by which a share is judged where no maximum is stated.
+const FEW_REPLICAS: i64 = 10;
 /// The longest time between two looks of KEDA that does not matter, in seconds.
 const SLOW_LOOK: i64 = 60;
 
@@ -24,37 +27,62 @@ fn window(object: &LiveObject) -> Option<i64> {
     paths.iter().find_map(|path| object.number(path))
 }
 
-/// A policy that adds less than a pod a minute, where no other one adds more.
+/// A policy that adds less than a pod a minute, where no other one adds more, or the slowest one acts. Of a share,
+/// Kubernetes rounds the pods up.
 fn slow_policy(object: &LiveObject) -> Option<String> {
     let paths = [
-        "/spec/behavior/scaleUp/policies",
-        "/spec/advanced/horizontalPodAutoscalerConfig/behavior/scaleUp/policies",
+        "/spec/behavior/scaleUp",
+        "/spec/advanced/horizontalPodAutoscalerConfig/behavior/scaleUp",
     ];
-    let policies = paths.iter().find_map(|path| object.0.pointer(path))?;
-    let read = policies.as_array()?.iter().map(|policy| {
+    let rules = paths.iter().find_map(|path| object.0.pointer(path))?;
+    let mut bounds = ["/spec/maxReplicas", "/spec/maxReplicaCount"].into_iter();
+    let most = bounds.find_map(|path| object.number(path));
+    let most = most.unwrap_or(FEW_REPLICAS);
+    let slow = |policy: &Value| {
         let number = |field: &str| policy.get(field).and_then(Value::as_i64);
-        let pods = number("value").filter(|_| text(policy, "/type") == "Pods")?;
-        let seconds = number("periodSeconds")?;
-        (pods.saturating_mul(60) < seconds).then_some((pods, seconds))
-    });
-    let slow: Vec<(i64, i64)> = read.collect::<Option<_>>()?;
-    let (pods, seconds) = slow.first()?;
-    let pods = counted(*pods, "pod");
-    Some(format!(
-        "behavior.scaleUp.policies add {pods} in {seconds} s; 100 pods in 15 s do not hold a count back"
-    ))
+        let (value, seconds) = (number("value")?, number("periodSeconds")?);
+        let (pods, added) = match text(policy, "/type") {
+            "Pods" => (value, counted(value, "pod")),
+            "Percent" => (
+                most.saturating_mul(value).saturating_add(99) / 100,
+                format!("{value} % of {most} replicas"),
+            ),
+            _ => return None,
+        };
+        (pods.saturating_mul(60) < seconds).then(|| {
+            format!("behavior.scaleUp.policies add {added} in {seconds} s; 100 pods in 15 s do not hold a count back")
+        })
+    };
+    let mut policies = rules.get("policies")?.as_array()?.iter();
+    if text(rules, "/selectPolicy") == "Min" {
+        return policies.find_map(slow);
+    }
+    let all: Vec<String> = policies.map(slow).collect::<Option<_>>()?;
+    all.into_iter().next()
 }
 
-/// The time between two looks of KEDA at a target that rests.
+/// The time between two looks of KEDA at a target that rests, or at a count that it answers from its cache.
 fn slow_look(object: &LiveObject) -> Option<String> {
     let seconds = object.number("/spec/pollingInterval");
-    let seconds = seconds.filter(|seconds| *seconds > SLOW_LOOK && may_rest_at_zero(object))?;
-    let mut triggers = object.list("/spec/triggers").iter();
+    let seconds = seconds.filter(|seconds| *seconds > SLOW_LOOK)?;
+    let triggers = object.list("/spec/triggers");
+    let is_cached = |trigger: &Value| {
+        let is_on = trigger.get("useCachedMetrics").and_then(Value::as_bool) == Some(true);
+        let is_external = text(trigger, "/type").starts_with("external");
+        is_on && (is_external || text(trigger, "/metadata/query").contains(DESIRED))
+    };
+    if triggers.iter().any(is_cached) {
+        return Some(format!(
+            "spec.pollingInterval is {seconds}, and by useCachedMetrics KEDA answers with a count of that age"
+        ));
+    }
+    let mut triggers = triggers.iter();
     let is_pushed = triggers.any(|trigger| text(trigger, "/type") == "external-push");
-    let cause = format!(
-        "spec.pollingInterval is {seconds}, for which the first replica waits; KEDA's default is 30"
-    );
-    (!is_pushed).then_some(cause)
+    (!is_pushed && may_rest_at_zero(object)).then(|| {
+        format!(
+            "spec.pollingInterval is {seconds}, for which the first replica waits; KEDA's default is 30"
+        )
+    })
 }
 
 pub(super) fn windows(facts: &Facts) -> Vec<Finding> {

@@ -11,7 +11,7 @@ use super::scalers::scalers;
 use super::variants::may_be_handled;
 use crate::api::scaled_object::Trigger;
 use crate::cluster::project::keda::{is_count, matched};
-use crate::cluster::project::promql::{QueryNode, SHORT_RANGE, is_changing, literal, parse};
+use crate::cluster::project::promql::{QueryNode, is_changing, is_late, parse};
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
@@ -164,7 +164,7 @@ fn called<'a>(
         "sum" | "sum_over_time" | "count" | "count_over_time" | "count_values" => {
             faults.insert(FindingCode::QueryAddsUp);
         }
-        "min_over_time" | "avg_over_time" if inner.iter().any(is_long) => {
+        _ if is_late(name, inner) => {
             faults.insert(FindingCode::SlowScaleUp);
         }
         _ if is_changing(name, inner) => {
@@ -204,16 +204,6 @@ fn mean(sign: &str, sum: &QueryNode<'_>, count: &QueryNode<'_>) -> Option<&'stat
     };
     let is_same = *other == name.replace("sum", "count") && kept == others && inner == of;
     (sign == "/" && is_same).then_some(mean)
-}
-
-/// Whether a part of a query has a range that matters.
-fn is_long(node: &QueryNode<'_>) -> bool {
-    let QueryNode::Range(_, range) = node else {
-        return false;
-    };
-    let length = range.trim_matches(['[', ']']).split(':').next();
-    let length = length.and_then(|length| literal(length.trim()));
-    length.is_some_and(|length| length > SHORT_RANGE)
 }
 
 /// The count of two sides, at least one of which has it.

@@ -283,11 +283,17 @@ fn what_no_cluster_takes_as_it_is_meant_is_found() {
 
 /// What is found of a ScaledObject with these fields that follows the count of the variant.
 fn found(fields: &str) -> Vec<String> {
+    found_with(fields, "useCachedMetrics: false")
+}
+
+/// The same with another field of its trigger.
+fn found_with(fields: &str, field: &str) -> Vec<String> {
     let query = "max(wva_desired_replicas{variant_name=\"a\",exported_namespace=\"ns\"})";
     lines(&format!(
         "{VARIANT}---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\
          spec:\n  scaleTargetRef: {{name: a}}\n  maxReplicaCount: 4\n  {fields}\n  triggers:\n  - type: prometheus\n    \
-         metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', query: '{query}'}}\n"
+         {field}\n    metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', \
+         query: '{query}'}}\n"
     ))
 }
 
@@ -328,5 +334,42 @@ fn a_target_at_zero_that_is_seldom_looked_at_is_found() {
         ("pollingInterval: 300\n  minReplicaCount: 1", vec![]),
     } {
         assert_eq!(found(fields), expected, "{fields}");
+    }
+    let cached = "spec.pollingInterval is 300, and by useCachedMetrics KEDA answers with a count of that age";
+    for (interval, expected) in [(60, vec![]), (300, vec![format!("WVA130 {cached}")])] {
+        let fields = format!("pollingInterval: {interval}\n  minReplicaCount: 1");
+        assert_eq!(found_with(&fields, "useCachedMetrics: true"), expected);
+    }
+}
+
+#[test]
+fn growth_is_judged_by_the_policy_that_acts() {
+    let slow = |added: &str, seconds: u32| {
+        vec![format!(
+            "WVA130 behavior.scaleUp.policies add {added} in {seconds} s; 100 pods in 15 s do not hold a count back"
+        )]
+    };
+    let fast = "{type: Pods, value: 100, periodSeconds: 15}";
+    let hour = "{type: Pods, value: 4, periodSeconds: 3600}";
+    let share = |value: u32, seconds: u32| {
+        format!("{{type: Percent, value: {value}, periodSeconds: {seconds}}}")
+    };
+    for (select, policies, expected) in wva_base::cases! {
+        ("Max", format!("{fast}, {hour}"), vec![]),
+        ("Max", hour.to_owned(), slow("4 pods", 3600)),
+        ("Min", format!("{fast}, {hour}"), slow("4 pods", 3600)),
+        ("Min", fast.to_owned(), vec![]),
+        ("Max", share(10, 1800), slow("10 % of 4 replicas", 1800)),
+        // One pod at least.
+        ("Max", share(10, 60), vec![]),
+        ("Max", share(10, 61), slow("10 % of 4 replicas", 61)),
+        ("Max", share(50, 120), vec![]),
+        ("Max", format!("{}, {fast}", share(10, 1800)), vec![]),
+        ("Min", format!("{fast}, {}", share(10, 1800)), slow("10 % of 4 replicas", 1800)),
+    } {
+        let rules = format!("{{selectPolicy: {select}, policies: [{policies}]}}");
+        let behavior = format!("behavior: {{scaleUp: {rules}}}");
+        let fields = format!("advanced: {{horizontalPodAutoscalerConfig: {{{behavior}}}}}");
+        assert_eq!(found(&fields), expected, "{fields}");
     }
 }
