@@ -15,30 +15,11 @@ const SIGNS: &[&[&str]] = &[
     &["*", "/", "%", "atan2"],
     &["^"],
 ];
-/// Functions that make other numbers of those that they are given.
-const CHANGING: [&str; 21] = [
-    "changes",
-    "delta",
-    "deriv",
-    "exp",
-    "group",
-    "idelta",
-    "increase",
-    "irate",
-    "ln",
-    "log10",
-    "log2",
-    "predict_linear",
-    "present_over_time",
-    "rate",
-    "resets",
-    "sgn",
-    "sqrt",
-    "stddev",
-    "stddev_over_time",
-    "stdvar",
-    "stdvar_over_time",
-];
+/// What makes other numbers of those that it is given. A fixed time is the last one.
+const CHANGING: &str = "acos acosh asin asinh atan atanh changes cos cosh day_of_month day_of_week day_of_year \
+    days_in_month deg delta deriv double_exponential_smoothing exp group holt_winters hour idelta increase irate ln \
+    log10 log2 mad_over_time minute month predict_linear present_over_time rad rate resets sgn sin sinh sqrt stddev \
+    stddev_over_time stdvar stdvar_over_time tan tanh timestamp year @";
 /// Units of durations, in seconds. One that begins with another one stands before it.
 const UNITS: &[(&str, f64)] = &[
     ("ms", 0.001),
@@ -147,7 +128,14 @@ pub(crate) fn is_changing(name: &str, inner: &[QueryNode<'_>]) -> bool {
         "clamp" => (bound(1), bound(2)),
         "clamp_min" => (bound(1), None),
         "clamp_max" => (None, bound(1)),
-        _ => return CHANGING.contains(&name),
+        "round" => {
+            let steps = bound(1).map_or(1.0, |step| 1.0 / step);
+            return (steps - steps.round()).abs() > 1e-6;
+        }
+        _ => {
+            let is_other = name.starts_with("histogram_") || name.starts_with("ts_of_");
+            return is_other || CHANGING.split(' ').any(|one| one == name);
+        }
     };
     low.is_some_and(|low| low > 0.0) || high.is_some_and(f64::is_finite)
 }
@@ -421,6 +409,13 @@ impl<'a> QueryParser<'a> {
             }
             if is_offset && !is_negative && amount.is_some_and(|length| length > SHORT_RANGE) {
                 node = QueryNode::Late(Box::new(node));
+            }
+            if !is_offset && amount.is_some() {
+                node = QueryNode::Call {
+                    name: "@".to_owned(),
+                    kept: None,
+                    inner: vec![node],
+                };
             }
         }
     }

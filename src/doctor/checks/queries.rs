@@ -253,7 +253,8 @@ fn calculated(sign: &str, side: &QueryNode<'_>, is_left: bool) -> Option<Finding
     };
     let neutral = if "+-".contains(sign) { 0.0 } else { 1.0 };
     let is_neutral = (number - neutral).abs() < f64::EPSILON;
-    let is_kept = is_neutral && (!is_left || "+*".contains(sign));
+    let keeping = if is_left { "+*" } else { "+-*/^" };
+    let is_kept = is_neutral && keeping.contains(sign);
     (!is_kept).then_some(FindingCode::WrongTarget)
 }
 
