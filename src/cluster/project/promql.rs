@@ -161,6 +161,28 @@ fn is_long(node: &QueryNode<'_>) -> bool {
     length.is_some_and(|length| length > SHORT_RANGE)
 }
 
+/// The aggregation that is written as a sum by its count.
+pub(crate) fn mean(sign: &str, sum: &QueryNode<'_>, count: &QueryNode<'_>) -> Option<&'static str> {
+    let QueryNode::Call { name, kept, inner } = sum else {
+        return None;
+    };
+    let mean = match name.as_str() {
+        "sum" => "avg",
+        "sum_over_time" => "avg_over_time",
+        _ => return None,
+    };
+    let QueryNode::Call {
+        name: other,
+        kept: others,
+        inner: of,
+    } = count
+    else {
+        return None;
+    };
+    let is_same = *other == name.replace("sum", "count") && kept == others && inner == of;
+    (sign == "/" && is_same).then_some(mean)
+}
+
 /// The tree of a query.
 ///
 /// # Errors

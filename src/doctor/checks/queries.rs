@@ -11,7 +11,9 @@ use super::scalers::scalers;
 use super::variants::may_be_handled;
 use crate::api::scaled_object::Trigger;
 use crate::cluster::project::keda::{is_count, matched};
-use crate::cluster::project::promql::{QueryNode, is_changing, is_late, parse};
+use crate::cluster::project::promql::{
+    NAME, QueryNode, is_changing, is_late, matchers, mean, parse,
+};
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
@@ -30,6 +32,10 @@ const SHARES: [&str; 4] = [
     "saturation",
     "utilization",
 ];
+/// What makes no more than a share of a share.
+const SHARE_KEEPING: &str = "max min avg quantile topk bottomk max_over_time min_over_time avg_over_time \
+    last_over_time quantile_over_time round floor ceil abs clamp_max scalar vector sort sort_desc label_replace \
+    label_join";
 
 checks! {
     Scalers "queries bring one count" texts: Kind(ScaledObject);
@@ -184,28 +190,6 @@ fn called<'a>(
     })
 }
 
-/// The aggregation that is written as a sum by its count.
-fn mean(sign: &str, sum: &QueryNode<'_>, count: &QueryNode<'_>) -> Option<&'static str> {
-    let QueryNode::Call { name, kept, inner } = sum else {
-        return None;
-    };
-    let mean = match name.as_str() {
-        "sum" => "avg",
-        "sum_over_time" => "avg_over_time",
-        _ => return None,
-    };
-    let QueryNode::Call {
-        name: other,
-        kept: others,
-        inner: of,
-    } = count
-    else {
-        return None;
-    };
-    let is_same = *other == name.replace("sum", "count") && kept == others && inner == of;
-    (sign == "/" && is_same).then_some(mean)
-}
-
 /// The count of two sides, at least one of which has it.
 fn joined<'a>(
     sign: &str,
@@ -326,37 +310,45 @@ fn quantity(text: &str) -> Option<f64> {
     }
 }
 
-/// Whether a query is a share: a metric of one, or its highest, lowest or mean value, and nothing behind.
-fn is_share(metric: &str) -> bool {
-    let node = parse(metric);
-    let read = match &node {
-        Ok(QueryNode::Call { name, inner, .. })
-            if matches!(name.as_str(), "max" | "min" | "avg") =>
-        {
-            inner.as_slice()
+/// Whether a part of a query is at most 1 because a metric of it is a share.
+fn is_share(node: &QueryNode<'_>) -> bool {
+    match node {
+        QueryNode::Number(_) | QueryNode::Quoted => false,
+        QueryNode::Series(selector) => {
+            let mut matchers = matchers(selector).into_iter().flatten();
+            matchers.any(|(label, _, value)| {
+                let value = value.to_lowercase();
+                label == NAME && SHARES.iter().any(|share| value.ends_with(share))
+            })
         }
-        Ok(node) => std::slice::from_ref(node),
-        Err(_) => &[],
-    };
-    let [one] = read else {
-        return false;
-    };
-    let one = match one {
-        QueryNode::Late(of) => &**of,
-        one => one,
-    };
-    let QueryNode::Series(selector) = one else {
-        return false;
-    };
-    let name = selector.split('{').next().unwrap_or_default();
-    let name = name.trim_end().to_lowercase();
-    SHARES.iter().any(|share| name.ends_with(share))
+        QueryNode::Range(of, _) | QueryNode::Late(of) => is_share(of),
+        QueryNode::Call { name, inner, .. } => {
+            SHARE_KEEPING.split(' ').any(|one| one == name) && inner.iter().any(is_share)
+        }
+        QueryNode::Binary { sign, sides, .. } => {
+            let [left, right] = &**sides;
+            if let (Some(_), QueryNode::Call { inner, .. }) = (mean(sign, left, right), left) {
+                return inner.iter().any(is_share);
+            }
+            let number = right.number();
+            let is_small = number.is_some_and(|number| number <= 1.0);
+            is_share(left)
+                && match *sign {
+                    "or" => is_small || is_share(right),
+                    "*" => is_small,
+                    "/" => number.is_some_and(|number| number >= 1.0),
+                    "+" | "-" | "%" | "^" | "atan2" => false,
+                    _ => true,
+                }
+        }
+    }
 }
 
 /// Whether a target divides what is at most 1 by the replicas, for an answer of at most a few.
 fn is_hopeless(metric: &str, kind: &str, target: &str) -> bool {
     let is_below_one = quantity(target).is_some_and(|target| target > 0.0 && target <= 1.0);
-    kind == "AverageValue" && is_below_one && is_share(metric)
+    let is_divided = kind == "AverageValue" && is_below_one;
+    is_divided && parse(metric).is_ok_and(|node| is_share(&node))
 }
 
 fn hopeless(object: &LiveObject, metric: &str, target: &str) -> Finding {
