@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::promql::{NAME, matchers, parse};
+use super::promql::{NAME, QueryNode, matchers, parse};
 use super::scaler::{NAMESPACES, VARIANT, is_one};
 use crate::api::scaled_object::{ScaledObjectSpec, ScalingModifiers, Trigger};
 use crate::api::text::bounded;
@@ -35,7 +35,7 @@ pub(super) fn rests(spec: &ScaledObjectSpec) -> bool {
 pub(super) fn trigger(trigger: &Trigger, rests: bool) -> Input {
     let field = |name: &str| trigger.metadata.get(name).map(String::as_str);
     let query = match (trigger.kind.as_str(), field("query")) {
-        ("prometheus", Some(query)) if query.contains(DESIRED) => query,
+        ("prometheus", Some(query)) if reads_count(query) => query,
         _ => return Input::Other,
     };
     let threshold = field("threshold").unwrap_or("nothing");
@@ -71,9 +71,26 @@ enum WantedLabel {
     One(Arc<str>),
 }
 
-/// Whether a selector is of the count, or of a recording rule over it.
+/// Whether a selector is of the count, or of a recording rule over it. A pattern may be.
 pub(crate) fn is_count(selector: &str) -> bool {
-    selector.contains(DESIRED)
+    let Some(matchers) = matchers(selector) else {
+        return selector.contains(DESIRED);
+    };
+    let mut names = matchers.into_iter().filter(|(label, _, _)| *label == NAME);
+    names.any(|(_, sign, name)| match sign {
+        "=" if name.contains(':') => {
+            name.ends_with(DESIRED) || name.split(':').any(|part| part == DESIRED)
+        }
+        "=" => name == DESIRED,
+        "=~" => name.contains(DESIRED),
+        _ => false,
+    })
+}
+
+/// Whether a query is of the count, as far as it is read.
+fn reads_count(query: &str) -> bool {
+    let is_read = |node: QueryNode<'_>| node.selectors().into_iter().any(is_count);
+    query.contains(DESIRED) && parse(query).ok().is_none_or(is_read)
 }
 
 fn wanted_value(sign: &str, value: &str) -> WantedLabel {
@@ -98,7 +115,7 @@ fn wanted_by(selector: &str, label: &str) -> WantedLabel {
     let of_label = matchers.iter().filter(|(name, _, _)| *name == label);
     let wanted = of_label.map(|(_, sign, value)| wanted_value(sign, value));
     // A recording rule may be over one variant.
-    let is_rule = |value: &str| value != DESIRED && value.contains(DESIRED);
+    let is_rule = |value: &str| value.contains(':') && value.contains(DESIRED);
     let mut names = matchers.iter().filter(|(name, _, _)| *name == NAME);
     match wanted.max().unwrap_or(WantedLabel::Any) {
         WantedLabel::Any if names.any(|(_, _, value)| is_rule(value)) => WantedLabel::Unclear,

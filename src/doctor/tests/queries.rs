@@ -244,6 +244,9 @@ fn only_the_selector_of_the_count_is_compared() {
         (wanting("variant_name=~\"(b)\""), &[]),
         // It may be the variant.
         (wanting("variant_name=~\"b|\""), &[]),
+        (QUERY.replace("wva_desired", "team:wva_desired"), &[]),
+        (QUERY.replace("wva_desired", "my_wva_desired"), &[FindingCode::CountNotRead]),
+        (QUERY.replace("replicas", "replicas_total"), &[FindingCode::CountNotRead]),
         (wanting("variant_name=~\"(c)\""), &[FindingCode::CountNotRead]),
         (wanting("\"variant_name\"=\"c\""), &[FindingCode::CountNotRead]),
         (format!("# variant_name=\"b\"\n{}", wanting("job=\"x\"")), &[FindingCode::CountNotRead]),

@@ -155,7 +155,16 @@ fn reading(query: &str) -> Input {
 
 #[test]
 fn queries_are_read_by_their_matchers() {
-    assert_eq!(reading("up"), Input::Other);
+    for other in [
+        "up",
+        "up # wva_desired_replicas",
+        "wva_desired_replicas_total",
+        "my_wva_desired_replicas{variant_name='a'}",
+        "max({__name__='wva_desired_replicas_total'})",
+        "team:wva_desired_replicas_total:max",
+    ] {
+        assert_eq!(reading(other), Input::Other, "{other}");
+    }
     let other = "up{variant_name=\"c\",namespace=\"d\"}";
     for (form, variant, namespace) in wva_base::cases! {
         ("Q", None, None),
@@ -170,6 +179,9 @@ fn queries_are_read_by_their_matchers() {
         ("Q{variant_name=~'^a$'}", Some("a"), None),
         ("Q{variant_name=~'^(a)$'}", Some("a"), None),
         ("Q{variant_name=~'a.*',variant_name='a'}", Some("a"), None),
+        ("Q:max{variant_name='a'}", Some("a"), None),
+        ("team:Q{variant_name='a'}", Some("a"), None),
+        ("team:Q:max{variant_name='a'}", Some("a"), None),
         ("Q{variant_name!='a'}", None, None),
         ("Q{variant_name=''}", None, None),
         ("Q and on() up{job='x'}", None, None),
