@@ -121,8 +121,12 @@ impl<'a> QueryNode<'a> {
     }
 }
 
-/// Whether a function makes other numbers of counts that it is given.
-pub(crate) fn is_changing(name: &str, inner: &[QueryNode<'_>]) -> bool {
+/// Whether a function makes other numbers of counts that it is given, from the lowest to the highest one that matters.
+pub(crate) fn is_changing(
+    name: &str,
+    inner: &[QueryNode<'_>],
+    (lowest, highest): (f64, f64),
+) -> bool {
     let bound = |place: usize| inner.get(place).and_then(QueryNode::number);
     let (low, high) = match name {
         "clamp" => (bound(1), bound(2)),
@@ -137,7 +141,7 @@ pub(crate) fn is_changing(name: &str, inner: &[QueryNode<'_>]) -> bool {
             return is_other || CHANGING.split(' ').any(|one| one == name);
         }
     };
-    low.is_some_and(|low| low > 0.0) || high.is_some_and(f64::is_finite)
+    low.is_some_and(|low| low > lowest) || high.is_some_and(|high| high < highest)
 }
 
 /// Whether a function shows growth late: it has a range that matters, and takes no newest or highest count of it.

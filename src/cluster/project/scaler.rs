@@ -43,7 +43,7 @@ pub(crate) const MODEL_KEY: &str = MODEL.key;
 const OF_KEDA: [&str; 3] = ["scalerAddress", "enableTLS", "unsafeSsl"];
 const FROM_ENV: &str = "FromEnv";
 /// Source: KEDA's documentation of `maxReplicaCount`.
-const KEDA_MAXIMUM: i32 = 100;
+pub(crate) const KEDA_MAXIMUM: i32 = 100;
 /// Annotations that stop KEDA from scaling, and those that stop it in one direction.
 const PAUSED: &str = "autoscaling.keda.sh/paused";
 pub(crate) const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";

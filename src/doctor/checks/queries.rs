@@ -14,6 +14,7 @@ use crate::cluster::project::keda::{is_count, matched};
 use crate::cluster::project::promql::{
     NAME, QueryNode, is_changing, is_late, matchers, mean, parse,
 };
+use crate::cluster::project::scaler::KEDA_MAXIMUM;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
@@ -131,7 +132,11 @@ struct TracedCount<'a> {
 }
 
 /// Follows the count of a query from its selector outwards, and collects the faults on its way.
-fn trace<'a>(node: &QueryNode<'a>, faults: &mut BTreeSet<FindingCode>) -> Option<TracedCount<'a>> {
+fn trace<'a>(
+    node: &QueryNode<'a>,
+    reach: (f64, f64),
+    faults: &mut BTreeSet<FindingCode>,
+) -> Option<TracedCount<'a>> {
     match node {
         QueryNode::Number(_) | QueryNode::Quoted => None,
         &QueryNode::Series(selector) => {
@@ -141,19 +146,21 @@ fn trace<'a>(node: &QueryNode<'a>, faults: &mut BTreeSet<FindingCode>) -> Option
                 is_single,
             })
         }
-        QueryNode::Range(of, _) => trace(of, faults),
+        QueryNode::Range(of, _) => trace(of, reach, faults),
         QueryNode::Late(of) => {
-            let count = trace(of, faults)?;
+            let count = trace(of, reach, faults)?;
             faults.insert(FindingCode::SlowScaleUp);
             Some(count)
         }
         QueryNode::Call { name, .. } if name.starts_with("absent") => None,
-        QueryNode::Call { name, kept, inner } => called(name, kept.as_deref(), inner, faults),
+        QueryNode::Call { name, kept, inner } => {
+            called(name, kept.as_deref(), inner, reach, faults)
+        }
         QueryNode::Binary {
             sign,
             is_bool,
             sides,
-        } => joined(sign, *is_bool, sides, faults),
+        } => joined(sign, *is_bool, sides, reach, faults),
     }
 }
 
@@ -162,9 +169,10 @@ fn called<'a>(
     name: &str,
     kept: Option<&[&str]>,
     inner: &[QueryNode<'a>],
+    reach: (f64, f64),
     faults: &mut BTreeSet<FindingCode>,
 ) -> Option<TracedCount<'a>> {
-    let count = inner.iter().find_map(|one| trace(one, faults))?;
+    let count = inner.iter().find_map(|one| trace(one, reach, faults))?;
     match name {
         "sum" if count.is_single => {}
         "sum" | "sum_over_time" | "count" | "count_over_time" | "count_values" => {
@@ -173,7 +181,7 @@ fn called<'a>(
         _ if is_late(name, inner) => {
             faults.insert(FindingCode::SlowScaleUp);
         }
-        _ if is_changing(name, inner) => {
+        _ if is_changing(name, inner, reach) => {
             faults.insert(FindingCode::WrongTarget);
         }
         _ => {}
@@ -195,18 +203,19 @@ fn joined<'a>(
     sign: &str,
     is_bool: bool,
     [left, right]: &[QueryNode<'a>; 2],
+    reach: (f64, f64),
     faults: &mut BTreeSet<FindingCode>,
 ) -> Option<TracedCount<'a>> {
     if let (Some(name), QueryNode::Call { kept, inner, .. }) = (mean(sign, left, right), left) {
-        return called(name, kept.as_deref(), inner, faults);
+        return called(name, kept.as_deref(), inner, reach, faults);
     }
-    let count = trace(left, faults);
+    let count = trace(left, reach, faults);
     // The right side of these is a condition.
     if matches!(sign, "and" | "unless") {
         return count;
     }
     let mut others = BTreeSet::new();
-    let other = trace(right, &mut others);
+    let other = trace(right, reach, &mut others);
     if count.is_some() {
         // The left side has the newest count.
         others.remove(&FindingCode::SlowScaleUp);
@@ -242,11 +251,23 @@ fn calculated(sign: &str, side: &QueryNode<'_>, is_left: bool) -> Option<Finding
     (!is_kept).then_some(FindingCode::WrongTarget)
 }
 
+/// The lowest and the highest count that a scaler can apply.
+fn reach(object: &LiveObject) -> (f64, f64) {
+    let stated = |field: &str| object.0.get("spec")?.get(field)?.as_f64();
+    let mut lowest = ["idleReplicaCount", "minReplicaCount", "minReplicas"].into_iter();
+    let mut highest = ["maxReplicaCount", "maxReplicas"].into_iter();
+    let highest = highest.find_map(stated);
+    (
+        lowest.find_map(stated).unwrap_or(0.0),
+        highest.unwrap_or_else(|| f64::from(KEDA_MAXIMUM)),
+    )
+}
+
 /// What is wrong with the text of a query. A number in place of the count is a second series where its labels differ.
-fn faults(query: &str) -> BTreeSet<FindingCode> {
+fn faults(object: &LiveObject, query: &str) -> BTreeSet<FindingCode> {
     let mut faults = BTreeSet::new();
     if let Ok(node) = parse(query) {
-        trace(&node, &mut faults);
+        trace(&node, reach(object), &mut faults);
     }
     faults
 }
@@ -255,7 +276,7 @@ fn faults(query: &str) -> BTreeSet<FindingCode> {
 pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, query) in count_queries(facts) {
-        let mut faults = faults(&query);
+        let mut faults = faults(object, &query);
         // What is late may be right, and is no cause of a failure.
         faults.remove(&FindingCode::SlowScaleUp);
         found.extend(faults.into_iter().map(|fault| {
@@ -296,7 +317,7 @@ pub(super) fn selects_instance(object: &LiveObject) -> bool {
 
 /// The range of a query before which no growth is seen.
 pub(super) fn slow_query(object: &LiveObject) -> Option<String> {
-    let is_slow = |query: &String| faults(query).contains(&FindingCode::SlowScaleUp);
+    let is_slow = |query: &String| faults(object, query).contains(&FindingCode::SlowScaleUp);
     let query = asked(object).find(is_slow)?;
     Some(format!(
         "it asks {query}; take the last or the highest count: the lowest, the mean and one with offset come late"
@@ -461,7 +482,7 @@ pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
                 }
                 1 => {}
                 // That is a finding of its own.
-                _ if faults(&query).contains(&FindingCode::QueryInventsZero) => {}
+                _ if faults(object, &query).contains(&FindingCode::QueryInventsZero) => {}
                 several => {
                     let cause = format!("it asks {query}, which has {several} series");
                     found.push(FindingCode::QueryFindsSeveral.at(object.title(), cause));

@@ -128,6 +128,11 @@ fn means_and_functions_of_counts_are_judged() {
         ("clamp_max(max(Q), 3)", &[FindingCode::WrongTarget]),
         ("clamp_max(max(Q), Inf)", &[]),
         ("clamp_min(max(Q), 0)", &[]),
+        // Its scaler goes from 1 to 8.
+        ("clamp_min(max(Q), 1)", &[]),
+        ("clamp_max(max(Q), 8)", &[]),
+        ("clamp_max(max(Q), 7)", &[FindingCode::WrongTarget]),
+        ("clamp(max(Q), 0, 100)", &[]),
         ("clamp_min(max(Q), 2)", &[FindingCode::WrongTarget]),
         ("clamp(max(Q), 0, 4)", &[FindingCode::WrongTarget]),
         ("round(max(Q))", &[]),
