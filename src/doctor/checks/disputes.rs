@@ -1,16 +1,16 @@
 //! Variants that claim one target or one name, and scalers of a count that scale another target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::queries::selects_instance;
-use super::scalers::{ReadScaler, is_asked, judged, scalers};
+use super::scalers::{ReadScaler, judged, read, scaled_target, scalers};
 use super::targets::{claimed, target_key};
 use super::variants::may_be_handled;
 use crate::api::MANAGED_ANNOTATION;
 use crate::cluster::project::scaler::ScalerObject;
 use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::LiveObject;
+use crate::doctor::object::{LiveObject, ObjectName};
 use crate::policy::actuation::{Input, ScalerKind};
 use crate::policy::key::TargetKey;
 use crate::policy::variant;
@@ -76,7 +76,47 @@ pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
             found.push(contested(one, cause));
         }
     }
+    // Scalers of other variants have no finding in any check.
+    let name = facts.variant.as_ref();
+    found.retain(|one| {
+        let is_variant = one.object.kind == LiveKind::VariantAutoscaling.as_str();
+        !is_variant || name.is_none_or(|name| *name == one.object.name)
+    });
     found
+}
+
+/// The scalers of other variants than the one to look at: they are not it, and neither scale its target nor read its
+/// count.
+pub(in crate::doctor) fn of_others(facts: &Facts) -> BTreeSet<ObjectName> {
+    let Some(name) = facts.variant.as_deref() else {
+        return BTreeSet::new();
+    };
+    let asked: BTreeSet<TargetKey> = facts.variants().filter_map(target_key).collect();
+    let reads = |object: &LiveObject| {
+        let kept = read(object).ok();
+        kept.is_some_and(|kept| {
+            kept.scaler
+                .inputs
+                .iter()
+                .any(|one| named(one) == Some(name))
+        })
+    };
+    let kinds = [LiveKind::HorizontalPodAutoscaler, LiveKind::ScaledObject];
+    let others = kinds.into_iter().flat_map(|kind| facts.all(kind));
+    let others = others.filter(|object| {
+        let scales = scaled_target(object).is_some_and(|key| asked.contains(&key));
+        !scales && object.name() != name && !reads(object)
+    });
+    others.map(LiveObject::title).collect()
+}
+
+/// The variant whose count an input names.
+fn named(input: &Input) -> Option<&str> {
+    match input {
+        Input::Published(count) => count.variant.as_deref(),
+        Input::ExternalScaler { variant, .. } => variant.as_deref(),
+        Input::Other => None,
+    }
 }
 
 /// The scaler that reads the count of a variant and scales another target than its own. Another file may hold an
@@ -168,5 +208,5 @@ pub(super) fn of_two_namespaces(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Fi
         );
         Some(FindingCode::CountNotRead.at(object.title(), cause))
     });
-    found.filter(|one| is_asked(facts, &one.object)).collect()
+    found.collect()
 }

@@ -33,9 +33,12 @@ mod storm_services;
 mod targets;
 mod variants;
 
+use std::collections::BTreeSet;
+
 pub(crate) use self::autoscalers::{autoscaler_code, unreadable_fields, unserved};
 pub(super) use self::cluster::webhooks_of;
 pub(super) use self::controller::likely_purpose;
+pub(super) use self::disputes::of_others;
 pub(super) use self::engines::spelling_code;
 pub(super) use self::prometheus::prometheus_code;
 pub(super) use self::queries::count_queries;
@@ -44,6 +47,7 @@ pub(super) use self::targets::{claimed, live_kind};
 pub(super) use self::variants::{equal_costs, unnamed_tiers};
 use super::facts::{FactSource, Facts, LiveKind, Reading};
 use super::finding::{Finding, FindingGroup};
+use super::object::ObjectName;
 use super::probe::PrometheusProbe;
 use super::report::{CheckOutcome, Diagnosis};
 
@@ -89,7 +93,8 @@ struct Check {
 }
 
 impl Check {
-    fn outcome(&self, facts: &Facts) -> CheckOutcome {
+    /// What it finds, but for objects of other variants than the one to look at.
+    fn outcome(&self, facts: &Facts, others: &BTreeSet<ObjectName>) -> CheckOutcome {
         let mut unseen = Vec::new();
         for need in self.needs {
             match need.of(facts) {
@@ -108,6 +113,7 @@ impl Check {
                 object.file = object.file.take().or_else(|| facts.file_of(object));
             }
         }
+        found.retain(|finding| !others.contains(&finding.object));
         found.sort();
         found.dedup();
         match found.as_slice() {
@@ -171,6 +177,7 @@ fn sight<T>(reading: &Reading<T>, what: &str) -> Sight {
 /// Judges the facts by every check.
 pub fn examine(facts: &Facts) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
+    let others = of_others(facts);
     let all = [
         cluster::CHECKS,
         controller::CHECKS,
@@ -185,13 +192,16 @@ pub fn examine(facts: &Facts) -> Diagnosis {
         autoscalers::CHECKS,
     ];
     for check in all.into_iter().flatten() {
-        diagnosis.add(check.group, check.title, check.outcome(facts));
+        diagnosis.add(check.group, check.title, check.outcome(facts, &others));
     }
     let read = "queries of scalers can be read";
-    diagnosis.add(FindingGroup::Scalers, read, queries::unread(facts));
+    diagnosis.add(FindingGroup::Scalers, read, queries::unread(facts, &others));
     let named = "what the command line names is there";
     diagnosis.add(FindingGroup::Variants, named, named_variants(facts));
     diagnosis.outages = outage::outages(facts);
+    diagnosis
+        .outages
+        .retain(|one| !others.contains(&one.object));
     diagnosis.notes = controller::notes(facts);
     diagnosis.not_read.clone_from(&facts.not_read);
     diagnosis

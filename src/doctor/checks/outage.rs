@@ -2,7 +2,7 @@
 //! `scale_scaledobjects.go` of KEDA 2.21.
 
 use super::behavior::may_rest_at_zero;
-use super::scalers::{ReadScaler, is_asked, scalers};
+use super::scalers::{ReadScaler, scalers};
 use super::targets::{claimed, of_key};
 use crate::doctor::facts::{FactSource, Facts};
 use crate::doctor::object::LiveObject;
@@ -53,7 +53,7 @@ pub(super) fn outages(facts: &Facts) -> Vec<OutageForecast> {
     let read = scalers(facts).into_iter();
     let ours = read.filter(|one| {
         let is_keda = one.kept.scaler.kind == ScalerKind::ScaledObject;
-        is_keda && one.reads_count(&claimed) && is_asked(facts, &one.object.title())
+        is_keda && one.reads_count(&claimed)
     });
     ours.filter_map(|one| forecast(facts, &one)).collect()
 }

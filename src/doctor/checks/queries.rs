@@ -17,7 +17,7 @@ use crate::cluster::project::promql::{
 use crate::cluster::project::scaler::KEDA_MAXIMUM;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::{LiveObject, text};
+use crate::doctor::object::{LiveObject, ObjectName, text};
 use crate::doctor::probe::PrometheusProbe;
 use crate::doctor::report::CheckOutcome;
 use crate::policy::series::DESIRED;
@@ -292,9 +292,10 @@ pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
 }
 
 /// The queries whose texts are not judged. Of what Prometheus refuses there is a finding.
-pub(super) fn unread(facts: &Facts) -> CheckOutcome {
+pub(super) fn unread(facts: &Facts, others: &BTreeSet<ObjectName>) -> CheckOutcome {
     let answers = facts.triggers.known();
     let queries = count_queries(facts).into_iter();
+    let queries = queries.filter(|(object, _)| !others.contains(&object.title()));
     let why = queries.filter_map(|(object, query)| {
         let why = parse(&query).err()?;
         let answer = answers.and_then(|answers| answers.get(&query));

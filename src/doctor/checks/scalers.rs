@@ -1,6 +1,6 @@
 //! HorizontalPodAutoscalers and ScaledObjects, as the controller judges them, and what it does not judge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
@@ -108,7 +108,7 @@ impl ReadScaler<'_> {
     }
 }
 
-fn read(object: &LiveObject) -> Result<ScalerObject, MisshapenField> {
+pub(super) fn read(object: &LiveObject) -> Result<ScalerObject, MisshapenField> {
     let texts = &mut Interner::default();
     if object.kind() == ScalerKind::ScaledObject.to_string() {
         Ok(object.read::<ScaledObject>()?.project(texts))
@@ -162,25 +162,7 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
         let faults = faults.into_iter();
         faults.map(move |why| FindingCode::VariantMalformed.at(object.title(), why))
     });
-    found
-        .chain(disputed(facts))
-        .chain(ignored(facts))
-        .filter(|one| is_asked(facts, &one.object))
-        .collect()
-}
-
-/// Whether a scaler is, or follows, a variant that is looked at.
-pub(super) fn is_asked(facts: &Facts, scaler: &ObjectName) -> bool {
-    let Some(name) = &facts.variant else {
-        return true;
-    };
-    let asked: Vec<_> = facts.variants().filter_map(target_key).collect();
-    let follows =
-        |one: &ReadScaler<'_>| (one.kept.target.as_ref()).is_some_and(|key| asked.contains(key));
-    let mut own = scalers(facts)
-        .into_iter()
-        .filter(|one| one.object.title() == *scaler);
-    scaler.name == *name || own.any(|one| follows(&one))
+    found.chain(disputed(facts)).chain(ignored(facts)).collect()
 }
 
 /// Scalers that would be variants if a controller took them. What its trigger alone declares may be scaled by a
@@ -459,7 +441,7 @@ pub(super) fn unattached(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> 
     if facts.source != FactSource::Files {
         return Vec::new();
     }
-    let targets: Vec<_> = facts.variants().filter_map(target_key).collect();
+    let targets: BTreeSet<TargetKey> = facts.every_variant().filter_map(target_key).collect();
     let mut found = Vec::new();
     for one in all {
         let is_judged = one

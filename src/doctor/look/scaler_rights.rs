@@ -8,7 +8,7 @@ use super::DoctorScope;
 use super::objects::{Place, list};
 use super::rights::{Need, reviewed, service_account};
 use crate::cluster::review::Access;
-use crate::doctor::checks::{claimed, live_kind, scaled_target};
+use crate::doctor::checks::{claimed, live_kind, of_others, scaled_target};
 use crate::doctor::facts::{Facts, LiveKind, Reading, RightFact};
 use crate::doctor::object::LiveObject;
 use crate::policy::key::TargetKey;
@@ -63,10 +63,10 @@ pub(super) async fn review(
 
 /// Scalers with the targets of variants that they scale.
 fn scalers(facts: &Facts) -> Vec<(&LiveObject, TargetKey)> {
-    let claimed = claimed(facts);
+    let (claimed, others) = (claimed(facts), of_others(facts));
     let kinds = [LiveKind::HorizontalPodAutoscaler, LiveKind::ScaledObject];
     let all = kinds.into_iter().flat_map(|kind| facts.all(kind));
-    let all = all.filter(|object| !object.is_leaving());
+    let all = all.filter(|object| !object.is_leaving() && !others.contains(&object.title()));
     let pairs = all.filter_map(|object| Some((object, scaled_target(object)?)));
     pairs
         .filter(|(_, target)| claimed.contains_key(target))

@@ -362,3 +362,35 @@ fn two_of_one_name_are_named_both_and_only_what_is_asked_for_is_shown() {
     assert!(titles(&facts, Code::VariantMalformed).is_empty());
     assert_eq!(titles(&facts, Code::TargetContested), both);
 }
+
+#[test]
+fn scalers_of_other_variants_than_the_asked_one_have_no_finding() {
+    let texts = |name: &str, query: &str| {
+        let query = query.replace("NAME", name);
+        format!(
+            "apiVersion: llmd.ai/v1alpha1\nkind: VariantAutoscaling\nmetadata: {{name: {name}, namespace: ns}}\n\
+             spec: {{scaleTargetRef: {{name: {name}}}, modelID: m-{name}, minReplicas: 1, maxReplicas: 5}}\n---\n\
+             apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s-{name}, namespace: ns}}\n\
+             spec:\n  scaleTargetRef: {{name: {name}}}\n  minReplicaCount: 1\n  pollingInterval: 15\n  triggers:\n  \
+             - type: prometheus\n    metadata: {{serverAddress: x, threshold: '1', ignoreNullValues: 'false', \
+             query: '{query}'}}\n"
+        )
+    };
+    let max = "max(wva_desired_replicas{variant_name=\"NAME\",exported_namespace=\"ns\"})";
+    let sum = max.replace("max", "sum");
+    let added = format!("{max} + 1");
+    for (query, asked, expected) in wva_base::cases! {
+        // KEDA's own limit of 100 does not hold a variant of 5 replicas back.
+        (max, None, &[][..]),
+        (max, Some("b"), &[]),
+        (sum.as_str(), Some("a"), &[Code::QueryAddsUp]),
+        (sum.as_str(), Some("b"), &[]),
+        (added.as_str(), Some("a"), &[Code::WrongTarget]),
+        (added.as_str(), Some("b"), &[]),
+    } {
+        let (a, b) = (texts("a", query), texts("b", max));
+        let mut facts = written(&[("a.yaml", a.as_str()), ("b.yaml", b.as_str())]);
+        facts.variant = asked.map(str::to_owned);
+        assert_eq!(codes(&facts), expected, "{query} {asked:?}");
+    }
+}
