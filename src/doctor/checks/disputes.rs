@@ -62,13 +62,17 @@ pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
     });
     let mut found: Vec<Finding> = of_target.collect();
     let all: Vec<&LiveObject> = claims.into_values().flatten().collect();
-    for one in &all {
-        let is_namesake = |other: &&&LiveObject| {
-            (other.namespace(), other.name()) == (one.namespace(), one.name())
-                && !other.title().is_of_same(&one.title())
-        };
-        let is_known = found.iter().any(|known| known.object == one.title());
-        if let Some(other) = all.iter().find(is_namesake).filter(|_| !is_known) {
+    let mut namesakes: BTreeMap<(&str, &str), Vec<&LiveObject>> = BTreeMap::new();
+    for one in all.iter().copied() {
+        let key = (one.namespace(), one.name());
+        namesakes.entry(key).or_default().push(one);
+    }
+    let known: BTreeSet<ObjectName> = found.iter().map(|one| one.object.clone()).collect();
+    for one in all {
+        let is_other = |other: &&&LiveObject| identity(other) != identity(one);
+        let all = namesakes.get(&(one.namespace(), one.name()));
+        let other = all.and_then(|all| all.iter().find(is_other));
+        if let Some(other) = other.filter(|_| !known.contains(&one.title())) {
             let cause = format!(
                 "{} is a variant of the same name; keep one of both",
                 other.title()
@@ -119,40 +123,67 @@ fn named(input: &Input) -> Option<&str> {
     }
 }
 
-/// The scaler that reads the count of a variant and scales another target than its own. Another file may hold an
-/// alternative of the variant, with that target.
-pub(super) fn reads_and_scales_another(
-    facts: &Facts,
-    variant: &LiveObject,
-    target: &TargetKey,
-    all: &[ReadScaler<'_>],
-) -> Option<Finding> {
-    let (namespace, name) = (variant.namespace(), variant.name());
-    let is_its = |input: &Input| match input {
-        Input::Published(count) => {
-            let stated = count.namespace.as_deref();
-            let is_near = namespace.is_empty() || stated.is_none_or(|stated| stated == namespace);
-            is_near && count.variant.as_deref() == Some(name)
+/// The variant that an object is, in whichever files: kind, namespace and name.
+fn identity(object: &LiveObject) -> (&str, &str, &str) {
+    (object.kind(), object.namespace(), object.name())
+}
+
+/// The scalers that read the counts of variants, by the names of the variants.
+#[derive(Debug)]
+pub(super) struct CountReaders<'a> {
+    readers: BTreeMap<&'a str, Vec<&'a ReadScaler<'a>>>,
+    /// The targets of each variant. Files may hold alternatives of it.
+    targets: BTreeMap<(&'a str, &'a str, &'a str), Vec<TargetKey>>,
+}
+
+impl<'a> CountReaders<'a> {
+    pub(super) fn new(facts: &'a Facts, all: &'a [ReadScaler<'a>]) -> Self {
+        let mut readers: BTreeMap<&'a str, Vec<&'a ReadScaler<'a>>> = BTreeMap::new();
+        for one in all {
+            for name in one.kept.scaler.inputs.iter().filter_map(named) {
+                readers.entry(name).or_default().push(one);
+            }
         }
-        Input::ExternalScaler { variant, .. } => variant.as_deref() == Some(name),
-        Input::Other => false,
-    };
-    let versions = facts
-        .every_variant()
-        .filter(|other| other.title().is_of_same(&variant.title()));
-    let targets: Vec<TargetKey> = versions.filter_map(target_key).collect();
-    let one = all.iter().find(|one| {
-        let is_near = one.object.namespace() == namespace && one.kept.scaler.made_for.is_none();
-        let is_own = (one.kept.target.as_ref()).is_some_and(|scaled| targets.contains(scaled));
-        is_near && !is_own && one.kept.scaler.inputs.iter().any(is_its)
-    })?;
-    let none = || "no known kind".to_owned();
-    let scaled = (one.kept.target.as_ref()).map_or_else(none, ToString::to_string);
-    let cause = format!(
-        "it reads the count of {} and scales {scaled}; name {target} in its scaleTargetRef",
-        variant.title()
-    );
-    Some(FindingCode::CountNotRead.at(one.object.title(), cause))
+        let mut targets: BTreeMap<_, Vec<TargetKey>> = BTreeMap::new();
+        for variant in facts.every_variant() {
+            let own = targets.entry(identity(variant)).or_default();
+            own.extend(target_key(variant));
+        }
+        Self { readers, targets }
+    }
+
+    /// The scaler that reads the count of a variant and scales another target than its own. Another file may hold an
+    /// alternative of the variant, with that target.
+    pub(super) fn scaling_another(
+        &self,
+        variant: &LiveObject,
+        target: &TargetKey,
+    ) -> Option<Finding> {
+        let (namespace, name) = (variant.namespace(), variant.name());
+        let is_its = |input: &Input| match input {
+            Input::Published(count) => {
+                let stated = count.namespace.as_deref();
+                let is_near =
+                    namespace.is_empty() || stated.is_none_or(|stated| stated == namespace);
+                is_near && named(input) == Some(name)
+            }
+            Input::ExternalScaler { .. } | Input::Other => named(input) == Some(name),
+        };
+        let targets = self.targets.get(&identity(variant))?;
+        let mut readers = self.readers.get(name)?.iter();
+        let one = readers.find(|one| {
+            let is_near = one.object.namespace() == namespace && one.kept.scaler.made_for.is_none();
+            let is_own = (one.kept.target.as_ref()).is_some_and(|scaled| targets.contains(scaled));
+            is_near && !is_own && one.kept.scaler.inputs.iter().any(is_its)
+        })?;
+        let none = || "no known kind".to_owned();
+        let scaled = (one.kept.target.as_ref()).map_or_else(none, ToString::to_string);
+        let cause = format!(
+            "it reads the count of {} and scales {scaled}; name {target} in its scaleTargetRef",
+            variant.title()
+        );
+        Some(FindingCode::CountNotRead.at(one.object.title(), cause))
+    }
 }
 
 /// Whether scalers follow another variant of the target, which is a finding of its own.
@@ -189,19 +220,22 @@ fn contested(object: &LiveObject, cause: String) -> Finding {
 /// ScaledObjects whose query reads a variant of another namespace, too. An adapter adds the namespace of a
 /// HorizontalPodAutoscaler. A controller's instance that is selected may watch one namespace.
 pub(super) fn of_two_namespaces(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> {
+    let mut named: BTreeMap<&str, Vec<&LiveObject>> = BTreeMap::new();
+    for variant in facts.every_variant() {
+        named.entry(variant.name()).or_default().push(variant);
+    }
     let found = all.iter().filter_map(|one| {
         let object = one.object;
         let is_asked_of_all =
             one.kept.scaler.kind == ScalerKind::ScaledObject && !selects_instance(object);
         let count = one.published().filter(|_| is_asked_of_all)?;
-        let name = count.variant.as_deref()?;
-        let other = facts.every_variant().find(|other| {
+        let name = (count.variant.as_deref()).filter(|_| count.namespace.is_none())?;
+        let other = named.get(name)?.iter().find(|other| {
             let [own, there] = [object.namespace(), other.namespace()];
             // A manifest without a namespace may go to either.
             let is_elsewhere = own != there && !own.is_empty() && !there.is_empty();
-            is_elsewhere && other.name() == name && may_be_handled(facts, other)
-        });
-        let other = other.filter(|_| count.namespace.is_none())?;
+            is_elsewhere && may_be_handled(facts, other)
+        })?;
         let cause = format!(
             "it reads the count of {}, too; select exported_namespace",
             other.title()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::arguments::{is_unfilled, served};
 use super::clocks;
 use super::prometheus::server;
-use super::targets::{live_kind, may_go_to_zero, pods_of, target, target_key, templates};
+use super::targets::{may_go_to_zero, pods_of, read_targets, target, target_key, templates};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName, text};
@@ -145,11 +145,10 @@ fn named(facts: &Facts) -> Vec<Finding> {
     // A modelID of a template is not filled in yet.
     let variants = facts.variants();
     let variants = variants.filter(|one| !is_unfilled(one.text("/spec/modelID")));
+    let targets = read_targets(facts);
     let found = variants.filter_map(|variant| {
         let key = target_key(variant)?;
-        let targets = facts.all(live_kind(&key.kind)?).iter();
-        let own =
-            targets.filter(|one| *one.namespace() == *key.namespace && *one.name() == *key.name);
+        let own = targets.get(&key)?.iter().copied();
         let names: Vec<Vec<&str>> = own.map(served).collect::<Option<_>>()?;
         let names: BTreeSet<&str> = names.into_iter().flatten().collect();
         other_name(variant, &format!("the arguments of {key} say"), &names)

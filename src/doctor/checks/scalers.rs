@@ -9,9 +9,7 @@ use serde_json::json;
 use super::annotations::{misspelt, unclear_switch};
 use super::behavior::{fallbacks, windows};
 use super::cluster::external_metrics;
-use super::disputes::{
-    claims, declaring, disputed, follow_rival, of_two_namespaces, reads_and_scales_another,
-};
+use super::disputes::{CountReaders, claims, declaring, disputed, follow_rival, of_two_namespaces};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
 use super::targets::{claimed, may_go_to_zero, missing_target, target_key};
@@ -244,13 +242,12 @@ fn followed(facts: &Facts) -> Vec<Finding> {
     let all = scalers(facts);
     let of_objects = claimed(facts);
     let claimed = [&of_objects, &claims(facts, &declaring(facts))];
-    let misread: Vec<ObjectName> = answers(facts)
-        .into_iter()
-        .chain(texts(facts))
-        .map(|one| one.object)
-        .collect();
+    let misread = answers(facts).into_iter().chain(texts(facts));
+    let misread: Vec<ObjectName> = misread.map(|one| one.object).collect();
     let is_unserved = !external_metrics(facts).is_empty();
     let mut found = of_two_namespaces(facts, &all);
+    let readers = CountReaders::new(facts, &all);
+    let scaling = by_target(&all);
     for variant in facts.variants() {
         let Some(target) = target_key(variant) else {
             continue;
@@ -259,17 +256,16 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             .filter_map(|all| all.get(&target))
             .any(|all| all.len() > 1);
         // Nothing of it is followed before it exists and has one variant.
-        let is_unfit = is_contested || missing_target(facts, &target).is_some();
-        if is_unfit && facts.source == FactSource::Cluster {
+        let is_unfit = || is_contested || missing_target(facts, &target).is_some();
+        if facts.source == FactSource::Cluster && is_unfit() {
             continue;
         }
-        let own: Vec<&ReadScaler<'_>> = all
-            .iter()
-            .filter(|one| one.kept.target.as_ref() == Some(&target))
-            .collect();
+        let own = scaling.get(&target).cloned().unwrap_or_default();
         let is_direct = is_scaled_directly(variant);
-        let reader = reads_and_scales_another(facts, variant, &target, &all);
-        if let Some(reader) = reader.filter(|_| own.is_empty() && !is_direct) {
+        if own.is_empty()
+            && !is_direct
+            && let Some(reader) = readers.scaling_another(variant, &target)
+        {
             found.push(reader);
             continue;
         }
@@ -306,6 +302,17 @@ fn followed(facts: &Facts) -> Vec<Finding> {
                 let target = is_unscaled.then(|| unscaled(variant, rests)).flatten();
                 Finding { target, ..one }
             }));
+        }
+    }
+    found
+}
+
+/// The scalers of each target.
+fn by_target<'a>(all: &'a [ReadScaler<'a>]) -> BTreeMap<&'a TargetKey, Vec<&'a ReadScaler<'a>>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for one in all {
+        if let Some(target) = &one.kept.target {
+            found.entry(target).or_default().push(one);
         }
     }
     found

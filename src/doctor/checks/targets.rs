@@ -95,6 +95,33 @@ pub(super) fn of_key<'a>(facts: &'a Facts, key: &TargetKey) -> Option<&'a LiveOb
     facts.find(live_kind(&key.kind)?, &key.namespace, &key.name)
 }
 
+/// The targets that were read, each with its objects: several manifests may hold one.
+pub(super) type ReadTargets<'a> = BTreeMap<TargetKey, Vec<&'a LiveObject>>;
+
+pub(super) fn read_targets(facts: &Facts) -> ReadTargets<'_> {
+    let kinds = [
+        TargetKind::Deployment,
+        TargetKind::StatefulSet,
+        TargetKind::LeaderWorkerSet,
+    ];
+    let mut found = ReadTargets::new();
+    for kind in kinds {
+        for object in live_kind(&kind).map_or(&[][..], |kind| facts.all(kind)) {
+            let key = TargetKey::new(object.namespace(), kind.clone(), object.name());
+            found.entry(key).or_default().push(object);
+        }
+    }
+    found
+}
+
+/// The target of a variant among those that were read.
+pub(super) fn target_among<'a>(
+    targets: &ReadTargets<'a>,
+    variant: &LiveObject,
+) -> Option<&'a LiveObject> {
+    targets.get(&target_key(variant)?)?.first().copied()
+}
+
 /// The templates of the pods of a target: of groups first that of the leader.
 pub(super) fn templates(target: &LiveObject) -> impl Iterator<Item = &Value> {
     let paths = [
@@ -184,9 +211,10 @@ fn contested(facts: &Facts) -> Vec<Finding> {
 }
 
 fn names(facts: &Facts) -> Vec<Finding> {
+    let targets = read_targets(facts);
     let found = models(facts).into_iter().filter_map(|(model, variants)| {
         let run = variants.iter().filter_map(|variant| {
-            let target = target(facts, variant)?;
+            let target = target_among(&targets, variant)?;
             Some((*variant, of_engines(target, loaded_by)?))
         });
         let run: Vec<(&LiveObject, Vec<&str>)> = run.collect();

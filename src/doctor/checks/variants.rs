@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 
-use super::targets::{target, templates};
+use super::targets::{ReadTargets, read_targets, target_among, templates};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
 use crate::api::{EXCLUDE_ANNOTATION, INSTANCE_LABEL};
 use crate::cluster::event::REPORTING_CONTROLLER;
@@ -342,16 +342,21 @@ fn cost(variant: &LiveObject) -> Option<f64> {
 }
 
 /// What the pods of a variant do, where they share their work with those of another.
-fn role<'a>(facts: &'a Facts, variant: &LiveObject) -> &'a str {
-    let templates = target(facts, variant).into_iter().flat_map(templates);
+fn role<'a>(targets: &ReadTargets<'a>, variant: &LiveObject) -> &'a str {
+    let templates = target_among(targets, variant)
+        .into_iter()
+        .flat_map(templates);
     let mut labels = templates.filter_map(|template| template.pointer("/metadata/labels"));
     let role = labels.find_map(|labels| labels.get(ROLE_LABEL)?.as_str());
     role.unwrap_or_default()
 }
 
 /// Variants that share work. Files may hold alternatives.
-fn variant_group<'a>(facts: &'a Facts, variant: &'a LiveObject) -> (Option<&'a Arc<str>>, &'a str) {
-    (variant.file(), role(facts, variant))
+fn variant_group<'a>(
+    targets: &ReadTargets<'a>,
+    variant: &'a LiveObject,
+) -> (Option<&'a Arc<str>>, &'a str) {
+    (variant.file(), role(targets, variant))
 }
 
 /// The groups of at least two variants that all cost the same, each with its cost.
@@ -378,18 +383,20 @@ pub(in crate::doctor) fn equal_costs<G: Ord, C: PartialEq, V>(
 }
 
 fn costs(facts: &Facts) -> Vec<Finding> {
+    let targets = read_targets(facts);
     let mut found = Vec::new();
     for (model, mut variants) in models(facts) {
         // Manifests may have one object more than once.
         variants.sort_by_key(|one| one.title());
         variants.dedup_by_key(|one| one.title());
         // What the pods of a target that no manifest has do is not known.
-        let has_role =
-            |one: &&LiveObject| facts.source == FactSource::Cluster || target(facts, one).is_some();
+        let has_role = |one: &&LiveObject| {
+            facts.source == FactSource::Cluster || target_among(&targets, one).is_some()
+        };
         let priced = variants
             .into_iter()
             .filter(has_role)
-            .map(|variant| (variant_group(facts, variant), cost(variant), variant));
+            .map(|variant| (variant_group(&targets, variant), cost(variant), variant));
         for (price, variants) in equal_costs(priced) {
             if let (Some(price), Some(first)) = (price, variants.first()) {
                 let count = variants.len();
