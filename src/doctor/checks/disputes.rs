@@ -160,26 +160,46 @@ impl<'a> CountReaders<'a> {
         target: &TargetKey,
     ) -> Option<Finding> {
         let (namespace, name) = (variant.namespace(), variant.name());
-        let is_its = |input: &Input| match input {
-            Input::Published(count) => {
-                let stated = count.namespace.as_deref();
-                let is_near =
-                    namespace.is_empty() || stated.is_none_or(|stated| stated == namespace);
-                is_near && named(input) == Some(name)
-            }
-            Input::ExternalScaler { .. } | Input::Other => named(input) == Some(name),
+        let is_near = |one: &ReadScaler<'_>| one.object.namespace() == namespace;
+        let is_its = |one: &ReadScaler<'_>, input: &Input| {
+            let is_there = match input {
+                Input::Published(count) => match count.namespace.as_deref() {
+                    // A manifest without a namespace may go to that one.
+                    Some(stated) if !is_near(one) => {
+                        stated == namespace && !one.object.namespace().is_empty()
+                    }
+                    Some(stated) => namespace.is_empty() || stated == namespace,
+                    None => is_near(one),
+                },
+                Input::ExternalScaler { .. } | Input::Other => is_near(one),
+            };
+            is_there && named(input) == Some(name)
         };
         let targets = self.targets.get(&identity(variant))?;
+        // The target of a variant elsewhere is judged with that variant.
+        let is_free = |one: &ReadScaler<'_>| {
+            let mut targets = self.targets.values().flatten();
+            !targets.any(|target| Some(target) == one.kept.target.as_ref())
+        };
         let mut readers = self.readers.get(name)?.iter();
         let one = readers.find(|one| {
-            let is_near = one.object.namespace() == namespace && one.kept.scaler.made_for.is_none();
+            let is_made = one.kept.scaler.made_for.is_some();
             let is_own = (one.kept.target.as_ref()).is_some_and(|scaled| targets.contains(scaled));
-            is_near && !is_own && one.kept.scaler.inputs.iter().any(is_its)
+            let mut inputs = one.kept.scaler.inputs.iter();
+            !is_made
+                && !is_own
+                && inputs.any(|input| is_its(one, input))
+                && (is_near(one) || is_free(one))
         })?;
         let none = || "no known kind".to_owned();
         let scaled = (one.kept.target.as_ref()).map_or_else(none, ToString::to_string);
+        let place = if is_near(one) {
+            String::new()
+        } else {
+            format!("move it to namespace {namespace}, and ")
+        };
         let cause = format!(
-            "it reads the count of {} and scales {scaled}; name {target} in its scaleTargetRef",
+            "it reads the count of {} and scales {scaled}; {place}name {target} in its scaleTargetRef",
             variant.title()
         );
         Some(FindingCode::CountNotRead.at(one.object.title(), cause))

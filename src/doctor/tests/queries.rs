@@ -315,6 +315,40 @@ fn a_scaler_is_compared_with_variants_of_other_files() {
     }
 }
 
+/// A count is read from any namespace. A target is scaled in that of its scaler.
+#[test]
+fn a_scaler_of_another_namespace_than_its_count_is_found() {
+    let scaled_object = |namespace: &str, count: &str| {
+        let scaler = scaler("a", &format!(",exported_namespace=\"{count}\""));
+        scaler.replace(", namespace: ns", namespace)
+    };
+    let hpa = |namespace: &str, count: &str| {
+        format!(
+            "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: s{namespace}}}\n\
+             spec:\n  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: a}}\n  maxReplicas: 4\n  \
+             metrics:\n  - type: External\n    external:\n      target: {{type: AverageValue, averageValue: '1'}}\n      \
+             metric:\n        name: wva_desired_replicas\n        \
+             selector: {{matchLabels: {{variant_name: a, exported_namespace: {count}}}}}\n"
+        )
+    };
+    let cause = "it reads the count of VariantAutoscaling ns/a and scales Deployment other/a; \
+                 move it to namespace ns, and name Deployment ns/a in its scaleTargetRef";
+    let expected = format!("WVA122 {cause}");
+    let expected = std::slice::from_ref(&expected);
+    let far = ", namespace: other";
+    for (namespace, count, found) in wva_base::cases! {
+        (far, "ns", expected),
+        (far, "third", &[]),
+        (", namespace: ns", "ns", &[]),
+        // It may be applied there.
+        ("", "ns", &[]),
+    } {
+        for scaler in [scaled_object(namespace, count), hpa(namespace, count)] {
+            assert_eq!(lines(&format!("{VARIANT}---\n{scaler}")), found, "{scaler}");
+        }
+    }
+}
+
 /// The dispute is the cause. The scaler follows one of both.
 #[test]
 fn a_scaler_of_one_of_two_variants_of_a_target_is_no_second_finding() {
