@@ -203,7 +203,7 @@ pub(crate) fn unserved(version: &str, kind: &str, name: &str) -> Option<String> 
 
 /// Why no API server scales a kind. Its own groups have no dot. Those of definitions have one, and any kind and version,
 /// but for the kinds that are known to have no scale.
-fn unserved_kind(version: &str, kind: &str) -> Option<String> {
+pub(super) fn unserved_kind(version: &str, kind: &str) -> Option<String> {
     let mut known = SCALED_KINDS.iter();
     let known = known.find(|(known, _)| *known == kind);
     let expected = known.map(|(_, expected)| *expected);

@@ -193,15 +193,16 @@ impl<'a> CountReaders<'a> {
         })?;
         let none = || "no known kind".to_owned();
         let scaled = (one.kept.target.as_ref()).map_or_else(none, ToString::to_string);
-        let place = if is_near(one) {
-            String::new()
+        let title = variant.title();
+        let target = target.to_string();
+        let remedy = if scaled == target {
+            " of another apiVersion; name the same one in both".to_owned()
+        } else if is_near(one) {
+            format!("; name {target} in its scaleTargetRef")
         } else {
-            format!("move it to namespace {namespace}, and ")
+            format!("; move it to namespace {namespace}, and name {target} in its scaleTargetRef")
         };
-        let cause = format!(
-            "it reads the count of {} and scales {scaled}; {place}name {target} in its scaleTargetRef",
-            variant.title()
-        );
+        let cause = format!("it reads the count of {title} and scales {scaled}{remedy}");
         Some(FindingCode::CountNotRead.at(one.object.title(), cause))
     }
 }

@@ -12,7 +12,7 @@ use super::cluster::external_metrics;
 use super::disputes::{CountReaders, claims, declaring, disputed, follow_rival, of_two_namespaces};
 use super::prometheus::lacks_count;
 use super::queries::{answers, texts};
-use super::targets::{claimed, may_go_to_zero, missing_target, target_key};
+use super::targets::{claimed, may_go_to_zero, missing_target, target_key, unknown_kind};
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, Trigger};
 use crate::api::variant_autoscaling::{DEFAULT_VARIANT_COST, VariantAutoscaling};
@@ -249,7 +249,9 @@ fn followed(facts: &Facts) -> Vec<Finding> {
     let readers = CountReaders::new(facts, &all);
     let scaling = by_target(&all);
     for variant in facts.variants() {
-        let Some(target) = target_key(variant) else {
+        // A reference to no kind has a finding of its own.
+        let target = target_key(variant).filter(|_| unknown_kind(variant).is_none());
+        let Some(target) = target else {
             continue;
         };
         let is_contested = (claimed.iter())

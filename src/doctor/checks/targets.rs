@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::arguments::{loaded_by, of_engines};
+use super::autoscalers::unserved_kind;
 use super::clocks;
 use super::scalers::scalers;
 use super::variants::{models, settings_of};
@@ -173,18 +174,26 @@ fn missing(facts: &Facts) -> Vec<Finding> {
 }
 
 fn kinds(facts: &Facts) -> Vec<Finding> {
-    let unknown = facts.variants().filter(|variant| {
-        target_key(variant).is_none() && variant.read::<VariantAutoscaling>().is_ok()
-    });
-    let found = unknown.map(|variant| {
-        let cause = format!(
-            "kind {:?} with apiVersion {:?} names no resource",
-            variant.text("/spec/scaleTargetRef/kind"),
-            variant.text("/spec/scaleTargetRef/apiVersion")
-        );
-        FindingCode::TargetKindUnknown.at(variant.title(), cause)
+    let found = facts.variants().filter_map(|variant| {
+        let cause = unknown_kind(variant)?;
+        Some(FindingCode::TargetKindUnknown.at(variant.title(), cause))
     });
     found.collect()
+}
+
+/// Why a variant names no kind that can be scaled.
+pub(super) fn unknown_kind(variant: &LiveObject) -> Option<String> {
+    variant.read::<VariantAutoscaling>().ok()?;
+    let kind = variant.text("/spec/scaleTargetRef/kind");
+    let version = variant.text("/spec/scaleTargetRef/apiVersion");
+    let Some(key) = target_key(variant) else {
+        let why = format!("kind {kind:?} with apiVersion {version:?} names no resource");
+        return Some(why);
+    };
+    // Of the kinds that are known by their group any version is taken.
+    let is_other = matches!(key.kind, TargetKind::Other(_));
+    let why = unserved_kind(version, &key.kind.to_string()).filter(|_| is_other)?;
+    Some(format!("spec.scaleTargetRef.apiVersion: {why}"))
 }
 
 /// The variants that name each target.

@@ -349,6 +349,34 @@ fn a_scaler_of_another_namespace_than_its_count_is_found() {
     }
 }
 
+#[test]
+fn a_target_of_another_group_is_the_fault_of_its_variant() {
+    let scaler = scaler("a", ",exported_namespace=\"ns\"");
+    let unserved = |version: &str| {
+        let why = "has no Deployment that can be scaled; write apps/v1";
+        format!("WVA085 spec.scaleTargetRef.apiVersion: {version:?} {why}")
+    };
+    let differs = "WVA122 it reads the count of VariantAutoscaling ns/a and scales Deployment ns/a \
+                   of another apiVersion; name the same one in both";
+    for (version, expected) in wva_base::cases! {
+        ("apps/v1", None),
+        // The group alone names it.
+        ("apps/v1beta1", None),
+        ("v1", Some(unserved("v1"))),
+        ("extensions/v1beta1", Some(unserved("extensions/v1beta1"))),
+        ("example.com/v1", Some(differs.to_owned())),
+    } {
+        let reference = format!("{{kind: Deployment, apiVersion: {version}, name: a}}");
+        let variant = VARIANT.replace("{name: a}", &reference);
+        let expected: Vec<String> = expected.into_iter().collect();
+        assert_eq!(
+            lines(&format!("{variant}---\n{scaler}")),
+            expected,
+            "{version}"
+        );
+    }
+}
+
 /// The dispute is the cause. The scaler follows one of both.
 #[test]
 fn a_scaler_of_one_of_two_variants_of_a_target_is_no_second_finding() {
