@@ -143,7 +143,9 @@ fn route(
         if let Some(token) = scope.environment.get("PROMETHEUS_BEARER_TOKEN") {
             settings.token = TokenSource::Value(Secret::new(token.as_str()));
         }
-        return Ok(Some(direct(settings, false)?));
+        let route = direct(settings, false);
+        let route = route.map_err(|why| why.replace("PROMETHEUS_BASE_URL", "--prometheus"))?;
+        return Ok(Some(route));
     }
     let mut known = facts.controllers().iter();
     let Some((one, settings)) =

@@ -392,6 +392,19 @@ async fn that_no_controller_is_installed_is_found_only_after_the_installation() 
     );
 }
 
+/// The setting of the controller is another one.
+#[tokio::test]
+async fn an_address_that_is_no_url_is_that_of_its_flag() {
+    let scope = DoctorScope {
+        prometheus: Some("foo".to_owned()),
+        ..DoctorScope::default()
+    };
+    let text = diagnose(&Held::new(&[]), &scope).await.to_text();
+    let why = "could not look: Prometheus: --prometheus \"foo\" is not a URL like ";
+    assert!(text.contains(why), "{text}");
+    assert!(!text.contains("PROMETHEUS_BASE_URL"), "{text}");
+}
+
 #[tokio::test]
 async fn a_name_that_nothing_has_is_not_fine() {
     let held = Held::new(&[]);
