@@ -65,8 +65,7 @@ fn autoscalers(facts: &Facts) -> impl Iterator<Item = (&LiveObject, StoredAutosc
         let is_wanted = facts.variant.is_none()
             && !object.is_leaving()
             && !facts.ambiguous.contains(&object.title());
-        let read = is_wanted.then(|| read_known::<PodAutoscaler>(object.0.clone()).ok())??;
-        let (read, _) = read;
+        let (read, _) = is_wanted.then(|| read_known::<PodAutoscaler>(object.0.clone()).ok())??;
         Some((object, read.project(&mut Interner::default())))
     })
 }
