@@ -89,8 +89,8 @@ pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// The scalers of other variants than the one to look at: they are not it, and neither scale its target nor read its
-/// count.
+/// The scalers of other variants than the one to look at: they are not it, and neither scale its target nor, unless they
+/// are variants themselves, read its count.
 pub(in crate::doctor) fn of_others(facts: &Facts) -> BTreeSet<ObjectName> {
     let Some(name) = facts.variant.as_deref() else {
         return BTreeSet::new();
@@ -105,11 +105,12 @@ pub(in crate::doctor) fn of_others(facts: &Facts) -> BTreeSet<ObjectName> {
                 .any(|one| named(one) == Some(name))
         })
     };
+    let is_variant = |object: &LiveObject| object.annotation(MANAGED_ANNOTATION).is_some();
     let kinds = [LiveKind::HorizontalPodAutoscaler, LiveKind::ScaledObject];
     let others = kinds.into_iter().flat_map(|kind| facts.all(kind));
     let others = others.filter(|object| {
         let scales = scaled_target(object).is_some_and(|key| asked.contains(&key));
-        !scales && object.name() != name && !reads(object)
+        !scales && object.name() != name && (is_variant(object) || !reads(object))
     });
     others.map(LiveObject::title).collect()
 }
