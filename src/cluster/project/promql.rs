@@ -292,7 +292,7 @@ fn closed(text: &str) -> Option<usize> {
 #[derive(Debug)]
 struct QueryParser<'a> {
     rest: &'a str,
-    /// One more than the operands that may follow; 0 after too many. Their number bounds the depth of the tree.
+    /// One more than the operands, ranges and offsets that may follow; 0 after too many. They bound the depth of the tree.
     room: usize,
 }
 
@@ -408,16 +408,19 @@ impl<'a> QueryParser<'a> {
         Some(left)
     }
 
+    fn spend(&mut self) -> Option<()> {
+        self.room = self.room.saturating_sub(1);
+        (self.room > 0).then_some(())
+    }
+
     /// Takes an operand, with what stands behind it.
     fn operand(&mut self) -> Option<QueryNode<'a>> {
-        self.room = self.room.saturating_sub(1);
-        if self.room == 0 {
-            return None;
-        }
+        self.spend()?;
         let mut node = self.atom()?;
         loop {
             self.skip_space();
             if self.rest.starts_with('[') {
+                self.spend()?;
                 node = QueryNode::Range(Box::new(node), self.bracketed()?);
                 continue;
             }
@@ -425,6 +428,7 @@ impl<'a> QueryParser<'a> {
             if !is_offset && !self.take("@") {
                 return Some(node);
             }
+            self.spend()?;
             let is_negative = self.take("-");
             if !is_negative {
                 self.take("+");

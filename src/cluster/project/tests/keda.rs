@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::api::scaled_object::ScaledObject;
+use crate::cluster::project::promql::parse;
 use crate::policy::actuation::{Aim, Input};
 
 #[test]
@@ -43,5 +44,32 @@ fn a_formula_and_an_activation_threshold_change_the_aim() {
     } {
         let case = format!("{activation} {minimum:?} {modifiers}");
         assert_eq!(aim(activation, minimum, modifiers), expected, "{case}");
+    }
+}
+
+#[test]
+fn a_tree_of_a_query_has_a_bounded_depth() {
+    let nested = |times: usize, before: &str, behind: &str| {
+        before.repeat(times) + "wva_desired_replicas" + &behind.repeat(times)
+    };
+    for (before, behind) in [
+        ("(", ")"),
+        ("max(", ")"),
+        ("-", ""),
+        ("", "[1m]"),
+        ("", " offset 10m"),
+        ("", " @ 1"),
+        ("", " + 1"),
+    ] {
+        let shallow = nested(60, before, behind);
+        let read = parse(&shallow).map(|query| query.selectors());
+        assert_eq!(read, Ok(vec!["wva_desired_replicas"]), "{before}{behind}");
+        let refusal = parse(&nested(100_000, before, behind)).err();
+        let why = refusal.as_deref();
+        assert_eq!(
+            why,
+            Some("it has more than 128 operands"),
+            "{before}{behind}"
+        );
     }
 }
