@@ -49,10 +49,13 @@ pub(super) fn trigger(trigger: &Trigger, rests: bool) -> Input {
         ))),
         (aim, _) => aim,
     };
+    // What the first of the labels selects is the namespace of the count, also where it is not clear.
+    let mut namespaces = NAMESPACES.iter().map(|label| wanted(query, label));
+    let namespace = namespaces.find(|wanted| *wanted != WantedLabel::Any);
     Input::Published(Published {
         variant: matched(query, VARIANT),
         is_unclear: wanted(query, VARIANT) == WantedLabel::Unclear,
-        namespace: NAMESPACES.iter().find_map(|label| matched(query, label)),
+        namespace: namespace.and_then(WantedLabel::one),
         aim,
         absence: if field("ignoreNullValues").is_some_and(is_off) {
             Absence::Error
@@ -71,6 +74,15 @@ enum WantedLabel {
     One(Arc<str>),
 }
 
+impl WantedLabel {
+    fn one(self) -> Option<Arc<str>> {
+        match self {
+            Self::One(value) => Some(value),
+            Self::Any | Self::Unclear => None,
+        }
+    }
+}
+
 /// Whether a selector is of the count, or of a recording rule over it. A pattern may be.
 pub(crate) fn is_count(selector: &str) -> bool {
     let Some(matchers) = matchers(selector) else {
@@ -78,11 +90,8 @@ pub(crate) fn is_count(selector: &str) -> bool {
     };
     let mut names = matchers.into_iter().filter(|(label, _, _)| *label == NAME);
     names.any(|(_, sign, name)| match sign {
-        "=" if name.contains(':') => {
-            name.ends_with(DESIRED) || name.split(':').any(|part| part == DESIRED)
-        }
-        "=" => name == DESIRED,
-        "=~" => name.contains(DESIRED),
+        "=" if !name.contains(':') => name == DESIRED,
+        "=" | "=~" => name.contains(DESIRED),
         _ => false,
     })
 }
@@ -93,7 +102,7 @@ fn reads_count(query: &str) -> bool {
     query.contains(DESIRED) && parse(query).ok().is_none_or(is_read)
 }
 
-fn wanted_value(sign: &str, value: &str) -> WantedLabel {
+fn wanted_value(label: &str, sign: &str, value: &str) -> WantedLabel {
     let is_name = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
     match sign {
         "=" if value.contains('\\') => WantedLabel::Unclear,
@@ -104,6 +113,8 @@ fn wanted_value(sign: &str, value: &str) -> WantedLabel {
             }
             _ => WantedLabel::Unclear,
         },
+        // Of several namespaces that a query leaves out, one may be all others.
+        "!=" | "!~" if label != VARIANT => WantedLabel::Unclear,
         _ => WantedLabel::Any,
     }
 }
@@ -113,7 +124,7 @@ fn wanted_by(selector: &str, label: &str) -> WantedLabel {
         return WantedLabel::Unclear;
     };
     let of_label = matchers.iter().filter(|(name, _, _)| *name == label);
-    let wanted = of_label.map(|(_, sign, value)| wanted_value(sign, value));
+    let wanted = of_label.map(|(_, sign, value)| wanted_value(label, sign, value));
     // A recording rule may be over one variant.
     let is_rule = |value: &str| value.contains(':') && value.contains(DESIRED);
     let mut names = matchers.iter().filter(|(name, _, _)| *name == NAME);
@@ -141,10 +152,17 @@ fn wanted(query: &str, label: &str) -> WantedLabel {
 
 /// The value that a query wants of a label of the count, where it wants exactly one.
 pub(crate) fn matched(query: &str, label: &str) -> Option<Arc<str>> {
-    match wanted(query, label) {
-        WantedLabel::One(value) => Some(value),
-        WantedLabel::Any | WantedLabel::Unclear => None,
-    }
+    wanted(query, label).one()
+}
+
+/// Whether a query selects by a label of the count, be it one value or another condition.
+pub(crate) fn selects(query: &str, label: &str) -> bool {
+    wanted(query, label) != WantedLabel::Any
+}
+
+/// Whether a query selects by a namespace of the count.
+pub(crate) fn selects_namespace(query: &str) -> bool {
+    NAMESPACES.into_iter().any(|label| selects(query, label))
 }
 
 /// What a formula makes of the counts of all triggers, whose thresholds it replaces.

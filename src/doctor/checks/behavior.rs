@@ -8,7 +8,7 @@ use super::targets::claimed;
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
-use crate::policy::series::DESIRED;
+use crate::policy::actuation::Input;
 use wva_base::text::counted;
 
 /// The longest window that does not matter, in seconds.
@@ -62,16 +62,17 @@ fn slow_policy(object: &LiveObject) -> Option<String> {
 }
 
 /// The time between two looks of KEDA at a target that rests, or at a count that it answers from its cache.
-fn slow_look(object: &LiveObject) -> Option<String> {
+fn slow_look(scaler: &ReadScaler<'_>) -> Option<String> {
+    let object = scaler.object;
     let seconds = object.number("/spec/pollingInterval");
     let seconds = seconds.filter(|seconds| *seconds > SLOW_LOOK)?;
     let triggers = object.list("/spec/triggers");
-    let is_cached = |trigger: &Value| {
+    let inputs = scaler.kept.scaler.inputs.iter();
+    let is_cached = |(trigger, input): (&Value, &Input)| {
         let is_on = trigger.get("useCachedMetrics").and_then(Value::as_bool) == Some(true);
-        let is_external = text(trigger, "/type").starts_with("external");
-        is_on && (is_external || text(trigger, "/metadata/query").contains(DESIRED))
+        is_on && *input != Input::Other
     };
-    if triggers.iter().any(is_cached) {
+    if triggers.iter().zip(inputs).any(is_cached) {
         return Some(format!(
             "spec.pollingInterval is {seconds}, and by useCachedMetrics KEDA answers with a count of that age"
         ));
@@ -99,7 +100,7 @@ pub(super) fn windows(facts: &Facts) -> Vec<Finding> {
         let causes = [
             window,
             slow_policy(one.object),
-            slow_look(one.object),
+            slow_look(one),
             slow_query(one.object),
         ];
         let causes = causes.into_iter().flatten();

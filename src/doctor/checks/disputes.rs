@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::queries::selects_instance;
+use super::queries::{asked, selects_instance};
 use super::scalers::{ReadScaler, judged, read, scaled_target, scalers};
 use super::targets::{claimed, target_key};
 use super::variants::may_be_handled;
 use crate::api::MANAGED_ANNOTATION;
+use crate::cluster::project::keda::selects_namespace;
 use crate::cluster::project::scaler::ScalerObject;
 use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
@@ -105,7 +106,10 @@ pub(in crate::doctor) fn of_others(facts: &Facts) -> BTreeSet<ObjectName> {
                 .any(|one| named(one) == Some(name))
         })
     };
-    let is_variant = |object: &LiveObject| object.annotation(MANAGED_ANNOTATION).is_some();
+    let is_variant = |object: &LiveObject| {
+        let managed = object.annotation(MANAGED_ANNOTATION);
+        managed.is_some_and(|managed| managed != "false")
+    };
     let kinds = [LiveKind::HorizontalPodAutoscaler, LiveKind::ScaledObject];
     let others = kinds.into_iter().flat_map(|kind| facts.all(kind));
     let others = others.filter(|object| {
@@ -251,7 +255,9 @@ pub(super) fn of_two_namespaces(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Fi
         let is_asked_of_all =
             one.kept.scaler.kind == ScalerKind::ScaledObject && !selects_instance(object);
         let count = one.published().filter(|_| is_asked_of_all)?;
-        let name = (count.variant.as_deref()).filter(|_| count.namespace.is_none())?;
+        let mut queries = asked(object);
+        let is_selected = queries.any(|query| selects_namespace(&query));
+        let name = count.variant.as_deref().filter(|_| !is_selected)?;
         let other = named.get(name)?.iter().find(|other| {
             let [own, there] = [object.namespace(), other.namespace()];
             // A manifest without a namespace may go to either.

@@ -10,7 +10,7 @@ use super::prometheus::counted;
 use super::scalers::scalers;
 use super::variants::may_be_handled;
 use crate::api::scaled_object::Trigger;
-use crate::cluster::project::keda::{is_count, matched};
+use crate::cluster::project::keda::{is_count, matched, selects};
 use crate::cluster::project::promql::{
     NAME, QueryNode, is_changing, is_late, matchers, mean, parse,
 };
@@ -56,7 +56,7 @@ fn triggers(object: &LiveObject) -> Vec<Trigger> {
 }
 
 /// The queries of our counts that a ScaledObject asks.
-fn asked(object: &LiveObject) -> impl Iterator<Item = String> {
+pub(super) fn asked(object: &LiveObject) -> impl Iterator<Item = String> {
     let queries = triggers(object).into_iter();
     let queries = queries.filter_map(|mut trigger| trigger.metadata.remove("query"));
     queries.filter(|query| query.contains(DESIRED))
@@ -338,9 +338,11 @@ fn is_share(node: &QueryNode<'_>) -> bool {
         QueryNode::Number(_) | QueryNode::Quoted => false,
         QueryNode::Series(selector) => {
             let mut matchers = matchers(selector).into_iter().flatten();
-            matchers.any(|(label, _, value)| {
+            matchers.any(|(label, sign, value)| {
                 let value = value.to_lowercase();
-                label == NAME && SHARES.iter().any(|share| value.ends_with(share))
+                label == NAME
+                    && sign.starts_with('=')
+                    && SHARES.iter().any(|share| value.ends_with(share))
             })
         }
         QueryNode::Range(of, _) | QueryNode::Late(of) => is_share(of),
@@ -451,14 +453,12 @@ fn namespace_label(facts: &Facts, variant: &LiveObject, query: &str) -> Option<&
     let key = (variant.namespace(), variant.name());
     let mut counts = facts.series(PrometheusProbe::Counts).iter();
     let series = counts.find(|series| counted(series) == key)?;
-    let label = if series.label(exported).is_empty() {
-        plain
+    let (label, other) = if series.label(exported).is_empty() {
+        (plain, exported)
     } else {
-        exported
+        (exported, plain)
     };
-    let other = if label == plain { exported } else { plain };
-    let selects = |label: &str| matched(query, label).is_some();
-    (selects(other) && !selects(label)).then_some(label)
+    (selects(query, other) && !selects(query, label)).then_some(label)
 }
 
 /// What is wrong with the answers to queries.

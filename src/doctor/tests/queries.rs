@@ -280,6 +280,7 @@ fn a_query_reads_one_of_two_variants_of_a_name() {
         (VARIANT, "", &[][..]),
         (homeless.as_str(), "", &[]),
         (other.as_str(), ",exported_namespace=\"ns\"", &[]),
+        (other.as_str(), ",exported_namespace=~\"n.*\"", &[]),
         (other.as_str(), ",controller_instance=\"one\"", &[]),
         (other.as_str(), "", &[cause]),
     } {

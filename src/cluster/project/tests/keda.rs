@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::api::scaled_object::ScaledObject;
+use crate::cluster::project::keda::selects_namespace;
 use crate::cluster::project::promql::parse;
 use crate::policy::actuation::{Aim, Input};
 
@@ -71,5 +72,35 @@ fn a_tree_of_a_query_has_a_bounded_depth() {
             Some("it has more than 128 operands"),
             "{before}{behind}"
         );
+    }
+}
+
+#[test]
+fn a_namespace_is_that_of_the_first_label_or_not_clear() {
+    for (form, namespace, is_selected) in wva_base::cases! {
+        ("Q", None, false),
+        ("Q{namespace='b'}", Some("b"), true),
+        ("Q{exported_namespace='a',namespace='b'}", Some("a"), true),
+        ("Q{exported_namespace=~'a.*',namespace='b'}", None, true),
+        ("Q{exported_namespace!='',namespace='b'}", None, true),
+        ("Q{exported_namespace!='c'}", None, true),
+        ("Q{exported_namespace='a'} or Q{namespace='a'}", None, true),
+        ("Q and on(exported_namespace) up{exported_namespace='a'}", None, true),
+        ("team:Q_max{variant_name='v'}", None, true),
+        ("team:Q:max{exported_namespace='a'}", Some("a"), true),
+    } {
+        let query = form.replace('Q', "wva_desired_replicas");
+        let object = json!({
+            "metadata": { "namespace": "ns", "name": "so" },
+            "spec": { "scaleTargetRef": { "name": "d" }, "triggers": [
+                { "type": "prometheus", "metadata": { "query": query, "threshold": "1" } },
+            ] },
+        });
+        let inputs = project::<ScaledObject>(&object).scaler.inputs;
+        let [Input::Published(published)] = inputs.as_slice() else {
+            panic!("{form}: {inputs:?}");
+        };
+        assert_eq!(published.namespace.as_deref(), namespace, "{form}");
+        assert_eq!(selects_namespace(&query), is_selected, "{form}");
     }
 }

@@ -160,7 +160,6 @@ fn queries_are_read_by_their_matchers() {
         "up # wva_desired_replicas",
         "wva_desired_replicas_total",
         "my_wva_desired_replicas{variant_name='a'}",
-        "team:wva_desired_replicas_total:max",
     ] {
         assert_eq!(reading(other), Input::Other, "{other}");
     }
@@ -177,7 +176,6 @@ fn queries_are_read_by_their_matchers() {
         ("{__name__='Q', variant_name='a'}", Some("a"), None),
         ("Q{variant_name=~'^(a)$'}", Some("a"), None),
         ("Q{variant_name=~'a.*',variant_name='a'}", Some("a"), None),
-        ("team:Q:max{variant_name='a'}", Some("a"), None),
         ("Q{variant_name!='a'}", None, None),
         ("Q{variant_name=''}", None, None),
         ("Q and on() up{job='x'}", None, None),
