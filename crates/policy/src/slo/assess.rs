@@ -281,7 +281,7 @@ impl Part<'_> {
             landing_backlog,
             drain,
             imbalance,
-            hold: hold.filter(|hold| stated <= floor || *hold != ReleaseHold::AssumedLatency),
+            hold: hold.filter(|hold| stated <= floor || !hold.is_of_fewer()),
             stated,
         })
     }
@@ -300,8 +300,8 @@ impl Part<'_> {
         memory.growth(start + REACTION + LONG_WINDOW, demand.noise(), now)
     }
 
-    /// Why replicas are not released, and the share of them that needs known so far do not explain, or that is kept
-    /// since what fewer bear is assumed.
+    /// Why replicas are not released, and the share of them that needs known so far do not explain, that a release which
+    /// was taken back shows to be needed, or that is kept since what fewer bear is assumed.
     fn hold(
         &self,
         waits: bool,
@@ -316,18 +316,19 @@ impl Part<'_> {
             unexplained = unexplained.ceil();
         }
         let unproven = self.unproven(memory, now);
+        let taken_back = memory.map_or(0.0, |memory| memory.taken_back(current, now));
         let hold = if waits {
             Some(ReleaseHold::Backlog)
         } else if unexplained > 0.0 {
             Some(ReleaseHold::ShortMemory)
         } else if is_over {
             Some(ReleaseHold::OverObjective)
-        } else if memory.is_some_and(|memory| memory.takes_back(current, now)) {
+        } else if taken_back > 0.0 {
             Some(ReleaseHold::TakenBack)
         } else {
             (unproven > 0.0).then_some(ReleaseHold::AssumedLatency)
         };
-        (hold, unexplained.max(unproven))
+        (hold, unexplained.max(unproven).max(taken_back))
     }
 
     /// The share of what ready replicas do that is kept while what fewer bear is assumed; 0 where it is known.

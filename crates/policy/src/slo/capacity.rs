@@ -162,7 +162,7 @@ fn generating(
     let per_request = work::of_request(given.role, shape);
     let generated = shape.output / per_request;
     let resident = given.resident_sequences(shape);
-    let law = curve.law(resident, generated, goal.inter_token_latency, now)?;
+    let law = curve.law(resident, goal.inter_token_latency, now)?;
     let objective = (goal.inter_token_latency).max(law.idle * NEAREST_OBJECTIVE);
     let sequences = given.full_sequences(shape);
     let one = law.work_of(1.0, generated);

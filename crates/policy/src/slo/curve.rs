@@ -40,6 +40,9 @@ const OFTEN: u32 = 8;
 /// Most work of a fitted law, to that of the line through its ends. Many looks at much the same work give a
 /// slope that is noise.
 const BEYOND: f64 = 1.5;
+/// Sequences that fit into the KV cache to those whose work doubles the latency of an empty engine, where no slope is
+/// known. Source: engines that were measured have 2 to 5.2; see `docs/development/simulator.md`.
+const DOUBLING: f64 = 4.0;
 
 /// Latency of a token at one rate of work.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -153,17 +156,11 @@ impl LatencyCurve {
     }
 
     /// The law, by least squares over points that weigh as often and as recently as they were seen. Where work
-    /// varied too little for a slope, the latency is taken to double at a third of `resident`, the sequences
-    /// that fit into the KV cache; `generated` is the part of the work that is generated tokens. Then
-    /// an empty engine is at least twice as fast as the `objective`, seconds between tokens, which latency that is seen
-    /// exceeds: it is that of load.
-    pub fn law(
-        &self,
-        resident: Option<f64>,
-        generated: f64,
-        objective: f64,
-        now: Moment,
-    ) -> Option<LatencyLaw> {
+    /// varied too little for a slope, the latency is taken to double at the work of a quarter of `resident`, the sequences
+    /// that fit into the KV cache, if they do nothing but generate: prompts slow tokens down as much as their work says.
+    /// Then an empty engine is at least twice as fast as the `objective`, seconds between tokens, which latency that is
+    /// seen exceeds: it is that of load.
+    pub fn law(&self, resident: Option<f64>, objective: f64, now: Moment) -> Option<LatencyLaw> {
         let weighted: Vec<(f64, &CurvePoint)> = (self.points.values())
             .map(|point| (point.weight(now), point))
             .collect();
@@ -193,7 +190,7 @@ impl LatencyCurve {
             });
         }
         let resident = resident.filter(|resident| *resident > 0.0);
-        let by_cache = resident.map(|resident| pace + 3.0 * generated * work / resident);
+        let by_cache = resident.map(|resident| pace + DOUBLING * work / resident);
         let by_objective = (pace * objective < 1.0).then_some(2.0 / objective);
         let highest = by_cache.into_iter().chain(by_objective).reduce(f64::max)?;
         let assumed = work / (1.0 - pace / highest);

@@ -127,10 +127,12 @@ impl NeedMemory {
         }
     }
 
-    /// Whether a release from so many replicas or more was taken back, and needs are about the same still.
-    pub fn takes_back(&self, replicas: Replicas, now: Moment) -> bool {
-        (self.taken_back).is_some_and(|release| {
-            replicas <= release.replicas && now.since(release.at) < release.lasts
+    /// The share of so many replicas that are needed by a release that was taken back, while needs are about the same;
+    /// else 0.
+    pub fn taken_back(&self, replicas: Replicas, now: Moment) -> f64 {
+        let known = (self.taken_back).filter(|release| now.since(release.at) < release.lasts);
+        known.map_or(0.0, |release| {
+            release.replicas.min(replicas).to_f64() / replicas.to_f64()
         })
     }
 

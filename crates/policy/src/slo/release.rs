@@ -36,12 +36,19 @@ impl From<ReleaseHold> for Awaited {
 }
 
 impl ReleaseHold {
+    /// Whether only what fewer replicas bear is in question: a larger demand does not show it.
+    pub(super) fn is_of_fewer(self) -> bool {
+        matches!(self, Self::TakenBack | Self::AssumedLatency)
+    }
+
     /// The least demand at which nothing is released that is held: everything, or the `kept` share of `supply`. It
     /// orders nothing.
     pub(super) fn floor(self, kept: f64, supply: f64, anticipated: f64, band: Band) -> f64 {
         match self {
-            Self::ShortMemory | Self::AssumedLatency if kept < 1.0 => {
-                band.scale_down * supply * kept * (1.0 - MARGIN)
+            Self::ShortMemory | Self::TakenBack | Self::AssumedLatency if kept < 1.0 => {
+                // A release begins at the lower end of the band and aims at its middle.
+                let aim = f64::midpoint(band.scale_up, band.scale_down);
+                band.scale_down.min(aim * kept) * supply * (1.0 - MARGIN)
             }
             Self::Backlog
             | Self::OverObjective

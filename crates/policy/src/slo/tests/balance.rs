@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::at;
 use super::parts::{QUIET, after, close, completing};
 use crate::capacity::ServingRole;
+use crate::combine::{Balance, Band};
 use crate::key::{ModelKey, VariantKey};
+use crate::rounding;
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::memory::NeedMemory;
 use crate::slo::release::ReleaseHold;
@@ -44,6 +46,10 @@ fn requests_are_no_more_work_than_what_is_served_and_waits() {
     }
 }
 
+fn percent(share: f64) -> u32 {
+    rounding::floor(share * 100.0)
+}
+
 #[test]
 fn a_release_that_was_taken_back_is_not_tried_again_at_the_same_need() {
     let quarter = Duration::from_mins(15);
@@ -51,21 +57,43 @@ fn a_release_that_was_taken_back_is_not_tried_again_at_the_same_need() {
     let mut look = |second: u64, need: f64, replicas: u32| {
         memory.observe(need, 0.0, quarter, at(second));
         memory.count(Replicas(replicas), 0.0, at(second));
-        [2, 3, 4].map(|count| memory.takes_back(Replicas(count), at(second)))
+        [2, 3, 4].map(|count| percent(memory.taken_back(Replicas(count), at(second))))
     };
-    assert_eq!(look(0, 100.0, 3), [false; 3]);
-    assert_eq!(look(900, 95.0, 2), [false; 3]);
-    // One comes back within the horizon: three are kept, and what exceeds them is not.
-    assert_eq!(look(960, 100.0, 3), [true, true, false]);
-    assert_eq!(look(1_800, 92.0, 3), [true, true, false]);
-    assert_eq!(look(2_700, 91.0, 3), [true, true, false]);
+    assert_eq!(look(0, 100.0, 3), [0; 3]);
+    assert_eq!(look(900, 95.0, 2), [0; 3]);
+    // One comes back within the horizon: three are kept, and of four three quarters.
+    assert_eq!(look(960, 100.0, 3), [100, 100, 75]);
+    assert_eq!(look(1_800, 92.0, 3), [100, 100, 75]);
+    assert_eq!(look(2_700, 91.0, 3), [100, 100, 75]);
     // Needs of a whole horizon are a tenth lower.
-    assert_eq!(look(3_600, 89.0, 3), [true, true, false]);
-    assert_eq!(look(3_661, 89.0, 3), [false; 3]);
+    assert_eq!(look(3_600, 89.0, 3), [100, 100, 75]);
+    assert_eq!(look(3_661, 89.0, 3), [0; 3]);
     // A growth long after a release takes nothing back.
-    assert_eq!(look(3_700, 89.0, 2), [false; 3]);
-    assert_eq!(look(4_400, 89.0, 2), [false; 3]);
-    assert_eq!(look(4_601, 100.0, 3), [false; 3]);
+    assert_eq!(look(3_700, 89.0, 2), [0; 3]);
+    assert_eq!(look(4_400, 89.0, 2), [0; 3]);
+    assert_eq!(look(4_601, 100.0, 3), [0; 3]);
+}
+
+#[test]
+fn a_release_ends_at_the_share_that_is_kept() {
+    let band = Band {
+        scale_up: 0.85,
+        scale_down: 0.7,
+    };
+    // Of sixteen replicas without load.
+    let released = |hold: ReleaseHold, kept: f64| {
+        let demand = hold.floor(kept / 16.0, 1_600.0, 1_600.0, band);
+        rounding::floor(Balance::of(demand, 1_600.0, 1_600.0, band).releasable / 100.0)
+    };
+    let holds = [
+        ReleaseHold::TakenBack,
+        ReleaseHold::ShortMemory,
+        ReleaseHold::AssumedLatency,
+    ];
+    for hold in holds {
+        let kept = [4.0, 8.0, 12.0, 15.0, 16.0];
+        assert_eq!(kept.map(|kept| released(hold, kept)), [12, 8, 4, 1, 0]);
+    }
 }
 
 #[test]
@@ -77,7 +105,7 @@ fn what_is_ordered_for_growth_takes_no_release_back() {
             memory.observe(100.0, 0.0, quarter, at(second));
             memory.count(Replicas(replicas), growth, at(second));
         }
-        memory.takes_back(Replicas(3), at(960))
+        memory.taken_back(Replicas(3), at(960)) > 0.0
     };
     assert!(held(0.0));
     assert!(!held(10.0));
@@ -96,7 +124,7 @@ fn a_release_that_is_taken_back_once_more_is_tried_again_after_twice_the_time() 
             memory.count(Replicas(replicas), 0.0, now);
         }
         let mut minutes = 2..24 * 60;
-        minutes.find(|minute| !memory.takes_back(Replicas(3), at(hour * 3_600 + minute * 60)))
+        minutes.find(|minute| memory.taken_back(Replicas(3), at(hour * 3_600 + minute * 60)) <= 0.0)
     };
     let hours = |hours: u64| Some(2 + 60 * hours);
     assert_eq!(held_for(1, [2, 2, 3]), hours(1));
@@ -129,7 +157,9 @@ fn few_replicas_are_released_at_once_while_what_fewer_bear_is_assumed() {
             let report = assess(&key, &input, SloGoal::default(), &learned, at(*second)).1;
             let role = report.roles[&ServingRole::Both];
             let one = report.variants[&variant].per_second;
-            let kept = role.stated / one / input.params.band.scale_down / (1.0 - MARGIN);
+            let band = input.params.band;
+            let aim = f64::midpoint(band.scale_up, band.scale_down);
+            let kept = role.stated / one / aim / (1.0 - MARGIN);
             let is_shown = |text: &str| report.lines().concat().contains(text);
             let is_assumed = is_shown(", by a latency that is assumed");
             assert_eq!(report.variants[&variant].is_assumed, is_assumed);

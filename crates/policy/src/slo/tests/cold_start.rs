@@ -196,7 +196,9 @@ fn only_what_was_found_is_held_for_an_unknown_need() {
         let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(second));
         let one = report.variants[&variant].per_second;
         let role = report.roles[&ServingRole::Both];
-        (role.stated / one / input.params.band.scale_down, role.hold)
+        let band = input.params.band;
+        let aim = f64::midpoint(band.scale_up, band.scale_down);
+        (role.stated / one / aim, role.hold)
     };
     // Nothing below the twelve that were found, of which the arrivals need fewer.
     let (found, hold) = demand(0, 12);

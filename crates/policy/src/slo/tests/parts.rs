@@ -39,19 +39,17 @@ fn curve(rates: &[f64], is_queued: bool) -> LatencyCurve {
 
 #[test]
 fn a_law_is_fitted_once_work_has_varied() {
-    assert_eq!(
-        LatencyCurve::default().law(Some(300.0), 0.8, 0.02, at(0)),
-        None
-    );
-    // One rate: the latency doubles at a third of what fits into the cache.
+    assert_eq!(LatencyCurve::default().law(Some(300.0), 0.02, at(0)), None);
+    // One rate: the latency doubles at a quarter of what fits into the cache.
     let one = curve(&[2_000.0], false);
-    assert_eq!(one.law(None, 0.8, 0.02, at(0)), None);
-    let law = one.law(Some(300.0), 0.8, 0.02, at(0)).unwrap();
+    assert_eq!(one.law(None, 0.02, at(0)), None);
+    let law = one.law(Some(300.0), 0.02, at(0)).unwrap();
     assert!(law.is_assumed);
     close(law.at(2_000.0), 0.00625);
-    close(law.at(law.work_of(100.0, 0.8)), 2.0 * law.idle);
+    close(law.at(law.work_of(75.0, 1.0)), 2.0 * law.idle);
+    assert!(law.at(law.work_of(75.0, 0.8)) > 2.0 * law.idle);
     let law = curve(&[2_000.0, 6_000.0], false);
-    let law = law.law(Some(300.0), 0.8, 0.02, at(0)).unwrap();
+    let law = law.law(Some(300.0), 0.02, at(0)).unwrap();
     assert!(!law.is_assumed);
     close(law.idle, 0.005);
     close(law.most, 10_000.0);
@@ -72,7 +70,7 @@ fn latency_that_is_first_seen_beyond_its_objective_is_that_of_load() {
     };
     // At the objective the work that is seen is what a replica does, whatever fits into the cache.
     let within = |points: &[(f64, f64)], resident| {
-        let law = seen(points).law(resident, 0.4, 0.02, at(0));
+        let law = seen(points).law(resident, 0.02, at(0));
         law.map(|law| law.work_within(0.02))
     };
     close(within(&[(9_000.0, 0.02)], Some(3_000.0)).unwrap(), 9_000.0);
@@ -81,7 +79,7 @@ fn latency_that_is_first_seen_beyond_its_objective_is_that_of_load() {
     close(within(&[(9_000.0, 0.04)], Some(3_000.0)).unwrap(), 6_000.0);
     close(within(&[(9_000.0, 0.04)], None).unwrap(), 6_000.0);
     // One that is faster by its cache stays so.
-    let by_cache = within(&[(9_000.0, 0.04)], Some(108.0)).unwrap();
+    let by_cache = within(&[(9_000.0, 0.04)], Some(360.0)).unwrap();
     close(
         by_cache,
         9_000.0 / (1.0 - 25.0 / 125.0) * (1.0 - 50.0 / 125.0),
@@ -98,7 +96,7 @@ fn a_slope_that_is_noise_reaches_no_further_than_the_ends_of_what_was_seen() {
         curve.observe(3_600.0, 1.0 / 115.0, false, at(second * 15));
         curve.observe(6_000.0, 1.0 / 120.0, false, at(second * 15));
     }
-    let law = curve.law(Some(300.0), 0.3, 0.02, at(600)).unwrap();
+    let law = curve.law(Some(300.0), 0.02, at(600)).unwrap();
     close(law.most, 1.5 * (8_500.0 + 75.0 * 7_500.0 / 105.0));
 }
 
@@ -113,7 +111,7 @@ fn points_that_were_seen_often_bound_the_law_that_is_assumed() {
                 curve.observe(*work, latency, false, at(second * 15));
             }
         }
-        curve.law(Some(1_500.0), 0.5, 0.05, at(looks * 15)).unwrap()
+        curve.law(Some(4_000.0), 0.05, at(looks * 15)).unwrap()
     };
     let near = law(&[2_000.0, 2_700.0], 8);
     assert!(near.most > 6_100.0, "{near:?}");
