@@ -18,7 +18,7 @@ use super::project::pod_autoscaler::{StoredAutoscaler, read_status};
 use super::scale::{ScaleApi, ScaleKind, ServedKind};
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::policy::key::TargetKey;
-use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
+use crate::policy::pod_autoscaler::GeneratedHpa;
 use crate::policy::pod_autoscaler::object::{API_VERSION, KIND};
 use crate::policy::pod_autoscaler::status::{GeneratedHpaStatus, Judgement, PodAutoscalerStatus};
 use crate::policy::pod_autoscaler::storm_service::ReplicaField;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::policy::StartSource;
 use crate::policy::capacity::ServingRole;
 use crate::policy::combine::{Balance, CapacitySource, VoterFigures};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::limit::{Budget, GpuPool, PoolFigures, PoolScope};
 use crate::policy::plan::{Decision, ModelFigures, Plan, Reason};
-use crate::policy::startup::StartSource;
 use crate::policy::tokens::{Missing, TokenVariantFigures};
 use crate::policy::units::Replicas;
 use crate::policy::zero::{WakeCause, ZeroBlock};

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
 
 use crate::policy::plan::Step;
-use crate::policy::pod_autoscaler::reason::AutoscalerStep;
+use crate::policy::pod_autoscaler::AutoscalerStep;
 use wva_base::moment::WallTime;
 use wva_recording::RecordingReader;
 

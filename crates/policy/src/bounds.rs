@@ -102,8 +102,8 @@ impl Bounds {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounds, CEILING, ZeroPolicy};
-    use crate::plan::{BoundSource, Reason};
+    use super::{BoundSource, Bounds, CEILING, ZeroPolicy};
+    use crate::plan::Reason;
     use crate::snapshot::DeclaredBounds;
     use crate::units::Replicas;
 

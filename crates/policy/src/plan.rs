@@ -21,12 +21,12 @@ use super::units::{Cost, Replicas};
 use super::zero::ZeroBlock;
 use wva_base::moment::Moment;
 
-pub use super::bounds::BoundSource;
-pub use super::reason::{
-    Abstention, MissingInput, MissingSignal, Reason, ReleaseObstacle, ViewGap,
-};
-pub use super::spare::{Spare, SpareTrigger};
-pub use super::transition::TransitionReason;
+pub use super::reason::Reason;
+pub use super::spare::Spare;
+
+pub(crate) use super::reason::{Abstention, MissingInput, MissingSignal, ViewGap};
+pub(crate) use super::spare::SpareTrigger;
+pub(crate) use super::transition::TransitionReason;
 
 /// The outcome of one planning cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

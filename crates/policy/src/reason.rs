@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use gap::{Abstention, MissingInput, MissingSignal, ViewGap};
+pub(crate) use gap::{Abstention, MissingInput, MissingSignal, ViewGap};
 
 use super::bounds::BoundSource;
 use super::capacity::{AnalyzerName, ServingRole};

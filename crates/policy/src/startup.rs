@@ -46,7 +46,7 @@ pub(crate) const GATED_FOR: Duration = Duration::from_mins(5);
 
 /// Whether a further replica of a variant can be expected to become ready.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StartProspect {
+pub(crate) enum StartProspect {
     /// Nothing speaks against it.
     #[default]
     Open,

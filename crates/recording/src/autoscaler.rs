@@ -11,10 +11,9 @@ use wva_base::moment::{Moment, WallTime};
 use wva_policy::key::ObjectKey;
 use wva_policy::pod_autoscaler::amounts::PodsPerReplica;
 use wva_policy::pod_autoscaler::demand::{AutoscaledPod, SourceReading};
-use wva_policy::pod_autoscaler::hpa::GeneratedHpa;
-use wva_policy::pod_autoscaler::reason::AutoscalerStep;
 use wva_policy::pod_autoscaler::{
-    AutoscalerDecision, AutoscalerState, AutoscalerView, PodAutoscalerObject,
+    AutoscalerDecision, AutoscalerState, AutoscalerStep, AutoscalerView, GeneratedHpa,
+    PodAutoscalerObject,
 };
 use wva_policy::signal::Signal;
 use wva_policy::units::Replicas;

@@ -11,7 +11,7 @@ use wva_policy::key::VariantKey;
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
 use wva_policy::plan::{Decision, DecisionOutcome, Plan, PlanStage, Step};
-use wva_policy::queueing::learned::LearnedParameters;
+use wva_policy::queueing::LearnedParameters;
 use wva_policy::snapshot::ClusterSnapshot;
 use wva_policy::units::Replicas;
 

@@ -19,9 +19,7 @@ use wva_policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva_policy::learned::Learned;
 use wva_policy::params::{DynamicSettings, TransitionLimits};
 use wva_policy::plan::Action;
-use wva_policy::queueing::performance::ReplicaModel;
-use wva_policy::queueing::quantity::RequestRate;
-use wva_policy::queueing::service::{ReplicaRoom, ServiceParameters, Workload};
+use wva_policy::queueing::{ReplicaModel, ReplicaRoom, RequestRate, ServiceParameters, Workload};
 use wva_policy::signal::FreshnessBands;
 use wva_policy::snapshot::{
     Accelerator, ClusterSnapshot, CycleId, GenerationState, MetricsSnapshot, PodSamples, PodView,

@@ -12,12 +12,12 @@ use crate::policy::plan::Action;
 use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::claims::TargetRivals;
 use crate::policy::pod_autoscaler::condition::{conflict_text, shared_text};
-use crate::policy::pod_autoscaler::hpa::GeneratedHpa;
 use crate::policy::pod_autoscaler::object::{PodAutoscalerObject, unreadable};
-use crate::policy::pod_autoscaler::reason::AutoscalerStep;
 use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::pod_autoscaler::schedule::EffectiveBounds;
-use crate::policy::pod_autoscaler::{AutoscalerDecision, AutoscalerState, decide};
+use crate::policy::pod_autoscaler::{
+    AutoscalerDecision, AutoscalerState, AutoscalerStep, GeneratedHpa, decide,
+};
 use crate::policy::units::Replicas;
 use crate::settings::endpoint_hosts::EndpointHosts;
 use crate::settings::{FeatureSwitch, StaticSettings};

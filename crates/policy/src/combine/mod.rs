@@ -22,17 +22,18 @@ use super::key::VariantKey;
 use super::reason::ViewGap;
 use super::units::{Cost, Replicas};
 
-pub use balance::{Balance, Band};
+pub use balance::Balance;
 pub use capacity_source::CapacitySource;
-pub use claim::CapacityClaim;
-pub use liveness::{AnalyzerLog, AskedLog, Liveness};
-pub use participation::{Participation, lacks_saturation_vote};
-pub use role_target::{Awaited, BlockReason, RoleTarget};
-pub use votes::{Vote, VoteDirection};
+pub use participation::lacks_saturation_vote;
 
-pub(crate) use participation::participation;
+pub(crate) use balance::Band;
+pub(crate) use claim::CapacityClaim;
+pub(crate) use liveness::{AnalyzerLog, AskedLog, Liveness};
+pub(crate) use participation::{Participation, participation};
+pub(crate) use role_target::{Awaited, BlockReason, RoleTarget};
+pub(crate) use votes::VoteDirection;
 #[cfg(test)]
-pub(crate) use votes::combine_votes;
+pub(crate) use votes::{Vote, combine_votes};
 
 /// One analyzer's part in one cycle of one model.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use crate::params::AnalyzerSettings;
 
 /// The part that an analyzer takes in decisions about a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Participation {
+pub(crate) enum Participation {
     /// It runs and votes.
     Votes,
     /// It runs, and votes as long as no voter sizes a variant of the model.

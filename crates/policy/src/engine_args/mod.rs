@@ -23,12 +23,12 @@ use serde::{Deserialize, Serialize};
 pub use containers::Containers;
 pub use essence::essence;
 pub use expand::expand;
-pub use fault::ArgumentFault;
-pub use parse::{ContainerCommand, ParsedArgs, parse};
-pub use quantity::{InvalidTokens, KvTokens, StepTokens};
+pub use parse::{ContainerCommand, parse};
 pub use words::shell_variables;
 
 pub(crate) use containers::ReadEngine;
+pub(crate) use parse::ParsedArgs;
+pub(crate) use quantity::{KvTokens, StepTokens};
 
 /// Requests that an engine works on at once where its arguments do not say; vLLM's default of
 /// `--max-num-seqs`.

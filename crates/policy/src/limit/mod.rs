@@ -24,24 +24,24 @@ mod withheld;
 
 pub use budget::Budget;
 pub use figures::{PoolFigures, PoolScope};
-pub use gpu_demand::HeadroomShare;
 pub use inventory::{NodeView, Scheduling, is_gpu_device};
-pub use not_counted::{GpuCount, NotCounted, ReplicaClaim};
-pub use pool::{GpuPool, HeldGpus};
+pub use not_counted::{GpuCount, ReplicaClaim};
+pub use pool::GpuPool;
 pub use pools::Physical;
-pub use rescale::BudgetClaim;
 pub use usage::{GpuPod, PodPhase, pod_gpus};
-pub use withheld::{DemandGap, Withheld};
+pub use withheld::Withheld;
 
 pub use accelerator_name::reconcile;
 pub(crate) use accelerator_name::short_name;
-pub(crate) use gpu_demand::{GpuDemand, by_headroom};
+pub(crate) use gpu_demand::{GpuDemand, HeadroomShare, by_headroom};
 pub(crate) use inventory::{leaving, physical};
-pub(crate) use not_counted::claims_not_counted;
+pub(crate) use not_counted::{NotCounted, claims_not_counted};
 pub(crate) use pass::{GrowthRequest, allocate};
+pub(crate) use pool::HeldGpus;
 pub(crate) use pools::{GpuPools, GpuSupply, ManagedUse, UncountedUse};
-pub(crate) use rescale::{AwaitedStart, RescaleSwitches, Turn, rescale};
+pub(crate) use rescale::{AwaitedStart, BudgetClaim, RescaleSwitches, Turn, rescale};
 pub(crate) use rescale_candidate::{RescaleCandidate, ShareVariant};
+pub(crate) use withheld::DemandGap;
 
 #[cfg(test)]
 pub(crate) use gpu_demand::{Claimant, headroom};

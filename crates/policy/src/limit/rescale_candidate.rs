@@ -342,8 +342,8 @@ fn total(counts: impl Iterator<Item = Gpus>) -> Gpus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::BoundSource;
     use crate::limit::{ManagedUse, Physical};
-    use crate::plan::BoundSource;
 
     fn variant(role: ServingRole, gpus: u32, ordered: u32, bounds: Bounds) -> ShareVariant {
         ShareVariant {

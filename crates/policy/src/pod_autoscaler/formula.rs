@@ -7,7 +7,7 @@ use crate::units::Replicas;
 
 /// Demand now, and its means over the two windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WindowMeans {
+pub(crate) struct WindowMeans {
     /// Now.
     pub now: DemandRange,
     /// Over the long one.
@@ -44,7 +44,7 @@ impl WindowMeans {
 
 /// The count that a demand needs, and the present one within the tolerances of what so many replicas as `band` are to
 /// carry.
-pub fn wanted(
+pub(crate) fn wanted(
     demand: DemandRange,
     current: Replicas,
     band: Replicas,
@@ -94,7 +94,7 @@ pub(super) fn is_tolerated(
 }
 
 /// APA: by both windows.
-pub fn apa(
+pub(crate) fn apa(
     means: WindowMeans,
     current: Replicas,
     target: TargetValue,
@@ -105,7 +105,7 @@ pub fn apa(
 }
 
 /// KPA: the long window, and in panic the larger need of both. `band` is that of [`wanted`].
-pub fn kpa(
+pub(crate) fn kpa(
     means: WindowMeans,
     in_panic: bool,
     current: Replicas,
@@ -123,7 +123,7 @@ pub fn kpa(
 }
 
 /// The nearest count that one step may lead to. From zero it leads to one.
-pub fn limited(wanted: Replicas, current: Replicas, tuning: &Tuning) -> Replicas {
+pub(crate) fn limited(wanted: Replicas, current: Replicas, tuning: &Tuning) -> Replicas {
     let most = ceil(current.to_f64() * tuning.scale_up_rate.get()).max(1);
     let least = floor(current.to_f64() / tuning.scale_down_rate.get());
     wanted.min(Replicas(most)).max(Replicas(least))

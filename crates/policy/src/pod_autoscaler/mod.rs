@@ -14,14 +14,14 @@ pub mod decide;
 pub mod demand;
 mod draft;
 pub mod event;
-pub mod forecast;
-pub mod formula;
-pub mod hpa;
+pub(crate) mod forecast;
+pub(crate) mod formula;
+pub(crate) mod hpa;
 pub mod metric_name;
 mod metric_table;
 pub mod object;
 pub mod page_value;
-pub mod reason;
+pub(crate) mod reason;
 pub mod record;
 pub mod resource_quantity;
 pub mod samples;
@@ -34,7 +34,9 @@ pub mod tuning;
 mod unread;
 
 pub use decide::{AutoscalerDecision, AutoscalerView, decide};
+pub use hpa::GeneratedHpa;
 pub use object::PodAutoscalerObject;
+pub use reason::AutoscalerStep;
 pub use state::AutoscalerState;
 
 #[cfg(test)]

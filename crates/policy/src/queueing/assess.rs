@@ -3,8 +3,10 @@
 mod figures;
 mod input;
 
-pub use figures::{QueueingModelFigures, QueueingVariantFigures, Supply, Unsized, supply};
-pub use input::{DEFAULT_BATCH, QueueingModelInput, QueueingReplicaInput, QueueingVariantInput};
+pub(crate) use figures::{QueueingModelFigures, QueueingVariantFigures, Unsized, supply};
+pub(crate) use input::{
+    DEFAULT_BATCH, QueueingModelInput, QueueingReplicaInput, QueueingVariantInput,
+};
 
 use std::collections::BTreeMap;
 
@@ -28,7 +30,7 @@ const SIZING_QUEUE: u32 = 100;
 /// replica is unknown and what is known fits on the replicas that there are: that is no reason to
 /// shrink. Where nothing is asked of the model, and a capacity is not known, replicas are counted: any
 /// capacity is enough then.
-pub fn assess(
+pub(crate) fn assess(
     key: &ModelKey,
     model: &QueueingModelInput,
     learned: &LearnedParameters,

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 /// Relative distance at which two values count as equal.
-pub const TOLERANCE: f64 = 1e-6;
+pub(crate) const TOLERANCE: f64 = 1e-6;
 
 /// Halvings after which the search ends.
 const MAX_STEPS: u32 = 100;
@@ -20,7 +20,7 @@ const MARGIN: f64 = 3.0;
 /// Where the value lies, as seen from the range searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Position {
+pub(crate) enum Position {
     /// Before the first argument.
     Before,
     /// Inside.
@@ -31,7 +31,7 @@ pub enum Position {
 
 /// What a search found: the argument, or the end of the range next to the value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub(crate) struct Found {
     /// The argument.
     pub argument: f64,
     /// Where the value lies.

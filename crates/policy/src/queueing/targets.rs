@@ -83,7 +83,11 @@ pub(crate) fn model_targets(
 
 /// What a replica with these parameters does when its iterations take `multiplier` times as long as
 /// empty ones.
-pub fn inferred(parameters: &ServiceParameters, work: Workload, multiplier: f64) -> Latencies {
+pub(crate) fn inferred(
+    parameters: &ServiceParameters,
+    work: Workload,
+    multiplier: f64,
+) -> Latencies {
     let ServiceParameters { alpha, beta, gamma } = *parameters;
     let read = work.input_tokens + f64::midpoint(work.output_tokens, 1.0);
     Latencies {

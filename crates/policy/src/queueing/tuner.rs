@@ -9,8 +9,10 @@ mod recovery;
 
 use serde::{Deserialize, Serialize};
 
-pub use estimate::{Covariance, Estimate, InvalidEstimate, ParameterBounds};
-pub use recovery::{PATIENCE, Tuned, tune};
+pub(crate) use estimate::{Covariance, Estimate};
+pub(crate) use recovery::{Tuned, tune};
+#[cfg(test)]
+pub(crate) use {estimate::ParameterBounds, recovery::PATIENCE};
 
 use super::matrix::{Matrix, dot};
 use super::observation::ReplicaObservation;
@@ -26,7 +28,7 @@ const DERIVATIVE_STEP: f64 = 0.01;
 
 /// How much the filter trusts the model and the observations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct TunerSettings {
+pub(crate) struct TunerSettings {
     /// Divides the variance of observations.
     pub noise_factor: f64,
     /// Relative error of an observed latency.
@@ -51,7 +53,7 @@ impl Default for TunerSettings {
 /// Settings that a filter cannot work with.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("tuner setting {name} is {value}; it must be finite and above 0")]
-pub struct InvalidTunerSetting {
+pub(crate) struct InvalidTunerSetting {
     /// Which one.
     pub name: &'static str,
     /// Its value.
@@ -61,7 +63,7 @@ pub struct InvalidTunerSetting {
 impl TunerSettings {
     /// # Errors
     /// Names the first value that is not above zero.
-    pub fn check(&self) -> Result<(), InvalidTunerSetting> {
+    pub(crate) fn check(&self) -> Result<(), InvalidTunerSetting> {
         let values = [
             ("noise_factor", self.noise_factor),
             ("error_level", self.error_level),

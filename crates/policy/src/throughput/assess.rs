@@ -51,7 +51,7 @@ pub struct ThroughputReport {
 /// is no demand, hence no opinion; a role of which no variant can be sized has none either. Where
 /// nothing is asked of the model, and a capacity is not known, replicas are counted: any capacity is
 /// enough then.
-pub fn assess(
+pub(crate) fn assess(
     key: &ModelKey,
     input: &ThroughputModelInput,
     learned: &LearnedThroughput,

@@ -36,7 +36,7 @@ impl FloorLoad {
 
 /// Requests that replicas of one kind serve within `start`. `remaining` holds, for each replica on
 /// its way, the time until it is ready.
-pub fn served(
+pub(crate) fn served(
     rate_per_replica: f64,
     ready: Replicas,
     remaining: &[Duration],
@@ -88,7 +88,7 @@ pub(crate) fn queue_order(router_queue: f64, arrivals: f64, rate_per_replica: f6
 pub(crate) const MARGIN: f64 = 1e-9;
 
 /// Moves a demand into `[scale_down * supply, scale_up * anticipated]`.
-pub fn hold(demand: f64, supply: f64, anticipated: f64, band: Band) -> f64 {
+pub(crate) fn hold(demand: f64, supply: f64, anticipated: f64, band: Band) -> f64 {
     let held = demand.min(orders_nothing(anticipated, band));
     held.max(band.scale_down * supply * (1.0 + MARGIN))
 }

@@ -34,7 +34,7 @@ impl Streak {
 }
 
 /// The direction of a balance.
-pub fn wanted(balance: &Balance) -> Option<VoteDirection> {
+pub(crate) fn wanted(balance: &Balance) -> Option<VoteDirection> {
     if balance.required > 0.0 {
         Some(VoteDirection::Up)
     } else if balance.spare > 0.0 {

@@ -17,7 +17,7 @@ fn quotient(dividend: f64, divisor: f64) -> Option<f64> {
 }
 
 /// Sequences that a replica holds at a KV usage; none where the inputs make no number.
-pub fn sequences(usage: f64, kv_capacity: f64, shape: RequestShape) -> Option<f64> {
+pub(crate) fn sequences(usage: f64, kv_capacity: f64, shape: RequestShape) -> Option<f64> {
     if (0.0..=1.0).contains(&usage) {
         quotient(usage * kv_capacity, shape.kv_tokens())
     } else {
@@ -91,6 +91,6 @@ impl LineCapacity {
 
 /// Tokens per second that a queue in the router adds to the demand; `latency` is the mean latency of
 /// a token on full replicas, in seconds.
-pub fn queue_demand(queued: f64, drain_factor: f64, latency: f64) -> f64 {
+pub(crate) fn queue_demand(queued: f64, drain_factor: f64, latency: f64) -> f64 {
     quotient(queued, drain_factor * latency).unwrap_or(0.0)
 }

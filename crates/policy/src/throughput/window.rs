@@ -52,7 +52,7 @@ impl Domain {
 
 /// One reading of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LatencyObservation {
+pub(crate) struct LatencyObservation {
     /// When it was read.
     pub at: Moment,
     /// What the latency depends on.
@@ -64,7 +64,7 @@ pub struct LatencyObservation {
 /// The time that the observations behind a line span. A window holds few of them where a variant has
 /// many replicas, so that it is kept separately.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Proof {
+pub(crate) struct Proof {
     /// The oldest observation behind any fit.
     pub from: Moment,
     /// The latest one.
@@ -73,7 +73,7 @@ pub struct Proof {
 
 impl Proof {
     /// What a fit of the window adds to what was known.
-    pub fn extend(known: Option<Self>, window: &ObservationWindow) -> Option<Self> {
+    pub(crate) fn extend(known: Option<Self>, window: &ObservationWindow) -> Option<Self> {
         let (first, last) = (window.observations.front()?, window.observations.back()?);
         Some(Self {
             from: known.map_or(first.at, |known| known.from.min(first.at)),
@@ -82,7 +82,7 @@ impl Proof {
     }
 
     /// Whether the observations are of two distinct rate windows at least.
-    pub fn is_given(self) -> bool {
+    pub(crate) fn is_given(self) -> bool {
         self.until.since(self.from) >= RATE_WINDOW
     }
 }

@@ -24,11 +24,10 @@ mod workload;
 #[cfg(test)]
 mod tests;
 
-pub use assess::TokensReport;
 pub use bound::CapacityReason;
 pub use instance::Missing;
-pub use learned::LearnedTokens;
 pub use variant::TokenVariantFigures;
 
-pub(crate) use assess::assess;
+pub(crate) use assess::{TokensReport, assess};
 pub(crate) use input::{InstanceInput, RouterQueue, TokenModelInput, TokenVariantInput};
+pub(crate) use learned::LearnedTokens;

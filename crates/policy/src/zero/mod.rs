@@ -10,13 +10,11 @@ mod wake_log;
 
 pub use activity::{ActivityLog, LOOK};
 pub use idle::ZeroBlock;
-pub use load::ModelActivity;
 pub use wake::{WakeCause, WakeObstacle};
-pub use wake_log::WakeLog;
 
 pub(crate) use activity::Look;
 pub(crate) use idle::{Restart, ZeroMember, ZeroRule, to_zero};
-pub(crate) use load::ModelLoad;
+pub(crate) use load::{ModelActivity, ModelLoad};
 pub(crate) use serving_set::ServingMember;
 pub(crate) use wake::{Wake, WakeMember, wake, wake_refused};
-pub(crate) use wake_log::Kept;
+pub(crate) use wake_log::{Kept, WakeLog};

@@ -7,7 +7,7 @@ use wva_policy::key::{ModelKey, VariantKey};
 use wva_policy::learned::Learned;
 use wva_policy::params::DynamicSettings;
 use wva_policy::snapshot::MetricsSnapshot;
-use wva_policy::throughput::model::LatencyModelSource;
+use wva_policy::throughput::LatencyModelSource;
 use wva_policy::{learn, plan, refit};
 
 fn settings() -> DynamicSettings {

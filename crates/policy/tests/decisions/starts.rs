@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::{decide, planned, reason, settings, situation, targets};
+use wva_policy::StartSource;
 use wva_policy::key::{ModelKey, VariantKey};
 use wva_policy::learned::Learned;
 use wva_policy::plan::{Plan, Reason};
 use wva_policy::slo::SloReport;
-use wva_policy::startup::StartSource;
 
 /// Plans one document after the other; the last plan and what is known after it.
 fn decided(documents: &[impl AsRef<str>], with: &str) -> (Learned, Plan) {

@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 use wva_policy::key::VariantKey;
 use wva_policy::params::{AnalyzerSettings, SaturationMethod};
-use wva_policy::queueing::learned::LearnedParameters;
+use wva_policy::queueing::LearnedParameters;
 
 use super::fleet::{Cycle, Fleet, settings};
 use crate::{

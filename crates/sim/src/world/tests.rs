@@ -16,7 +16,7 @@ use crate::load::{RateProfile, RateStage};
 use crate::number;
 use crate::threads::paused;
 use crate::workloads::{StruckPods, WorkloadFault};
-use wva::policy::throughput::model::LatencyModelSource;
+use wva::policy::throughput::LatencyModelSource;
 use wva::signals::{PromAnswer, PromApi};
 
 const DATE: WallTime = WallTime(1_767_225_600_000);

@@ -97,7 +97,7 @@ pub enum Unsized {
 }
 
 /// What replicas of a capacity can take.
-pub fn supply(
+pub(crate) fn supply(
     demand: RequestRate,
     per_replica: RequestRate,
     ready: Replicas,

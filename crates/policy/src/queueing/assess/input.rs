@@ -20,7 +20,7 @@ use crate::zero::ModelActivity;
 
 /// Requests that an engine works on at once where its arguments do not say; vLLM's own default of
 /// `max-num-seqs`.
-pub const DEFAULT_BATCH: u32 = 256;
+pub(crate) const DEFAULT_BATCH: u32 = 256;
 
 /// No replica is sent more requests per second than this; a higher rate is a broken series.
 const MAX_RATE: f64 = 1e9;

@@ -14,7 +14,7 @@ use crate::queueing::service::{ServiceParameters, Workload};
 
 /// Rounds without anything accepted, of observations that could have been, after which the filter
 /// doubts its estimate.
-pub const PATIENCE: u32 = 3;
+pub(crate) const PATIENCE: u32 = 3;
 
 /// Factor by which each further round widens the variances.
 const WIDENING: f64 = 4.0;
@@ -41,7 +41,7 @@ pub struct Tuned {
 
 /// Learns from the observations of one round, in their order. Starts from `previous`, else from a
 /// guess, else from the defaults. `None` if no observation is usable and nothing was known before.
-pub fn tune(
+pub(crate) fn tune(
     previous: Option<&Tuned>,
     observations: &[ReplicaObservation],
     settings: &TunerSettings,
