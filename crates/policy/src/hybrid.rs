@@ -20,7 +20,6 @@ pub(crate) struct VariantOpinions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shrinking {
-    /// It is.
     Safe,
     /// It is not, or nothing is known.
     Unsafe,
@@ -32,9 +31,7 @@ pub enum Shrinking {
 pub enum Basis {
     /// Saturation kept replicas that the model would have taken away.
     SafetyOverride,
-    /// Saturation's.
     Saturation,
-    /// The model's.
     Model,
     /// Neither wants a change.
     Neither,

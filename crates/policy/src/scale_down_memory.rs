@@ -56,7 +56,6 @@ impl FleetState {
 /// A fleet that a release led to, and that had to grow soon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FailedScaleDown {
-    /// The fleet.
     pub fleet: Fleet,
     /// What replicas held before the release.
     pub occupancy: Occupancy,

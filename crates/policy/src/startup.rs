@@ -47,7 +47,6 @@ pub(crate) const GATED_FOR: Duration = Duration::from_mins(5);
 /// Whether a further replica of a variant can be expected to become ready.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StartProspect {
-    /// Nothing speaks against it.
     #[default]
     Open,
     /// Its last starts are stalled: other variants of the role grow first.
@@ -57,24 +56,18 @@ pub(crate) enum StartProspect {
 /// A live pod of a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartingPod {
-    /// Its name.
     pub name: Arc<str>,
-    /// Its node, once it has one.
     pub node: Option<Arc<str>>,
-    /// When it was created.
     pub created: WallTime,
     /// When it became ready; `None` while it is not.
     pub ready: Option<WallTime>,
     /// Whether a scheduling gate forbids the scheduler to place it: its start has not begun.
     pub is_gated: bool,
-    /// Whose it is.
     pub origin: PodOrigin,
 }
 
-/// Whose pod it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodOrigin {
-    /// The variant's own.
     Own,
     /// Lent from a pool of warm pods: it woke up, which says nothing about a start.
     Lent,
@@ -112,11 +105,9 @@ pub struct StartEstimate {
     pub cached: Option<Duration>,
     /// Starts behind it.
     pub starts: usize,
-    /// Where it comes from.
     pub source: StartSource,
 }
 
-/// What has been learned of every variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StartTimes {

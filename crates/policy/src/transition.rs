@@ -20,38 +20,28 @@ use wva_base::moment::{Moment, Since};
 pub enum TransitionReason {
     /// Replicas exist that are not ready, or the target's status lags behind its specification.
     Pending {
-        /// How long.
         since: Duration,
-        /// Replicas that exist.
         current: Replicas,
-        /// Replicas that are ready.
         ready: Replicas,
     },
     /// Replicas wait behind a scheduling gate: they are asked for, and no start has begun.
     Gated {
         /// How long the newest one does.
         since: Duration,
-        /// Those that wait.
         gated: Replicas,
-        /// Replicas that exist.
         current: Replicas,
     },
     /// The published count is not the current one.
     Unapplied {
-        /// How long.
         since: Duration,
-        /// The published count.
         desired: Replicas,
-        /// Replicas that exist.
         current: Replicas,
     },
     /// Not every replica reports.
     Silent {
-        /// How long.
         since: Duration,
         /// Replicas with usable metrics.
         reporting: Replicas,
-        /// Replicas that exist.
         current: Replicas,
     },
 }

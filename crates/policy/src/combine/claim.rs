@@ -14,7 +14,6 @@ use crate::units::Cost;
 /// Capacity that one voter wants added to, or allows to be taken from, one role.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CapacityClaim {
-    /// The voter.
     pub analyzer: AnalyzerName,
     /// How much, in the unit of the voter; not negative.
     pub amount: f64,

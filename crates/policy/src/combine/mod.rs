@@ -43,7 +43,6 @@ pub(crate) struct AnalyzerResult {
     pub score: f64,
     pub band: Band,
     pub participation: Participation,
-    /// Whether it was informative recently.
     pub liveness: Liveness,
     /// What it says; `None` where it said nothing this cycle.
     pub assessment: Option<Assessment>,

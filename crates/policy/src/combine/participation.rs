@@ -14,7 +14,6 @@ pub(crate) enum Participation {
     StandsIn,
     /// It runs for what it knows of variants, and has no vote.
     Identity,
-    /// It does not run.
     NotRun,
 }
 

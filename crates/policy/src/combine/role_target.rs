@@ -32,12 +32,9 @@ pub enum RoleTarget {
     Release {
         /// One for each live voter with a view on the role.
         claims: Vec<CapacityClaim>,
-        /// The votes, in replicas of one variant.
         votes: Vec<Vote>,
-        /// What the votes combine to, not rounded.
         replicas: Option<f64>,
     },
-    /// Neither.
     Hold(BlockReason),
 }
 
@@ -46,7 +43,6 @@ pub enum RoleTarget {
 pub enum BlockReason {
     /// No voter lacks capacity, and this one has none to spare.
     Vetoed {
-        /// The voter.
         analyzer: AnalyzerName,
         /// Its utilization, demand over supply; `None` without supply.
         utilization: Option<f64>,
@@ -59,9 +55,7 @@ pub enum BlockReason {
     },
     /// A voter wants something and waits: nothing is done on one look.
     Waiting {
-        /// The voter.
         analyzer: AnalyzerName,
-        /// For what.
         awaits: Awaited,
         /// Its measured utilization, demand over supply; `None` without supply.
         utilization: Option<f64>,
@@ -71,16 +65,13 @@ pub enum BlockReason {
     NoLiveVoter,
     /// A voter that was informative recently said nothing this cycle, and might have a veto.
     Awaited {
-        /// The voter.
         analyzer: AnalyzerName,
-        /// What keeps it from a result.
         #[serde(default, skip_serializing_if = "ViewGap::is_empty")]
         gap: ViewGap,
     },
     /// A voter was never informative, and was first asked so lately that it may well be live.
     #[serde(rename = "Unheard")]
     Undetermined {
-        /// The voter.
         analyzer: AnalyzerName,
         /// Time since it was first asked.
         asked_for: Duration,
@@ -89,23 +80,16 @@ pub enum BlockReason {
     },
     /// A voter could size nothing, since replicas that work do not report enough.
     Unlearned {
-        /// The voter.
         analyzer: AnalyzerName,
         /// The first signal that is missing.
         signal: MissingInput,
     },
     /// Another role of the model serves and no analyzer could judge it: it might need what this one gives.
-    Unjudged {
-        /// That role.
-        role: ServingRole,
-    },
+    Unjudged { role: ServingRole },
     /// No live voter has a view on the role.
     NoView,
     /// No analyzer can size the model.
-    Unsized {
-        /// Why.
-        anchor: CapacitySource,
-    },
+    Unsized { anchor: CapacitySource },
 }
 
 wva_base::named! {
@@ -113,19 +97,12 @@ wva_base::named! {
     /// What a voter waits for.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     pub enum Awaited {
-        /// A second cycle that wants the same.
         SecondCycle = "waits for a second cycle",
-        /// More than a first impression of a capacity.
         WarmUp = "waits until its capacity is more than a first impression",
-        /// Requests that wait.
         Backlog = "releases nothing while requests wait",
-        /// Replicas within the objectives.
         Objectives = "releases nothing while replicas are over the objectives",
-        /// Needs of a whole horizon.
         Horizon = "keeps what was found until needs were seen for the whole horizon",
-        /// Other needs than those that took a release back.
         OtherNeeds = "does not repeat a release that was taken back",
-        /// What the replicas that are left bear.
         ShownLoad = "releases few at once, and waits until the rest show what they bear",
     }
 }

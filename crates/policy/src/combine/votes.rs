@@ -7,7 +7,6 @@ use crate::capacity::AnalyzerName;
 /// One analyzer's wish, in replicas of one and the same variant, not rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Vote {
-    /// Who votes.
     pub analyzer: AnalyzerName,
     /// Its weight, not negative.
     pub score: f64,

@@ -31,22 +31,12 @@ pub enum ArgumentFault {
          or in env of the container"
     )]
     Variable {
-        /// The argument, without dashes.
         flag: String,
-        /// Its value, cut where it is long.
         value: String,
-        /// What is assumed instead.
         assumed: String,
     },
-    /// It has no value.
     #[error("argument --{flag} has no value; {assumed} is assumed, correct it in the pod template")]
-    NoValue {
-        /// The argument, without dashes.
-        flag: String,
-        /// What is assumed instead.
-        assumed: String,
-    },
-    /// There are too many of them.
+    NoValue { flag: String, assumed: String },
     #[error(
         "the commands of the pod template are longer than {bytes} bytes or {words} words; what is \
          beyond is not read"

@@ -39,7 +39,6 @@ pub struct ContainerCommand {
 /// The arguments of an engine, and what could not be read of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParsedArgs {
-    /// The arguments.
     pub args: EngineArgs,
     /// What was not used, at most 32.
     pub faults: Vec<ArgumentFault>,

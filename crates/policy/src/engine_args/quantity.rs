@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 #[serde(into = "f64", try_from = "f64")]
 pub struct KvTokens(pub f64);
 
-/// A number that is no amount of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("{tokens} is no amount of KV tokens; give a finite number of at least 0")]
 pub struct InvalidTokens {
@@ -37,16 +36,13 @@ impl TryFrom<f64> for KvTokens {
 }
 
 impl KvTokens {
-    /// No tokens.
     pub const ZERO: Self = Self(0.0);
 
-    /// The smaller amount.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
         Self(self.0.min(other.0))
     }
 
-    /// Together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0 + other.0)
@@ -58,13 +54,11 @@ impl KvTokens {
         Self((self.0 * share).floor())
     }
 
-    /// As many of it.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
         Self(self.0 * f64::from(count))
     }
 
-    /// Smaller first.
     pub fn order(self, other: Self) -> Ordering {
         self.0.total_cmp(&other.0)
     }

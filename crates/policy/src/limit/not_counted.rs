@@ -100,11 +100,9 @@ impl GpuCount {
 pub struct NotCounted {
     /// Replicas added, up to the floor.
     pub added: Replicas,
-    /// Replicas that were to be added.
     pub wanted: Replicas,
     /// The claims that hold them, by name; empty where nothing shows what they hold.
     pub claims: Arc<[Arc<str>]>,
-    /// The pools that limit it.
     pub pools: Vec<GpuPool>,
 }
 

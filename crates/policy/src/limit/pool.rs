@@ -76,9 +76,7 @@ pub(crate) struct Room {
 pub struct HeldGpus {
     /// The model that starts, or will once there are enough.
     pub model: ModelKey,
-    /// The pool.
     pub pool: GpuPool,
-    /// GPUs.
     pub gpus: Gpus,
 }
 

@@ -39,7 +39,6 @@ pub(crate) struct Rescaled {
 pub struct BudgetClaim {
     /// What is free, will be once deleted pods are gone, or is held by those who share.
     pub budget: Gpus,
-    /// What it holds.
     pub held: Gpus,
     /// What its demand needs.
     pub wanted: Gpus,
@@ -50,7 +49,6 @@ pub struct BudgetClaim {
     /// Between floor and cap GPUs go in proportion to this: priority by demand, in the unit of the
     /// analyzer that sizes those who share, or in GPUs where several do.
     pub weight: f64,
-    /// What it got.
     pub share: Gpus,
 }
 

@@ -23,15 +23,9 @@ pub struct Withheld {
 #[serde(rename_all = "kebab-case")]
 pub enum DemandGap {
     /// No sample is usable.
-    NoUsableMetrics {
-        /// What is wrong with its metrics.
-        state: MetricsState,
-    },
+    NoUsableMetrics { state: MetricsState },
     /// Some of its variants may have unseen replicas.
-    Unseen {
-        /// These.
-        variants: Arc<[VariantKey]>,
-    },
+    Unseen { variants: Arc<[VariantKey]> },
     /// Some samples are too old.
     Stale {
         /// Replicas with old samples.
@@ -45,10 +39,7 @@ pub enum DemandGap {
         variant: VariantKey,
     },
     /// A voter that might want more has no result, or no analyzer can size the model.
-    Held {
-        /// Why.
-        hold: BlockReason,
-    },
+    Held { hold: BlockReason },
     /// Only a part of it is known.
     Partial {
         /// What instances do not say, as far as known; at most 5.

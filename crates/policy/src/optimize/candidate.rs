@@ -33,7 +33,6 @@ pub(crate) struct Candidate {
     /// Those of `count` that wait behind a scheduling gate for too long, where its starts are stalled: no
     /// analyzer anticipates them.
     pub gated: Replicas,
-    /// Whether a further replica can be expected to become ready.
     pub prospect: StartProspect,
     pub bounds: Bounds,
 }
@@ -152,9 +151,7 @@ pub(super) fn late_supply<'a>(
 /// An amount that an analyzer wants added, still lacks, or leaves to be released, in its own unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WantedAmount {
-    /// The analyzer.
     pub analyzer: AnalyzerName,
-    /// How much.
     pub amount: f64,
 }
 

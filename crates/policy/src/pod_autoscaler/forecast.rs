@@ -15,7 +15,6 @@ const FEWEST_SAMPLES: usize = 3;
 const MOST_MEANS: f64 = 4.0;
 
 wva_base::named! {
-    /// What a forecast does.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum ForecastMode {
         /// It is shown.
@@ -25,12 +24,9 @@ wva_base::named! {
     }
 }
 
-/// How demand is forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
-    /// What it does.
     pub mode: ForecastMode,
-    /// How far ahead.
     pub horizon: Duration,
 }
 

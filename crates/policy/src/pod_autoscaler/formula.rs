@@ -8,7 +8,6 @@ use crate::units::Replicas;
 /// Demand now, and its means over the two windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct WindowMeans {
-    /// Now.
     pub now: DemandRange,
     /// Over the long one.
     pub stable: DemandRange,

@@ -26,29 +26,16 @@ const PERIOD_SECONDS: u32 = 60;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HpaMetric {
     /// A share of the processors that a pod requests.
-    CpuUtilization {
-        /// In percent.
-        percent: u32,
-    },
+    CpuUtilization { percent: u32 },
     /// Memory of a pod.
     MemoryAverage {
         /// A quantity.
         value: String,
     },
     /// A metric of pods.
-    PodsAverage {
-        /// Its name.
-        name: Arc<str>,
-        /// A quantity.
-        value: String,
-    },
+    PodsAverage { name: Arc<str>, value: String },
     /// A metric of none, shared among replicas.
-    ExternalAverage {
-        /// Its name.
-        name: Arc<str>,
-        /// A quantity.
-        value: String,
-    },
+    ExternalAverage { name: Arc<str>, value: String },
 }
 
 impl HpaMetric {

@@ -21,9 +21,7 @@ wva_base::named! {
         Schedule = "schedule",
         /// A count outside of the bounds, or at zero.
         BoundaryCheck = "boundary",
-        /// One metric source.
         Metric = "metric",
-        /// The demand that is expected of one source.
         Forecast = "forecast",
         /// A burst.
         Panic = "panic",
@@ -33,13 +31,10 @@ wva_base::named! {
         Evidence = "evidence",
         /// Recommendations over time.
         Stabilise = "stabilise",
-        /// The size of one step.
         RateLimit = "rate-limit",
         /// The last replica.
         Zero = "zero",
-        /// The bounds.
         Bounds = "bounds",
-        /// The generated object.
         Hpa = "hpa",
     }
 }
@@ -57,11 +52,9 @@ pub struct AutoscalerStep {
     pub why: AutoscalerReason,
 }
 
-/// Figures of one metric source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceFigures {
-    /// The source.
     pub source: Arc<str>,
     /// What one replica is to carry.
     pub target: f64,
@@ -89,44 +82,24 @@ pub struct SourceFigures {
 #[serde(tag = "code")]
 pub enum AutoscalerReason {
     /// No schedule is active.
-    BaseBounds {
-        /// The bounds.
-        bounds: ReplicaBounds,
-    },
+    BaseBounds { bounds: ReplicaBounds },
     /// A schedule is active.
     ScheduleActive {
-        /// Its name.
         name: Arc<str>,
-        /// The bounds.
         bounds: ReplicaBounds,
     },
     /// A person scaled the target to zero, and no schedule states a minimum.
     DisabledAtZero,
     /// The current count exceeds the maximum.
-    AboveMaximum {
-        /// The maximum.
-        max: Replicas,
-    },
+    AboveMaximum { max: Replicas },
     /// The current count is below the minimum.
-    BelowMinimum {
-        /// The minimum.
-        min: Replicas,
-    },
+    BelowMinimum { min: Replicas },
     /// A source has a demand.
-    Measured {
-        /// Its figures.
-        figures: Box<SourceFigures>,
-    },
+    Measured { figures: Box<SourceFigures> },
     /// A source has none.
-    Unmeasured {
-        /// The source.
-        source: Arc<str>,
-        /// Why.
-        why: SourceGap,
-    },
+    Unmeasured { source: Arc<str>, why: SourceGap },
     /// What a source is expected to have.
     Forecast {
-        /// The source.
         source: Arc<str>,
         /// The demand of all replicas.
         demand: f64,
@@ -149,46 +122,25 @@ pub enum AutoscalerReason {
     /// A burst ended.
     PanicEnded,
     /// The source with the largest need.
-    LargestNeed {
-        /// It.
-        source: Arc<str>,
-    },
+    LargestNeed { source: Arc<str> },
     /// No source has a demand.
     NothingMeasured,
     /// A release waits for a source without a demand.
-    ReleaseNeedsSource {
-        /// The source.
-        source: Arc<str>,
-    },
+    ReleaseNeedsSource { source: Arc<str> },
     /// A release waits for samples of more pods.
-    ReleaseNeedsCoverage {
-        /// The source.
-        source: Arc<str>,
-    },
+    ReleaseNeedsCoverage { source: Arc<str> },
     /// A release waits for a fresh total.
-    ReleaseNeedsFreshTotal {
-        /// The source.
-        source: Arc<str>,
-    },
+    ReleaseNeedsFreshTotal { source: Arc<str> },
     /// A release waits until demand was seen for a whole window.
     ReleaseNeedsHistory {
-        /// The source.
         source: Arc<str>,
-        /// Time that it was seen.
         seen: Duration,
-        /// Length of the window.
         needed: Duration,
     },
     /// A smaller recommendation of the window holds growth back.
-    GrowthStabilised {
-        /// The window.
-        window: Duration,
-    },
+    GrowthStabilised { window: Duration },
     /// A larger recommendation of the window holds a release back.
-    ReleaseStabilised {
-        /// The window.
-        window: Duration,
-    },
+    ReleaseStabilised { window: Duration },
     /// One step leads no further.
     RateLimited {
         /// The factor or the divisor.
@@ -201,37 +153,17 @@ pub enum AutoscalerReason {
     /// The routers hold requests, or do not report.
     ZeroNeedsRouter,
     /// Requests wait in routers while nothing serves.
-    RequestsHeld {
-        /// How many.
-        requests: f64,
-    },
+    RequestsHeld { requests: f64 },
     /// The target was not idle for long enough.
-    ZeroNeedsIdle {
-        /// Time that it is idle.
-        idle: Duration,
-        /// Time that is needed.
-        needed: Duration,
-    },
+    ZeroNeedsIdle { idle: Duration, needed: Duration },
     /// Cut to the maximum.
-    CutToMaximum {
-        /// The maximum.
-        max: Replicas,
-    },
+    CutToMaximum { max: Replicas },
     /// Raised to the minimum.
-    RaisedToMinimum {
-        /// The minimum.
-        min: Replicas,
-    },
+    RaisedToMinimum { min: Replicas },
     /// Nothing to do.
-    WithinBounds {
-        /// The bounds.
-        bounds: ReplicaBounds,
-    },
+    WithinBounds { bounds: ReplicaBounds },
     /// A generated object decides.
-    Delegated {
-        /// Its name.
-        hpa: Arc<str>,
-    },
+    Delegated { hpa: Arc<str> },
 }
 
 /// An amount with at most three decimals.

@@ -21,20 +21,15 @@ const MARGIN: f64 = 3.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Position {
-    /// Before the first argument.
     Before,
-    /// Inside.
     Inside,
-    /// Beyond the last argument.
     Beyond,
 }
 
 /// What a search found: the argument, or the end of the range next to the value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
-    /// The argument.
     pub argument: f64,
-    /// Where the value lies.
     pub position: Position,
 }
 

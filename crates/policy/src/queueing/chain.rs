@@ -83,24 +83,14 @@ impl Weights {
 /// A queue that has no solution.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum QueueError {
-    /// No service rate, or one that is not positive.
     #[error("a queue needs service rates that are finite and above 0")]
     ServiceRate,
-    /// No room at all.
     #[error("a queue needs room for one request at least")]
     NoRoom,
-    /// The arrival rate is negative or not finite.
     #[error("arrival rate {0} must be finite and at least 0")]
     ArrivalRate(f64),
-    /// So many arrivals that the queue is full all the time.
     #[error("offered load {load} must be below the room of {room} requests")]
-    Overload {
-        /// Arrival rate over the highest service rate.
-        load: f64,
-        /// Requests that find room.
-        room: u32,
-    },
-    /// Numbers too large or too small for 64 bits.
+    Overload { load: f64, room: u32 },
     #[error("the queue at arrival rate {0} cannot be computed in 64 bits")]
     Range(f64),
 }

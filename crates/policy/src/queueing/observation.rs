@@ -18,9 +18,7 @@ pub struct ReplicaObservation {
     pub workload: Workload,
     /// Requests that it works on at once at most.
     pub batch: u32,
-    /// Mean time to first token.
     pub time_to_first_token: Millis,
-    /// Mean time between tokens.
     pub inter_token_latency: Millis,
 }
 

@@ -35,15 +35,11 @@ pub struct Performance {
     pub throughput: RequestRate,
     /// Mean time from arrival to the last token.
     pub response_time: Millis,
-    /// Mean time in the queue.
     pub wait_time: Millis,
     /// Mean number of requests worked on.
     pub in_service: f64,
-    /// Mean time of reading a prompt.
     pub prefill_time: Millis,
-    /// Mean time between tokens.
     pub inter_token_latency: Millis,
-    /// Mean time from arrival to the first token.
     pub time_to_first_token: Millis,
     /// Share of the batch that is in use, 0 to 1.
     pub utilisation: f64,
@@ -54,21 +50,12 @@ pub struct Performance {
 /// A rate that cannot be analysed.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum PerformanceError {
-    /// The model itself is impossible.
     #[error(transparent)]
     Model(#[from] InvalidModel),
-    /// The rate is not above zero.
     #[error("invalid request rate: {0} must be above 0")]
     Rate(RequestRate),
-    /// The replica cannot keep up with the rate.
     #[error("request rate {rate} is above the maximum of {max} of one replica")]
-    TooFast {
-        /// The rate.
-        rate: RequestRate,
-        /// What the replica can do.
-        max: RequestRate,
-    },
-    /// The queue has no solution.
+    TooFast { rate: RequestRate, max: RequestRate },
     #[error(transparent)]
     Queue(#[from] QueueError),
 }

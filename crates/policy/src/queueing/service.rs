@@ -42,36 +42,20 @@ pub struct ReplicaRoom {
 /// A model that cannot be computed with.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum InvalidModel {
-    /// The batch is zero or too large.
     #[error("batch {0} must be between 1 and {MAX_BATCH}; check the engine's max-num-seqs")]
     Batch(u32),
-    /// The queue is too long.
     #[error("queue {0} must be at most {MAX_QUEUE}")]
     Queue(u32),
-    /// A number of tokens is out of range.
     #[error(
         "a request of {input} input and {output} output tokens is impossible: at least 0 and at \
          least 1 are needed"
     )]
-    Workload {
-        /// Tokens of the prompt.
-        input: f64,
-        /// Tokens generated.
-        output: f64,
-    },
-    /// A parameter is negative or not finite, or all are so small or large that no rate follows.
+    Workload { input: f64, output: f64 },
     #[error(
         "service parameters alpha {alpha}, beta {beta}, gamma {gamma} give no service rate: each \
          must be finite and at least 0, and one above 0"
     )]
-    Parameters {
-        /// Time of an empty iteration.
-        alpha: f64,
-        /// Time per token computed.
-        beta: f64,
-        /// Time per token read.
-        gamma: f64,
-    },
+    Parameters { alpha: f64, beta: f64, gamma: f64 },
 }
 
 impl ServiceParameters {

@@ -16,22 +16,17 @@ const OBSERVED_CAPS: Latencies = Latencies {
     inter_token_latency: Millis(500.0),
 };
 
-/// Both latencies of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Mean time to first token.
     pub time_to_first_token: Millis,
-    /// Mean time between tokens.
     pub inter_token_latency: Millis,
 }
 
-/// Where targets come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetSource {
     /// The model's entry of the queueing-model ConfigMap.
     Explicit,
-    /// A service class.
     ServiceClass,
     /// Learned parameters, times the multiplier.
     Learned,
@@ -39,12 +34,9 @@ pub enum TargetSource {
     Observed,
 }
 
-/// Targets of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ModelTargets {
-    /// The targets.
     pub latencies: Latencies,
-    /// Where they come from.
     pub source: TargetSource,
 }
 

@@ -50,13 +50,10 @@ impl Default for TunerSettings {
     }
 }
 
-/// Settings that a filter cannot work with.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("tuner setting {name} is {value}; it must be finite and above 0")]
 pub(crate) struct InvalidTunerSetting {
-    /// Which one.
     pub name: &'static str,
-    /// Its value.
     pub value: f64,
 }
 
@@ -92,10 +89,8 @@ impl TunerSettings {
     }
 }
 
-/// What one observation did.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TuningStep {
-    /// What was observed.
     pub observation: ReplicaObservation,
     /// Time to first token and time between tokens that were expected.
     pub expected: Option<[Millis; 2]>,
@@ -107,15 +102,12 @@ pub struct TuningStep {
     pub nis: Option<f64>,
     /// Parameters that the observation leads to, accepted or not.
     pub candidate: Option<ServiceParameters>,
-    /// What became of it.
     pub outcome: StepOutcome,
 }
 
-/// What became of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepOutcome {
-    /// It was learned from.
     Accepted,
     /// By the parameters so far, the replica could not keep up with the rate: no update.
     Infeasible,

@@ -17,17 +17,13 @@ pub struct MissingSignal {
     /// The engine instance, a pod or a rank of one, the variant whose arguments cannot be read, or the
     /// model whose router it is.
     pub instance: Arc<str>,
-    /// The input.
     pub signal: MissingInput,
 }
 
-/// What is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MissingInput {
-    /// The arguments of an engine.
     Arguments,
-    /// A signal.
     #[serde(untagged)]
     Signal(SignalName),
 }
@@ -102,21 +98,14 @@ pub enum Abstention {
     /// The role serves a part of each request, which the queueing model does not describe.
     PartOfRequests,
     /// Its load has not shown yet what a replica can take.
-    NothingLearned {
-        /// The analyzer.
-        analyzer: AnalyzerName,
-    },
+    NothingLearned { analyzer: AnalyzerName },
     /// What waits in the router has no price in tokens.
     QueueWithoutPrice,
     /// Ready replicas have no sample.
     Silent {
-        /// The analyzer.
         analyzer: AnalyzerName,
-        /// Their variant.
         variant: Arc<str>,
-        /// How many.
         silent: Replicas,
-        /// Of how many.
         ready: Replicas,
     },
     /// Every analyzer that is listed is disabled.

@@ -24,7 +24,6 @@ const SMOOTHED_CYCLES: usize = 5;
 /// Cycles before a capacity is more than a first impression.
 const SETTLING_CYCLES: usize = 2;
 
-/// What is learned of a decode engine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DecodeEngine {
     window: ObservationWindow,
@@ -92,7 +91,6 @@ impl DecodeEngine {
         self.mismatches
     }
 
-    /// Observations in the window.
     pub fn observations(&self) -> usize {
         self.window.len()
     }

@@ -21,17 +21,14 @@ use crate::total::total;
 use crate::units::{Cost, Replicas};
 use crate::zero::ModelActivity;
 
-/// Settings of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// The utilization band of the analyzer.
     pub band: Band,
     /// KV share from which a replica is full.
     pub kv_threshold: f64,
     /// Waiting requests from which a replica is queued.
     pub queue_threshold: f64,
-    /// What is held for bursts.
     #[serde(default)]
     pub burst_reserve: BurstReserve,
     /// A term that the SLO analyzer leaves out.
@@ -64,11 +61,9 @@ impl From<&SaturationPolicy> for Params {
     }
 }
 
-/// One model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ThroughputModelInput {
-    /// Its settings.
     pub params: Params,
     /// Requests per second, counted when they are accepted and not when they are placed: placements
     /// fall behind exactly when the fleet does.
@@ -79,7 +74,6 @@ pub struct ThroughputModelInput {
     pub hides_requests: Option<SignalName>,
     /// How long ago they were counted.
     pub router_queue_age: Duration,
-    /// Whether anything is asked of it now.
     pub activity: ModelActivity,
     /// Whether any variant may be needed: GPUs or quotas may refuse replicas that bounds allow, or other analyzers vote.
     pub needs_any_variant: bool,
@@ -89,19 +83,15 @@ pub struct ThroughputModelInput {
     pub variants: BTreeMap<VariantKey, ThroughputVariantInput>,
 }
 
-/// One variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ThroughputVariantInput {
-    /// The part of a request that it serves.
     pub role: ServingRole,
     /// What makes its engine what it is: accelerator, GPUs of one replica, and the arguments that
     /// change its speed. Variants with the same text are interchangeable; another text makes what
     /// was learned worthless.
     pub engine: Arc<str>,
-    /// Replicas that serve.
     pub ready: Replicas,
-    /// Replicas on their way up.
     pub pending: Replicas,
     /// Replicas that its target has, late ones included.
     pub current: Replicas,
@@ -111,7 +101,6 @@ pub struct ThroughputVariantInput {
     pub start: Duration,
     /// Requests that a replica works on at once: the engine's `max-num-seqs`, for each of its ranks.
     pub max_sequences: Option<f64>,
-    /// Fewest replicas that it may have.
     pub min: Replicas,
     /// Most replicas that it can have, if there is a limit: its maximum, or those of now where further ones do not start.
     pub max: Option<Replicas>,
@@ -121,7 +110,6 @@ pub struct ThroughputVariantInput {
     pub replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,
 }
 
-/// One ready replica.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThroughputReplicaInput {
@@ -129,9 +117,7 @@ pub struct ThroughputReplicaInput {
     pub kv_capacity: Option<f64>,
     /// Share of the KV cache in use, 0 to 1.
     pub usage: Option<f64>,
-    /// Requests that the engine works on.
     pub running: Option<f64>,
-    /// Requests that wait in the engine.
     pub waiting: Option<f64>,
     /// Mean time between tokens, in seconds.
     pub inter_token_latency: Option<f64>,

@@ -15,14 +15,12 @@ use crate::key::{ModelKey, VariantKey};
 use crate::learned::MAX_VARIANTS;
 use wva_base::moment::Moment;
 
-/// What has been learned of every model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LearnedThroughput {
     models: BTreeMap<ModelKey, LearnedModel>,
 }
 
-/// What has been learned of one model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LearnedModel {
     /// When decode was last full.
@@ -32,17 +30,14 @@ pub struct LearnedModel {
     /// Since when it has replicas whose capacity is known, and no demand.
     #[serde(default)]
     pub undemanded: Option<Moment>,
-    /// Its variants.
     pub variants: BTreeMap<VariantKey, Tracker>,
 }
 
 impl LearnedThroughput {
-    /// What has been learned of a model.
     pub fn get(&self, model: &ModelKey) -> Option<&LearnedModel> {
         self.models.get(model)
     }
 
-    /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.models.is_empty()
     }

@@ -15,10 +15,8 @@ pub struct LatencyLine {
     pub intercept: f64,
 }
 
-/// A line through observations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// The line.
     pub line: LatencyLine,
     /// Share of the variance of the latencies that it explains (R²), at most 1.
     pub determination: f64,

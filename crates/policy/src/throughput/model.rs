@@ -26,12 +26,10 @@ pub enum LatencyModelSource {
     Failed,
 }
 
-/// A line, or none, and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencyModel {
     /// The line; none with [`LatencyModelSource::Failed`].
     pub line: Option<LatencyLine>,
-    /// Where it comes from.
     pub source: LatencyModelSource,
     /// What a fitted line explains of the variance (R²).
     pub determination: Option<f64>,

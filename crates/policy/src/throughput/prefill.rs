@@ -37,7 +37,6 @@ impl PrefillEngine {
         self.fitted
     }
 
-    /// Observations in the window.
     pub fn observations(&self) -> usize {
         self.window.len()
     }

@@ -52,12 +52,10 @@ pub(crate) struct Rates {
     classes: BTreeMap<OutputClass, RateReadings>,
 }
 
-/// A rate, and what it rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Tokens per second.
     pub rate: f64,
-    /// Readings behind it.
     pub readings: usize,
     /// Whether they are of answers of another length.
     pub is_of_other_class: bool,

@@ -12,7 +12,6 @@ use super::variant::ThroughputVariantFigures;
 use crate::combine::{Balance, Band, VoteDirection};
 use crate::units::Replicas;
 
-/// What a role is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoleLoad {
     /// Requests per second.
@@ -25,10 +24,8 @@ pub struct RoleLoad {
     pub demand: f64,
 }
 
-/// Figures of one role.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThroughputRoleFigures {
-    /// What it is asked for.
     pub load: RoleLoad,
     /// What it needs whatever its size; absent for a role that nothing is known of at full load.
     pub floor: Option<FloorFigures>,
@@ -36,7 +33,6 @@ pub struct ThroughputRoleFigures {
     pub balance: Balance,
     /// Cycles in a row that wanted the same.
     pub streak: Option<Streak>,
-    /// What keeps the difference from acting.
     pub damping: Damping,
     /// What the assessment states, in the same unit.
     pub stated: f64,
@@ -46,7 +42,6 @@ pub struct ThroughputRoleFigures {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Damping {
-    /// Nothing.
     Free,
     /// What it shows is the backlog of decode.
     DecodeBacklog,
@@ -56,7 +51,6 @@ pub enum Damping {
     Unconfirmed,
 }
 
-/// The throughput floor of one role.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FloorFigures {
     /// Requests per second that a full replica completes, the mean over the variants (mu).
@@ -69,7 +63,6 @@ pub struct FloorFigures {
     pub horizon: Duration,
     /// Replicas that the load needs, whatever their number is now.
     pub replicas: f64,
-    /// What the load will be when a replica ordered now is ready.
     pub landing: Landing,
     /// Replicas that are missing then; negative where there are more.
     pub missing: f64,

@@ -16,7 +16,6 @@ pub struct RequestShape {
     pub hit_rate: f64,
 }
 
-/// Length of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputClass {
@@ -49,7 +48,6 @@ impl RequestShape {
         self.effective_input() + self.output / 2.0
     }
 
-    /// The class of its answers.
     pub fn class(self) -> OutputClass {
         OutputClass::of(self.output)
     }

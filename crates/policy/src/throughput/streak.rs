@@ -9,7 +9,6 @@ pub(crate) const CONFIRMING_CYCLES: u8 = 2;
 /// How many cycles in a row wanted the same direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streak {
-    /// The direction.
     pub direction: VoteDirection,
     /// Cycles, the latest one included.
     pub cycles: u8,
@@ -33,7 +32,6 @@ impl Streak {
     }
 }
 
-/// The direction of a balance.
 pub(crate) fn wanted(balance: &Balance) -> Option<VoteDirection> {
     if balance.required > 0.0 {
         Some(VoteDirection::Up)

@@ -52,13 +52,10 @@ pub(crate) fn rate_at(fullness: f64, full: f64, line: LatencyLine) -> Option<f64
 pub struct LineCapacity {
     /// KV usage that the line is read at.
     pub usage: f64,
-    /// Sequences generated at once.
     pub sequences: f64,
     /// Latency of a token in seconds.
     pub latency: f64,
-    /// Tokens per second.
     pub tokens_per_second: f64,
-    /// Requests per second.
     pub requests_per_second: f64,
 }
 

@@ -17,7 +17,6 @@ use wva_base::moment::Moment;
 /// Time without an observation after which a variant is forgotten.
 const RETENTION: Duration = Duration::from_hours(1);
 
-/// Learned state of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tracker {
     engine: Arc<str>,
@@ -34,9 +33,7 @@ pub struct Tracker {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// It generates tokens.
     Decode(DecodeEngine),
-    /// It reads prompts.
     Prefill(PrefillEngine),
 }
 
@@ -64,7 +61,6 @@ impl Tracker {
         self.shape
     }
 
-    /// What is learned of its engine.
     pub fn work(&self) -> &Work {
         &self.work
     }

@@ -22,7 +22,6 @@ const MIN_OUTPUT: f64 = 20.0;
 /// Figures of one variant. What is absent is not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThroughputVariantFigures {
-    /// The part of a request that it serves.
     pub role: ServingRole,
     /// Replicas whose KV capacity is known.
     pub counted: Replicas,
@@ -36,7 +35,6 @@ pub struct ThroughputVariantFigures {
     pub intercept: Option<f64>,
     /// Time to first token over prompt tokens.
     pub prompt_line: Option<Fit>,
-    /// Observations in the window.
     pub observations: usize,
     /// Cycles in a row whose rates contradict the line.
     pub mismatches: u8,
@@ -46,7 +44,6 @@ pub struct ThroughputVariantFigures {
     pub rate_now: Option<f64>,
     /// Tokens per second of a full replica: what supply is computed from.
     pub per_replica: Option<f64>,
-    /// Where that comes from.
     pub sizing: CapacityBasis,
     /// Whether it rests on more than a first impression.
     pub is_settled: bool,
@@ -54,7 +51,6 @@ pub struct ThroughputVariantFigures {
     pub line_capacity: Option<LineCapacity>,
     /// Rate of a replica while full and queued.
     pub measured: Option<Measured>,
-    /// What a full replica completes.
     pub service: Option<Service>,
     /// Tokens per second asked of it, for information.
     pub demand: Option<LocalDemand>,
@@ -73,7 +69,6 @@ pub enum CapacityBasis {
     Asleep,
     /// Taken over from a variant of the same model with the same engine.
     Borrowed,
-    /// There is none.
     #[default]
     Unsized,
 }
@@ -81,11 +76,8 @@ pub enum CapacityBasis {
 /// What a full replica completes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Service {
-    /// Tokens per second.
     pub tokens_per_second: f64,
-    /// Requests per second.
     pub requests_per_second: f64,
-    /// What it rests on.
     pub source: RateSource,
 }
 
@@ -127,9 +119,7 @@ impl RateSource {
 /// Tokens per second asked of one variant, and how they were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LocalDemand {
-    /// Tokens per second.
     pub rate: f64,
-    /// How they were counted.
     pub source: LocalSource,
 }
 

@@ -22,7 +22,6 @@ pub struct Domain {
     pub least: f64,
     /// Largest x that does.
     pub most: f64,
-    /// Least spread.
     pub spread: Spread,
 }
 
@@ -50,10 +49,8 @@ impl Domain {
     };
 }
 
-/// One reading of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LatencyObservation {
-    /// When it was read.
     pub at: Moment,
     /// What the latency depends on.
     pub x: f64,
@@ -67,7 +64,6 @@ pub(crate) struct LatencyObservation {
 pub(crate) struct Proof {
     /// The oldest observation behind any fit.
     pub from: Moment,
-    /// The latest one.
     pub until: Moment,
 }
 
@@ -121,17 +117,14 @@ impl ObservationWindow {
             .retain(|observation| now.since(observation.at) <= MAX_AGE);
     }
 
-    /// Forgets everything.
     pub fn clear(&mut self) {
         self.observations.clear();
     }
 
-    /// Number of observations.
     pub fn len(&self) -> usize {
         self.observations.len()
     }
 
-    /// Whether nothing was observed.
     pub fn is_empty(&self) -> bool {
         self.observations.is_empty()
     }

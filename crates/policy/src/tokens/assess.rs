@@ -18,15 +18,11 @@ use wva_base::moment::Moment;
 /// Figures of one model, in KV tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokensReport {
-    /// Its mean request.
     pub workload: MeanWorkload,
-    /// What waits in the router.
     pub router: RouterDemand,
-    /// The model as a whole.
     pub model: TokenRoleFigures,
     /// Its roles; empty where every variant serves whole requests.
     pub roles: BTreeMap<ServingRole, TokenRoleFigures>,
-    /// Its variants.
     pub variants: BTreeMap<VariantKey, TokenVariantFigures>,
 }
 

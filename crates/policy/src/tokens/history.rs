@@ -24,18 +24,14 @@ pub(super) const HISTORY_AGE: Duration = Duration::from_hours(24);
 /// What is alike in engines that can do the same, in any namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EngineKey {
-    /// The model.
     pub model: Arc<str>,
-    /// The accelerator.
     pub accelerator: Accelerator,
-    /// GPUs of one replica.
     pub gpus: Gpus,
     /// How the engine is started; `None` if that is not known.
     pub fingerprint: Option<EngineFingerprint>,
 }
 
 impl EngineKey {
-    /// The engine of a variant.
     pub fn of(model: &ModelKey, variant: &TokenVariantInput) -> Self {
         Self {
             model: Arc::clone(&model.model),
@@ -59,9 +55,7 @@ impl EngineKey {
 /// otherwise than one that writes answers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HistoryKey {
-    /// The engine.
     pub engine: EngineKey,
-    /// What it serves.
     pub role: ServingRole,
     /// Length of answers: what an engine holds when it is full depends on it.
     pub bucket: OutputClass,

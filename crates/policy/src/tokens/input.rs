@@ -16,18 +16,14 @@ use crate::units::{Gpus, Replicas};
 /// 2^63: an amount beyond it is a broken series.
 pub(super) const ABSURD: f64 = 9_223_372_036_854_775_808.0;
 
-/// One model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenModelInput {
-    /// Thresholds in force.
     pub thresholds: SaturationThresholds,
-    /// Band in force.
     pub band: UtilizationBand,
     /// The queue in front of the model; `None` where nothing queues there.
     pub router: Option<RouterQueue>,
     /// Tokens of an answer by which that queue is priced as long as none is known.
     pub default_output: Option<f64>,
-    /// Its variants, with samples or without.
     pub variants: BTreeMap<VariantKey, TokenVariantInput>,
 }
 
@@ -35,7 +31,6 @@ pub struct TokenModelInput {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RouterQueue {
-    /// Requests in it.
     pub requests: Option<f64>,
     /// Their size.
     pub bytes: Option<f64>,
@@ -46,22 +41,17 @@ pub struct RouterQueue {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenVariantInput {
-    /// The part of a request that it serves.
     #[serde(default)]
     pub role: ServingRole,
-    /// Its accelerator.
     pub accelerator: Accelerator,
-    /// GPUs of one replica.
     pub gpus: Gpus,
     /// The arguments of its engine; `None` while its scale target is not known.
     pub engine: Option<EngineArgs>,
     /// What distinguishes its engine from others, where that is known already.
     #[serde(skip)]
     pub fingerprint: Option<EngineFingerprint>,
-    /// Replicas that serve.
     #[serde(default)]
     pub ready: Replicas,
-    /// Replicas on their way up.
     #[serde(default)]
     pub pending: Replicas,
     /// The engine instances of its ready replicas, by a name like `pod:port`. A replica with
@@ -70,7 +60,6 @@ pub struct TokenVariantInput {
     pub instances: BTreeMap<Arc<str>, InstanceInput>,
 }
 
-/// One engine instance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InstanceInput {
@@ -78,7 +67,6 @@ pub struct InstanceInput {
     pub kv_usage: Option<f64>,
     /// Size of the KV cache; 0 where the engine does not say.
     pub kv_capacity: Option<KvTokens>,
-    /// Requests that wait in the engine.
     pub waiting: Option<f64>,
     /// Mean tokens of a prompt.
     pub input_tokens: Option<f64>,

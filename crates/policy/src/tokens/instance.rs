@@ -41,16 +41,12 @@ pub enum SizeSource {
     Remembered,
 }
 
-/// Figures of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceFigures {
     /// Size of its KV cache.
     pub total: KvTokens,
-    /// Who says so.
     pub total_source: SizeSource,
-    /// Tokens in use.
     pub in_use: KvTokens,
-    /// Requests that wait.
     pub waiting: f64,
     /// What those will hold.
     pub charge: KvTokens,
@@ -62,7 +58,6 @@ pub struct InstanceFigures {
     pub k1: KvTokens,
     /// Bound by compute.
     pub k2: KvTokens,
-    /// Where the bound by compute comes from.
     pub k2_source: CapacityReason,
     /// The smaller bound.
     pub capacity: KvTokens,

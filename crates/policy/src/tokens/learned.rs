@@ -51,7 +51,6 @@ pub struct CapacityRecord {
 pub struct Confirmed {
     /// Capacity of one instance.
     pub capacity: KvTokens,
-    /// When.
     pub at: Moment,
 }
 
@@ -89,7 +88,6 @@ pub(super) enum Trust {
     PartnersBacklog,
 }
 
-/// What is remembered of all models.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LearnedTokens {
@@ -125,12 +123,10 @@ impl LearnedTokens {
         self.history.get(key)?.capacity()
     }
 
-    /// Number of variants that something is known about.
     pub fn len(&self) -> usize {
         self.records.values().map(BTreeMap::len).sum()
     }
 
-    /// Whether nothing is known of any variant.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

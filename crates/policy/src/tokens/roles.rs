@@ -14,7 +14,6 @@ use crate::engine_args::KvTokens;
 use crate::key::VariantKey;
 use crate::total::total;
 
-/// Figures of one role, or of a whole model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokenRoleFigures {
     /// What its instances are asked to hold.
@@ -41,9 +40,7 @@ pub struct TokenRoleFigures {
      replica that reports its KV cache, or fix the size of the cache in the engine's arguments"
 )]
 pub struct UnsizedDemand {
-    /// The role.
     pub role: ServingRole,
-    /// What is missing.
     pub required: f64,
 }
 

@@ -15,7 +15,6 @@ pub struct RouterDemand {
     pub input: f64,
     /// For their answers.
     pub output: f64,
-    /// Together.
     pub total: f64,
     /// Whether that is all of it; otherwise it is at least so much.
     pub is_complete: bool,

@@ -8,7 +8,6 @@ use crate::capacity::ServingRole;
 /// Plain means over the instances that say anything about requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeanWorkload {
-    /// Tokens of a prompt.
     pub input_tokens: Option<f64>,
     /// Tokens of an answer. Instances that only read prompts are not asked while others answer.
     pub output_tokens: Option<f64>,
@@ -17,7 +16,6 @@ pub struct MeanWorkload {
 }
 
 impl MeanWorkload {
-    /// The mean request of a model.
     pub fn of(input: &TokenModelInput) -> Self {
         let (mut prompts, mut answers) = (Mean::default(), Mean::default());
         let (mut written, mut hits) = (Mean::default(), Mean::default());

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 /// zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelLoad {
-    /// Requests that engines work on.
     pub running: Option<f64>,
-    /// Requests that wait in engines.
     pub waiting: Option<f64>,
     /// Requests that wait in the router.
     pub queued: Option<f64>,
@@ -33,7 +31,6 @@ pub enum ModelActivity {
 }
 
 impl ModelLoad {
-    /// Judges the load.
     pub fn activity(&self) -> ModelActivity {
         ModelActivity::of([
             self.running,

@@ -14,10 +14,8 @@ use crate::queueing::targets::{Latencies, ModelTargets};
 use crate::queueing::tuner::TuningStep;
 use crate::units::Replicas;
 
-/// Figures of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueingModelFigures {
-    /// Its latency targets.
     pub targets: Option<ModelTargets>,
     /// Its latencies, by the rates of the replicas.
     pub observed: Option<Latencies>,
@@ -31,14 +29,11 @@ pub struct QueueingModelFigures {
     pub required: RequestRate,
     /// Supply beyond the demand.
     pub spare: RequestRate,
-    /// Figures of its variants.
     pub variants: BTreeMap<VariantKey, QueueingVariantFigures>,
 }
 
-/// Figures of one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueingVariantFigures {
-    /// Replicas that have requests.
     pub busy: Replicas,
     /// Ready replicas whose rate is not known.
     pub unknown: Replicas,
@@ -46,17 +41,12 @@ pub struct QueueingVariantFigures {
     pub demand: RequestRate,
     /// Mean request: its own, else the model's, else the one seen last.
     pub workload: Option<Workload>,
-    /// Learned parameters.
     pub parameters: Option<ServiceParameters>,
     /// Rounds since the filter accepted an observation.
     pub refused_rounds: Option<u32>,
-    /// What the last observation did to the filter.
     pub tuning: Option<TuningStep>,
-    /// Rates that meet the targets.
     pub sizing: Option<Sizing>,
-    /// Why it could not be sized.
     pub unsized_because: Option<Unsized>,
-    /// What it can take.
     pub supply: Option<Supply>,
 }
 
@@ -79,19 +69,14 @@ pub struct Supply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unsized {
-    /// It only reads prompts, or only generates tokens.
     #[error("the queueing model describes replicas that serve whole requests")]
     PartOfRequests,
-    /// No parameters.
     #[error("nothing has been learned of its service times yet")]
     NothingLearned,
-    /// The size of its requests is not known.
     #[error("the number of tokens of its requests is not known")]
     NoWorkload,
-    /// The model has no targets.
     #[error("its model has no latency targets, and nothing to infer them from")]
     NoTargets,
-    /// The model or its targets are impossible.
     #[error("{0}")]
     Impossible(String),
 }

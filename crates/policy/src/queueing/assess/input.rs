@@ -25,28 +25,20 @@ pub(crate) const DEFAULT_BATCH: u32 = 256;
 /// No replica is sent more requests per second than this; a higher rate is a broken series.
 const MAX_RATE: f64 = 1e9;
 
-/// One model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueingModelInput {
-    /// Settings of the model.
     pub policy: QueueingModelPolicy,
-    /// Targets of its service class.
     pub class_targets: Option<LatencyTargets>,
-    /// Whether anything is asked of it now.
     pub activity: ModelActivity,
     /// Its variants, with samples or without.
     pub variants: BTreeMap<VariantKey, QueueingVariantInput>,
 }
 
-/// One variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueingVariantInput {
-    /// The part of a request that it serves.
     pub role: ServingRole,
-    /// Replicas that serve.
     pub ready: Replicas,
-    /// Replicas on their way up.
     pub pending: Replicas,
     /// Requests that a replica works on at once; the engine's `max-num-seqs`.
     pub batch: Option<u32>,
@@ -54,7 +46,6 @@ pub struct QueueingVariantInput {
     pub replicas: BTreeMap<Arc<str>, QueueingReplicaInput>,
 }
 
-/// One ready replica.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueingReplicaInput {
@@ -64,9 +55,7 @@ pub struct QueueingReplicaInput {
     pub input_tokens: Option<f64>,
     /// Mean tokens of an answer.
     pub output_tokens: Option<f64>,
-    /// Mean time to first token.
     pub time_to_first_token: Option<Millis>,
-    /// Mean time between tokens.
     pub inter_token_latency: Option<Millis>,
 }
 

@@ -19,12 +19,9 @@ const BOUND_FACTORS: (f64, f64) = (0.01, 100.0);
 /// Largest difference of mirrored covariances.
 const ASYMMETRY: f64 = 1e-6;
 
-/// Parameters and their uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The parameters.
     pub parameters: ServiceParameters,
-    /// Their covariance.
     pub covariance: Covariance,
     /// The range that they stay in.
     pub bounds: ParameterBounds,
@@ -48,7 +45,6 @@ impl Default for Estimate {
     }
 }
 
-/// Range of the parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Range")]
 pub struct ParameterBounds {
@@ -163,23 +159,16 @@ impl From<Covariance> for Vec<f64> {
     }
 }
 
-/// An estimate that no filter can start from.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum InvalidEstimate {
-    /// Bounds that leave nothing between them.
     #[error("bounds of {name} are {min} and {max}; the first must be below the second")]
     Bounds {
-        /// Which parameter.
         name: &'static str,
-        /// Lower bound.
         min: f64,
-        /// Upper bound.
         max: f64,
     },
-    /// Not nine numbers.
     #[error("a covariance of three parameters has 9 numbers, not {0}")]
     Cells(usize),
-    /// No covariance.
     #[error("a covariance must be finite and symmetric, with no negative variance")]
     Covariance,
 }

@@ -26,16 +26,13 @@ const MAX_WIDENINGS: u32 = 10;
 /// leaves room for the steps of the numerical derivative.
 const SPEED_RANGE: (f64, f64) = (1e-3, 0.98);
 
-/// What has been learned about the replicas of one variant.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
-    /// The estimate.
     pub estimate: Estimate,
     /// The mean request that was seen last.
     pub workload: Workload,
     /// Rounds since an observation was accepted.
     pub refused_rounds: u32,
-    /// What the last observation did.
     pub last: TuningStep,
 }
 
