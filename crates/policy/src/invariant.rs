@@ -20,68 +20,38 @@ use wva_base::moment::Moment;
 pub enum PlanViolation {
     /// V1 grew a variant whose replicas are pending within the limit.
     #[error("D1: {key} was grown to {target} while replicas of it are pending")]
-    GrownWhilePending {
-        /// The variant.
-        key: VariantKey,
-        /// Its target.
-        target: Replicas,
-    },
+    GrownWhilePending { key: VariantKey, target: Replicas },
     /// A target lies outside the bounds.
     #[error("D2: {key} has target {target}, and its bounds allow {allowed}")]
     OutOfBounds {
-        /// The variant.
         key: VariantKey,
-        /// Its target.
         target: Replicas,
-        /// The nearest count within the bounds.
         allowed: Replicas,
     },
     /// A variant of the snapshot has no decision.
     #[error("D3: {key} has no decision")]
-    NotDecided {
-        /// The variant.
-        key: VariantKey,
-    },
+    NotDecided { key: VariantKey },
     /// A decision is about a variant that the snapshot does not hold.
     #[error("D3: {key} was decided and is not in the snapshot")]
-    NotInSnapshot {
-        /// The variant.
-        key: VariantKey,
-    },
+    NotInSnapshot { key: VariantKey },
     /// A variant without usable metrics was moved by more than its bounds.
     #[error("D4: {key} has no usable metrics, and its target is {target} instead of {kept}")]
     MovedWithoutMetrics {
-        /// The variant.
         key: VariantKey,
-        /// Its target.
         target: Replicas,
-        /// The count to keep.
         kept: Replicas,
     },
     /// The record does not follow from the snapshot.
     #[error("D5: the record of {key} does not follow from the snapshot: {part}")]
-    RecordDiffers {
-        /// The variant.
-        key: VariantKey,
-        /// What differs.
-        part: &'static str,
-    },
+    RecordDiffers { key: VariantKey, part: &'static str },
     /// More than one step in one model.
     #[error("D6: {model} takes a second step with {key}")]
-    SecondStep {
-        /// The model.
-        model: ModelKey,
-        /// The variant that takes it.
-        key: VariantKey,
-    },
+    SecondStep { model: ModelKey, key: VariantKey },
     /// The step was not taken by the variant that the costs name.
     #[error("D6: {key} takes the step of {model}, and {better} was eligible at a better cost")]
     WrongChoice {
-        /// The model.
         model: ModelKey,
-        /// The variant that takes it.
         key: VariantKey,
-        /// The variant that should have.
         better: VariantKey,
     },
     /// A variant was grown while another one of its role is about to lose a replica that serves.
@@ -89,13 +59,9 @@ pub enum PlanViolation {
         "D10: {key} was grown to {target} while the release of {released} to {kept} is not applied"
     )]
     GrownDuringRelease {
-        /// The variant that grew.
         key: VariantKey,
-        /// Its target.
         target: Replicas,
-        /// The variant with the release.
         released: VariantKey,
-        /// The count that it is released to.
         kept: Replicas,
     },
 }

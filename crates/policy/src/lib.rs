@@ -18,7 +18,7 @@ pub mod engine_args;
 pub mod filter;
 mod group;
 mod hybrid;
-pub mod invariant;
+mod invariant;
 pub mod key;
 pub mod learned;
 mod learner;

@@ -153,11 +153,12 @@ fn answer(
         .chain(in_snapshot.map(|note| format!("{}: {note}", arguments.snapshot)))
         .collect();
     let (learned, plan) = decide(&situation, &settings);
-    let violation = check_plan(&situation.snapshot, &settings, &plan).err();
+    let violation = check_plan(&situation.snapshot, &settings, &plan);
+    let violation = violation.err().map(|violation| violation.to_string());
     let outcome = RenderedOutcome {
         plan: &plan,
         learned: &learned,
-        violation: violation.as_ref(),
+        violation: violation.as_deref(),
         autoscalers: &autoscalers,
         notes: &notes,
     };

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::arguments::{Detail, Format, PlanArguments};
 use super::autoscalers::{self, AutoscalerPlan, AutoscalerRow};
-use crate::policy::invariant::PlanViolation;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::limit::PoolFigures;
@@ -24,7 +23,7 @@ pub(super) struct RenderedOutcome<'a> {
     pub(super) plan: &'a Plan,
     pub(super) learned: &'a Learned,
     /// The invariant that the plan breaks, if it does.
-    pub(super) violation: Option<&'a PlanViolation>,
+    pub(super) violation: Option<&'a str>,
     pub(super) autoscalers: &'a [AutoscalerPlan<'a>],
     /// What is to be known about the settings.
     pub(super) notes: &'a [String],
@@ -36,7 +35,7 @@ struct Answer<'a> {
     cycle: u64,
     /// The invariant that the plan breaks, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    violation: Option<String>,
+    violation: Option<&'a str>,
     /// What is to be known about the settings.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
@@ -115,7 +114,7 @@ fn answer<'a>(outcome: &RenderedOutcome<'a>, detail: Detail) -> Answer<'a> {
     let explained = detail == Detail::Everything;
     Answer {
         cycle: plan.cycle.0,
-        violation: violation.map(ToString::to_string),
+        violation,
         notes,
         variants: plan
             .decisions
