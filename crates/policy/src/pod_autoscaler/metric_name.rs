@@ -219,7 +219,7 @@ impl PageMetric {
             return Err(MetricNameError::Malformed { name, engine });
         }
         let known = CANONICAL_METRICS.iter().find(|one| one.shows(name));
-        let kind = known.and_then(|one| one.kind.of_series());
+        let kind = known.and_then(|one| one.kind);
         check_distribution(name, engine, kind, statistic)?;
         Ok(Self {
             series: name.into(),
@@ -242,7 +242,7 @@ fn of_table(
 ) -> Result<PageMetric, MetricNameError> {
     let name = canonical.name;
     let shown = || Arc::from(label.filter(|label| !label.is_empty()).unwrap_or("vllm"));
-    let kind = canonical.kind.of_series().ok_or_else(|| {
+    let kind = canonical.kind.ok_or_else(|| {
         let engine = shown();
         if canonical.is_query() {
             MetricNameError::Query { name, engine }
@@ -294,7 +294,7 @@ fn no_statistic(metric: &str, engine: &str) -> Option<MetricNameError> {
     let (name, statistic) = metric.rsplit_once(':')?;
     let mut table = CANONICAL_METRICS.iter();
     let known = table.find(|one| one.name == name || one.shows(name))?;
-    let is_histogram = known.kind.of_series() == Some(SeriesType::Histogram);
+    let is_histogram = known.kind == Some(SeriesType::Histogram);
     let (name, engine, statistic) = (name.into(), engine.into(), statistic.into());
     Some(if is_histogram {
         MetricNameError::NoStatistic {

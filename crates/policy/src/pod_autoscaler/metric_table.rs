@@ -1,43 +1,21 @@
 //! The table of canonical metric names, with the series of each engine.
 
 use super::metric_name::SeriesType;
-use CanonicalKind::{Counter, Gauge, Histogram, Labels, Query, Ratio};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CanonicalKind {
-    Gauge,
-    /// A gauge between 0 and 1.
-    Ratio,
-    Counter,
-    Histogram,
-    Labels,
-    Query,
-}
-
-impl CanonicalKind {
-    pub(super) fn of_series(self) -> Option<SeriesType> {
-        match self {
-            Self::Gauge => Some(SeriesType::Gauge),
-            Self::Ratio => Some(SeriesType::Ratio),
-            Self::Counter => Some(SeriesType::Counter),
-            Self::Histogram => Some(SeriesType::Histogram),
-            Self::Labels | Self::Query => None,
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CanonicalMetric {
     pub(super) name: &'static str,
-    pub(super) kind: CanonicalKind,
+    /// What its values mean; `None` where no page shows any.
+    pub(super) kind: Option<SeriesType>,
     /// By engine: vllm, sglang, trtllm, xllm. Of several names that versions of an engine give it, a page has the first
     /// that it shows.
     pub(super) series: [&'static [&'static str]; 4],
 }
 
 impl CanonicalMetric {
+    /// Whether it is the result of a Prometheus query: no engine has a series for it.
     pub(super) fn is_query(&self) -> bool {
-        self.kind == Query
+        self.series.into_iter().all(<[_]>::is_empty)
     }
 
     /// Whether it is a series of this name on the page of some engine.
@@ -46,12 +24,15 @@ impl CanonicalMetric {
     }
 }
 
-/// Rows of name and kind, then the series of vllm, sglang, trtllm and xllm.
+/// Rows of name and kind, then the series of vllm, sglang, trtllm and xllm. `Labels` have no value of their own.
 macro_rules! metrics {
+    (@kind Labels) => { None };
+    (@kind Query) => { None };
+    (@kind $kind:ident) => { Some(SeriesType::$kind) };
     ($($name:literal $kind:ident $vllm:tt $sglang:tt $trtllm:tt $xllm:tt;)*) => {
         pub(super) const CANONICAL_METRICS: &[CanonicalMetric] = &[$(CanonicalMetric {
             name: $name,
-            kind: $kind,
+            kind: metrics!(@kind $kind),
             series: [&$vllm, &$sglang, &$trtllm, &$xllm],
         }),*];
     };
