@@ -43,7 +43,6 @@ enum Presence {
     Wanted,
     /// It is to have some, and may have been at zero since the last collection.
     Started,
-    /// Not known.
     Unknown,
 }
 

@@ -41,12 +41,7 @@ pub enum ArgumentFault {
         "the commands of the pod template are longer than {bytes} bytes or {words} words; what is \
          beyond is not read"
     )]
-    TooLong {
-        /// Bytes that are read.
-        bytes: usize,
-        /// Words that are read.
-        words: usize,
-    },
+    TooLong { bytes: usize, words: usize },
 }
 
 impl ArgumentFault {

@@ -22,7 +22,6 @@ pub(crate) struct ShareVariant {
     pub accelerator: Accelerator,
     /// GPUs of one replica; none counts as one.
     pub gpus: Gpus,
-    /// Replicas that exist.
     pub current: Replicas,
     /// Further ones that were published and have their GPUs.
     pub ordered: Replicas,

@@ -27,10 +27,7 @@ pub enum DemandGap {
     /// Some of its variants may have unseen replicas.
     Unseen { variants: Arc<[VariantKey]> },
     /// Some samples are too old.
-    Stale {
-        /// Replicas with old samples.
-        replicas: u32,
-    },
+    Stale { replicas: u32 },
     /// Those of its router are.
     StaleRouter,
     /// A ready replica does not report.

@@ -28,10 +28,7 @@ pub enum HpaMetric {
     /// A share of the processors that a pod requests.
     CpuUtilization { percent: u32 },
     /// Memory of a pod.
-    MemoryAverage {
-        /// A quantity.
-        value: String,
-    },
+    MemoryAverage { value: String },
     /// A metric of pods.
     PodsAverage { name: Arc<str>, value: String },
     /// A metric of none, shared among replicas.

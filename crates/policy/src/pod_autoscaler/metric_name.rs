@@ -20,11 +20,8 @@ wva_base::named! {
     pub(crate) enum InferenceEngine {
         /// `vllm`, also where the label is missing.
         Vllm = "vllm",
-        /// `sglang`.
         Sglang = "sglang",
-        /// `trtllm`.
         Trtllm = "trtllm",
-        /// `xllm`.
         Xllm = "xllm",
     }
 }

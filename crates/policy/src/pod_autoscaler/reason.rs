@@ -142,10 +142,7 @@ pub enum AutoscalerReason {
     /// A larger recommendation of the window holds a release back.
     ReleaseStabilised { window: Duration },
     /// One step leads no further.
-    RateLimited {
-        /// The factor or the divisor.
-        rate: f64,
-    },
+    RateLimited { rate: f64 },
     /// Load alone does not lead to zero.
     ZeroNotEnabled,
     /// No source has a demand without pods, and no router is known.

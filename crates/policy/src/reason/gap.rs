@@ -111,10 +111,7 @@ pub enum Abstention {
     /// Every analyzer that is listed is disabled.
     NoneEnabled,
     /// The queueing model sizes no replica.
-    Unsized {
-        /// Why, with the remedy.
-        why: Arc<str>,
-    },
+    Unsized { why: Arc<str> },
 }
 
 wva_base::display_of! { Abstention:

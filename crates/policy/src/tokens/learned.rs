@@ -55,7 +55,6 @@ pub struct Confirmed {
 }
 
 impl CapacityRecord {
-    /// Whether it is old.
     pub fn is_stale(&self, now: Moment) -> bool {
         now.since(self.updated) > STALE_AGE
     }

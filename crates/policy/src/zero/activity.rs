@@ -18,7 +18,6 @@ const LATENESS: Duration = Duration::from_secs(15);
 /// One look at every model, and the time that was not seen before it.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// When.
     pub now: Moment,
     /// How long after the look before.
     pub after: Duration,
