@@ -12,7 +12,7 @@ use super::pool_group::PoolGroup;
 use super::problem::SettingError;
 use super::schema::{self, Spec};
 use super::secret::Secret;
-use super::url::{BaseUrl, Scheme};
+use super::url::BaseUrl;
 use super::value::{InvalidValue, Value};
 use super::values::SettingValues;
 use wva_base::duration::format_duration;
@@ -353,7 +353,7 @@ fn contradiction(
 /// Plain http needs permission, and carries neither credentials nor TLS settings.
 fn check_transport(values: &SettingValues, errors: &mut Vec<SettingError>) {
     let spec = &schema::PROMETHEUS_BASE_URL;
-    let Some(url) = values.url(spec).filter(|url| url.scheme() == Scheme::Http) else {
+    let Some(url) = values.url(spec).filter(|url| !url.has_tls()) else {
         return;
     };
     if !values.bool(&schema::PROMETHEUS_ALLOW_HTTP) {

@@ -4,33 +4,22 @@ use std::fmt;
 
 use super::secret::MASK;
 
-/// How the server is spoken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
-    /// Plain text.
-    Http,
-    /// TLS.
-    Https,
-}
-
 /// An `http` or `https` URL with a host, without query, fragment and trailing slash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     text: String,
-    scheme: Scheme,
+    has_tls: bool,
 }
 
 impl BaseUrl {
-    /// Checks a text.
-    ///
     /// # Errors
     /// Says what is missing or too much, without repeating the text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let trimmed = text.trim_end_matches('/');
         let uri: http::Uri = trimmed.parse().map_err(|_invalid| "it is not a URL")?;
-        let scheme = match uri.scheme_str() {
-            Some("https") => Scheme::Https,
-            Some("http") => Scheme::Http,
+        let has_tls = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
             _ => return Err("it does not start with https:// or http://"),
         };
         if uri.host().is_none_or(str::is_empty) {
@@ -41,7 +30,7 @@ impl BaseUrl {
         }
         Ok(Self {
             text: trimmed.to_owned(),
-            scheme,
+            has_tls,
         })
     }
 
@@ -50,9 +39,9 @@ impl BaseUrl {
         &self.text
     }
 
-    /// How the server is spoken to.
-    pub fn scheme(&self) -> Scheme {
-        self.scheme
+    /// Whether the server is spoken to over TLS, by `https`.
+    pub fn has_tls(&self) -> bool {
+        self.has_tls
     }
 
     /// Whether a user name or a password is part of it.
@@ -103,10 +92,9 @@ mod tests {
             "https://****@prom.example:9090/api \"https://****@prom.example:9090/api\""
         );
         assert!(url.has_credentials());
-        assert_eq!(url.scheme(), Scheme::Https);
+        assert!(url.has_tls());
         let plain = BaseUrl::parse("http://127.0.0.1:9090").unwrap();
-        assert_eq!(plain.scheme(), Scheme::Http);
-        assert!(!plain.has_credentials());
+        assert!(!plain.has_tls() && !plain.has_credentials());
     }
 
     #[test]
