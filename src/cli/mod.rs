@@ -98,7 +98,7 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
         Some("doctor") => PROGRAM.run_command(rest, |flags| doctor::run(&flags, environment)),
         Some("status") => PROGRAM.run_command(rest, |flags| status::run(&flags)),
         Some("why") => PROGRAM.run_command(rest, why::run),
-        Some("plan") => plan::run(rest),
+        Some("plan") => PROGRAM.run_command(rest, |flags| plan::run(&flags)),
         Some("replay") => PROGRAM.run_command(rest, |flags| replay::run(&flags)),
         Some("page") => PROGRAM.run_command(rest, page::run),
         Some("migrate") => PROGRAM.run_command(rest, |flags| migrate::run(&flags)),

@@ -1,8 +1,7 @@
 use serde_json::Value;
 
-use super::arguments::{Detail, Format, PlanArguments};
 use super::tests::{block_of, how};
-use super::{answer, explained_autoscaler};
+use super::{Format, PlanFlags, answer, explained_autoscaler};
 use crate::docs::check_block;
 use crate::policy::document::SnapshotDocument;
 use crate::policy::key::ObjectKey;
@@ -17,10 +16,10 @@ fn block(after: &str) -> &'static str {
 }
 
 fn shown(snapshot: &str, format: Format) -> String {
-    let arguments = PlanArguments {
-        snapshot: "chat.yaml".to_owned(),
+    let arguments = PlanFlags {
+        snapshot: Some("chat.yaml".to_owned()),
         settings: None,
-        ..how(format, Detail::Everything)
+        ..how(format, true)
     };
     answer(snapshot, "", &arguments).unwrap_or_else(|errors| panic!("{}", errors.join("\n")))
 }
@@ -235,9 +234,9 @@ fn what_the_settings_rule_out_is_noted() {
             assert!(snapshot.contains(from), "{from}");
             snapshot = snapshot.replace(from, to);
         }
-        let arguments = PlanArguments {
-            snapshot: "chat.yaml".to_owned(),
-            ..how(Format::Json, Detail::Decisions)
+        let arguments = PlanFlags {
+            snapshot: Some("chat.yaml".to_owned()),
+            ..how(Format::Json, false)
         };
         let text = answer(&snapshot, settings, &arguments).unwrap();
         let mut whole: Value = serde_json::from_str(&text).unwrap();

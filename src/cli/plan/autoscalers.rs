@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::arguments::Detail;
 use crate::cluster::scale::kind_without_watcher;
 use crate::doctor::checks::{unreadable_fields, unserved};
 use crate::policy::document::AutoscalerSituation;
@@ -221,7 +220,7 @@ pub(super) fn all_notes(plans: &[AutoscalerPlan<'_>], settings: &StaticSettings)
 }
 
 /// One line for each autoscaler, its steps below it where they are asked for.
-pub(super) fn table(text: &mut String, plans: &[AutoscalerPlan<'_>], detail: Detail) {
+pub(super) fn table(text: &mut String, plans: &[AutoscalerPlan<'_>], explained: bool) {
     if plans.is_empty() {
         return;
     }
@@ -245,7 +244,7 @@ pub(super) fn table(text: &mut String, plans: &[AutoscalerPlan<'_>], detail: Det
             text.push_str("REASON\n");
         } else if let Some(plan) = plans.next() {
             writeln!(text, "{}", plan.reason()).unwrap_or_default();
-            if let (Ok(decision), Detail::Everything) = (&plan.decision, detail) {
+            if let (Ok(decision), true) = (&plan.decision, explained) {
                 steps(text, decision);
             }
         }

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::answer;
-use super::arguments::{Detail, Format, PlanArguments};
+use super::{Format, PlanFlags, answer};
 use crate::vectors::{Tally, run};
 
 #[derive(Deserialize)]
@@ -26,11 +25,12 @@ struct Given {
 type Expect = BTreeMap<String, Value>;
 
 fn explained(id: &str, snapshot: &serde_yaml::Value, settings: &str) -> Value {
-    let arguments = PlanArguments {
-        snapshot: id.to_owned(),
+    let arguments = PlanFlags {
+        snapshot: Some(id.to_owned()),
         settings: None,
         format: Format::Json,
-        detail: Detail::Everything,
+        explain: true,
+        schema: false,
     };
     let mut snapshot = snapshot.clone();
     snapshot.apply_merge().unwrap();

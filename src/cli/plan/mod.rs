@@ -1,6 +1,5 @@
 //! `wva plan`: repeats a decision offline, from a file, without a cluster.
 
-mod arguments;
 mod autoscalers;
 mod check;
 mod render;
@@ -17,10 +16,10 @@ mod tests;
 use std::io::Read as _;
 use std::process::ExitCode;
 
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Parser, ValueEnum};
 use schemars::schema_for;
 
-pub(super) use self::arguments::PlanFlags;
-use self::arguments::{Detail, PlanArguments, PlanCommand};
 use self::autoscalers::AutoscalerPlan;
 use self::render::{RenderedOutcome, render};
 pub(super) use self::render::{model_notes, steps};
@@ -37,32 +36,56 @@ use crate::settings::bundle::{Bundle, read_noted};
 /// The generation of settings that come from a file.
 const GENERATION: u64 = 1;
 
-/// Runs the command.
-pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let outcome = match arguments::parse(arguments) {
-        Ok(PlanCommand::Help(text)) => Ok(text),
-        Ok(PlanCommand::Schema) => schema().map_err(|error| vec![error.to_string()]),
-        Ok(PlanCommand::Plan(arguments)) => {
-            // Apart from the answer, which programs read.
-            if let Some(note) = settings_note(&arguments) {
-                complain(&format!("note: {note}\n"));
-            }
-            read(&arguments)
-                .and_then(|(snapshot, settings)| answer(&snapshot, &settings, &arguments))
-        }
-        Err(error) => Err(vec![error.to_string()]),
+/// The form of the answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    #[default]
+    Table,
+    Json,
+    Yaml,
+}
+
+/// Shows what the controller would decide, from a file
+#[derive(Debug, Parser)]
+#[command(
+    name = "plan",
+    after_help = "Exit code: 0 with a plan, 2 where the input is not accepted."
+)]
+pub(super) struct PlanFlags {
+    /// What is known of the fleet, as YAML or JSON; /debug/snapshot writes one
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
+    snapshot: Option<String>,
+    /// Keys of --config-file, and the sections saturation, scaleToZero, queueingModel, serviceClasses and namespaces;
+    /// without it every default applies
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new())]
+    settings: Option<String>,
+    /// The form of the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "table")]
+    format: Format,
+    /// Every step with its numbers; as json or yaml also every intermediate figure
+    #[arg(long)]
+    explain: bool,
+    /// Print the JSON schema of a snapshot
+    #[arg(long, exclusive = true)]
+    schema: bool,
+}
+
+pub(super) fn run(flags: &PlanFlags) -> ExitCode {
+    // Apart from the answer, which programs read.
+    if flags.snapshot.is_some() && flags.settings.is_none() {
+        complain(
+            "note: default settings are in force; name those of the controller with --settings\n",
+        );
+    }
+    let outcome = if flags.schema {
+        schema().map_err(|error| vec![error.to_string()])
+    } else {
+        read(flags).and_then(|(snapshot, settings)| answer(&snapshot, &settings, flags))
     };
     match outcome {
         Ok(text) => print(&text),
         Err(errors) => misused(errors),
     }
-}
-
-/// A snapshot has no settings.
-fn settings_note(arguments: &PlanArguments) -> Option<&'static str> {
-    let is_default = arguments.settings.is_none();
-    is_default
-        .then_some("default settings are in force; name those of the controller with --settings")
 }
 
 fn schema() -> Result<String, serde_json::Error> {
@@ -71,9 +94,12 @@ fn schema() -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-fn read(arguments: &PlanArguments) -> Result<(String, String), Vec<String>> {
-    let settings = arguments.settings.as_deref().map(load).transpose()?;
-    Ok((load(&arguments.snapshot)?, settings.unwrap_or_default()))
+fn read(flags: &PlanFlags) -> Result<(String, String), Vec<String>> {
+    let missing = "--snapshot is missing; name the file, or --schema to see its form";
+    let snapshot = flags.snapshot.as_deref();
+    let snapshot = snapshot.ok_or_else(|| vec![missing.to_owned()])?;
+    let settings = flags.settings.as_deref().map(load).transpose()?;
+    Ok((load(snapshot)?, settings.unwrap_or_default()))
 }
 
 /// The text of a file; of a longer one than any that is read, its beginning.
@@ -95,12 +121,9 @@ pub(super) fn load(path: &str) -> Result<String, Vec<String>> {
     Ok(text)
 }
 
-fn answer(
-    snapshot: &str,
-    settings: &str,
-    arguments: &PlanArguments,
-) -> Result<String, Vec<String>> {
-    let settings_name = arguments.settings.as_deref().unwrap_or("settings");
+fn answer(snapshot: &str, settings: &str, flags: &PlanFlags) -> Result<String, Vec<String>> {
+    let snapshot_name = flags.snapshot.as_deref().unwrap_or("snapshot");
+    let settings_name = flags.settings.as_deref().unwrap_or("settings");
     let bundle = read_noted(settings).map_err(|errors| {
         errors
             .iter()
@@ -110,7 +133,7 @@ fn answer(
     let refused = |error: DocumentError| -> Vec<String> {
         let text = error.to_string();
         text.lines()
-            .map(|line| format!("{}: {line}", arguments.snapshot))
+            .map(|line| format!("{snapshot_name}: {line}"))
             .collect()
     };
     let document = SnapshotDocument::parse(snapshot).map_err(refused);
@@ -150,7 +173,7 @@ fn answer(
         .chain(unquoted);
     let notes: Vec<String> = in_settings
         .map(|note| format!("{settings_name}: {note}"))
-        .chain(in_snapshot.map(|note| format!("{}: {note}", arguments.snapshot)))
+        .chain(in_snapshot.map(|note| format!("{snapshot_name}: {note}")))
         .collect();
     let (learned, plan) = decide(&situation, &settings);
     let violation = check_plan(&situation.snapshot, &settings, &plan);
@@ -162,7 +185,7 @@ fn answer(
         autoscalers: &autoscalers,
         notes: &notes,
     };
-    let text = render(&outcome, arguments);
+    let text = render(&outcome, flags);
     text.map_err(|error| vec![error])
 }
 
@@ -191,7 +214,7 @@ pub(super) fn explained_autoscaler(
     let found = plans.find(|plan| plan.key() == object.to_string())?;
     let notes = found.notes(&settings.pod_pages.endpoint_hosts);
     let mut text = String::new();
-    autoscalers::table(&mut text, &[found], Detail::Everything);
+    autoscalers::table(&mut text, &[found], true);
     text.extend(notes.iter().map(|note| format!("note: {note}\n")));
     Some(text)
 }

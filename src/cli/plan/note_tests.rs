@@ -3,16 +3,13 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::answer;
-use super::arguments::{Detail, Format};
 use super::tests::{block, how};
+use super::{Format, answer};
 
 #[test]
 fn a_list_without_saturation_is_noted() {
     let snapshot = block("`fleet.yaml`:");
-    let table = |settings: &str| {
-        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
-    };
+    let table = |settings: &str| answer(snapshot, settings, &how(Format::Table, false)).unwrap();
     let listed = |names: &str| format!("saturation: {{default: {{analyzers: [{names}]}}}}");
     assert!(!table(&listed("{name: saturation}, {name: throughput}")).contains("note"));
     for (names, note) in [
@@ -47,7 +44,7 @@ fn ineffective_settings_are_noted() {
     let said = table(&limited("serving"));
     assert!(said.ends_with(&format!("\nnote: {note}\n")), "{said}");
     let json = |settings: &str| -> Value {
-        let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
+        let text = answer(snapshot, settings, &how(Format::Json, false)).unwrap();
         serde_json::from_str(&text).unwrap()
     };
     assert!(json(&limited("")).get("notes").is_none());
@@ -118,11 +115,11 @@ fn a_target_in_seconds_is_noted() {
 }
 
 fn shown(snapshot: &str, settings: &str) -> String {
-    answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap()
+    answer(snapshot, settings, &how(Format::Table, false)).unwrap()
 }
 
 fn notes(snapshot: &str, settings: &str) -> Vec<String> {
-    let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
+    let text = answer(snapshot, settings, &how(Format::Json, false)).unwrap();
     let mut json: Value = serde_json::from_str(&text).unwrap();
     let notes = json["notes"].take();
     Option::deserialize(notes).unwrap().unwrap_or_default()
@@ -269,7 +266,7 @@ fn no_fault_hides_another_one() {
         )
     };
     let refused = |snapshot: &str, settings: &str| {
-        answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).err()
+        answer(snapshot, settings, &how(Format::Table, false)).err()
     };
     assert_eq!(refused(&fleet("1", "0.5", 5), ""), None);
     let errors = refused(&fleet("1", "50", 2), "").unwrap();

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::arguments::{Detail, Format, PlanArguments};
 use super::autoscalers::{self, AutoscalerPlan, AutoscalerRow};
+use super::{Format, PlanFlags};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::limit::PoolFigures;
@@ -85,13 +85,10 @@ struct StepRow<'a> {
     why: &'a Reason,
 }
 
-pub(super) fn render(
-    outcome: &RenderedOutcome<'_>,
-    arguments: &PlanArguments,
-) -> Result<String, String> {
-    let answer = answer(outcome, arguments.detail);
-    match arguments.format {
-        Format::Table => Ok(table(outcome, arguments.detail)),
+pub(super) fn render(outcome: &RenderedOutcome<'_>, flags: &PlanFlags) -> Result<String, String> {
+    let answer = answer(outcome, flags.explain);
+    match flags.format {
+        Format::Table => Ok(table(outcome, flags.explain)),
         Format::Json => serde_json::to_string_pretty(&answer)
             .map(|text| text + "\n")
             .map_err(|error| error.to_string()),
@@ -103,7 +100,7 @@ pub(super) fn render(
     }
 }
 
-fn answer<'a>(outcome: &RenderedOutcome<'a>, detail: Detail) -> Answer<'a> {
+fn answer<'a>(outcome: &RenderedOutcome<'a>, explained: bool) -> Answer<'a> {
     let RenderedOutcome {
         plan,
         learned,
@@ -111,7 +108,6 @@ fn answer<'a>(outcome: &RenderedOutcome<'a>, detail: Detail) -> Answer<'a> {
         autoscalers,
         notes,
     } = *outcome;
-    let explained = detail == Detail::Everything;
     Answer {
         cycle: plan.cycle.0,
         violation,
@@ -165,7 +161,7 @@ fn from(decision: &Decision) -> Option<Replicas> {
 }
 
 /// One line for each variant, its steps below it where they are asked for.
-fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
+fn table(outcome: &RenderedOutcome<'_>, explained: bool) -> String {
     let plan = outcome.plan;
     let shown =
         |count: Option<Replicas>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
@@ -188,7 +184,7 @@ fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
             text.write_str("REASON\n").unwrap_or_default();
         } else if let Some(decision) = decisions.next() {
             writeln!(text, "{}", decision.reason()).unwrap_or_default();
-            if detail == Detail::Everything {
+            if explained {
                 steps(&mut text, decision);
                 model_notes(&mut text, plan, decision);
                 for note in &decision.notes {
@@ -197,19 +193,19 @@ fn table(outcome: &RenderedOutcome<'_>, detail: Detail) -> String {
             }
         }
     }
-    if detail == Detail::Everything && !plan.pools.is_empty() {
+    if explained && !plan.pools.is_empty() {
         text.write_str("\npools\n").unwrap_or_default();
         for pool in &plan.pools {
             writeln!(text, "    {pool}").unwrap_or_default();
         }
     }
-    if detail == Detail::Everything {
+    if explained {
         claims(&mut text, plan);
     }
     if plan.decisions.is_empty() && !outcome.autoscalers.is_empty() {
         text.clear();
     }
-    autoscalers::table(&mut text, outcome.autoscalers, detail);
+    autoscalers::table(&mut text, outcome.autoscalers, explained);
     if !outcome.notes.is_empty() {
         text.push('\n');
     }

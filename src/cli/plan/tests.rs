@@ -1,6 +1,6 @@
-use super::arguments::{Detail, Format, PlanArguments, PlanCommand, parse};
-use super::{answer, read, schema};
-use crate::cli::usage::Refused;
+use super::{Format, PlanFlags, answer, read, schema};
+use crate::cli::PROGRAM;
+use crate::cli::usage::{self, Given, Refused};
 use crate::docs::check_block;
 use crate::scratch::Folder;
 use serde_json::Value;
@@ -8,16 +8,18 @@ use serde_json::Value;
 const FILE: &str = "docs/user-guide/plan.md";
 const PAGE: &str = include_str!("../../../docs/user-guide/plan.md");
 
-fn command(arguments: &[&str]) -> Result<PlanCommand, Refused> {
-    parse(arguments.iter().map(|argument| (*argument).to_owned()))
+fn command(arguments: &[&str]) -> Result<Given<PlanFlags>, Refused> {
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned());
+    usage::read(&PROGRAM, arguments)
 }
 
-pub(super) fn how(format: Format, detail: Detail) -> PlanArguments {
-    PlanArguments {
-        snapshot: "fleet.yaml".to_owned(),
+pub(super) fn how(format: Format, explain: bool) -> PlanFlags {
+    PlanFlags {
+        snapshot: Some("fleet.yaml".to_owned()),
         settings: Some("settings.yaml".to_owned()),
         format,
-        detail,
+        explain,
+        schema: false,
     }
 }
 
@@ -40,8 +42,8 @@ pub(super) fn block_of(page: &'static str, after: &str) -> &'static str {
 #[test]
 fn the_worked_example_of_the_docs_gives_what_they_show() {
     let (snapshot, settings) = (block("`fleet.yaml`:"), block("`settings.yaml`:"));
-    let shown = answer(snapshot, settings, &how(Format::Table, Detail::Decisions)).unwrap();
-    let explained = answer(snapshot, settings, &how(Format::Table, Detail::Everything)).unwrap();
+    let shown = answer(snapshot, settings, &how(Format::Table, false)).unwrap();
+    let explained = answer(snapshot, settings, &how(Format::Table, true)).unwrap();
     check_block(FILE, "prints the steps", &explained);
     assert!(shown.lines().all(|line| explained.contains(line)));
 }
@@ -50,7 +52,7 @@ fn the_worked_example_of_the_docs_gives_what_they_show() {
 fn settings_decide() {
     let snapshot = block("`fleet.yaml`:");
     let to = |settings: &str| {
-        let text = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
+        let text = answer(snapshot, settings, &how(Format::Json, false)).unwrap();
         let answer: Value = serde_json::from_str(&text).unwrap();
         answer["variants"]["serving/llama-l4"]["to"]
             .as_u64()
@@ -63,7 +65,7 @@ fn settings_decide() {
 #[test]
 fn an_explanation_holds_steps_figures_and_what_was_learned() {
     let (snapshot, settings) = (block("`fleet.yaml`:"), block("`settings.yaml`:"));
-    let plain = answer(snapshot, settings, &how(Format::Json, Detail::Decisions)).unwrap();
+    let plain = answer(snapshot, settings, &how(Format::Json, false)).unwrap();
     let plain: Value = serde_json::from_str(&plain).unwrap();
     assert!(plain.get("learned").is_none() && plain.get("models").is_none());
     assert!(
@@ -74,7 +76,7 @@ fn an_explanation_holds_steps_figures_and_what_was_learned() {
             >= 3
     );
 
-    let text = answer(snapshot, settings, &how(Format::Json, Detail::Everything)).unwrap();
+    let text = answer(snapshot, settings, &how(Format::Json, true)).unwrap();
     let whole: Value = serde_yaml::from_str(&text).unwrap();
     let figures = &whole["models"]["serving/meta-llama/Llama-3.1-8B"]["percentage"];
     assert_eq!(figures["replicas"], 3);
@@ -91,10 +93,10 @@ fn an_explanation_holds_steps_figures_and_what_was_learned() {
         .unwrap()
         .insert("learned".into(), learned);
     let next = serde_yaml::to_string(&next).unwrap();
-    let again = answer(&next, settings, &how(Format::Json, Detail::Everything)).unwrap();
+    let again = answer(&next, settings, &how(Format::Json, true)).unwrap();
     assert_eq!(again, text);
 
-    let yaml = answer(snapshot, settings, &how(Format::Yaml, Detail::Everything)).unwrap();
+    let yaml = answer(snapshot, settings, &how(Format::Yaml, true)).unwrap();
     let from_yaml: Value = serde_yaml::from_str(&yaml).unwrap();
     assert_eq!(from_yaml, whole);
 }
@@ -103,7 +105,7 @@ fn an_explanation_holds_steps_figures_and_what_was_learned() {
 fn what_is_not_accepted_is_named_with_file_path_and_remedy() {
     let sound = block("`fleet.yaml`:");
     let all = |snapshot: &str, settings: &str| {
-        answer(snapshot, settings, &how(Format::Table, Detail::Decisions))
+        answer(snapshot, settings, &how(Format::Table, false))
             .unwrap_err()
             .join("\n")
     };
@@ -141,7 +143,7 @@ fn a_name_in_the_table_is_short_and_does_nothing_to_a_terminal() {
         let snapshot = format!(
             "version: 1\nvariants: [{{namespace: ns, name: a, model: \"{model}\", target: {{current: 1}}}}]"
         );
-        answer(&snapshot, "", &how(Format::Table, Detail::Decisions)).unwrap()
+        answer(&snapshot, "", &how(Format::Table, false)).unwrap()
     };
     let long = "m".repeat(70_000);
     assert!(table(&long[..120]).contains(&format!(" {}  1 ", &long[..120])));
@@ -172,7 +174,7 @@ fn contended(more: &str) -> String {
         variant("a", 4, "queueLength: 7"),
         variant("b", 1, more),
     );
-    answer(&snapshot, settings, &how(Format::Table, Detail::Everything)).unwrap()
+    answer(&snapshot, settings, &how(Format::Table, true)).unwrap()
 }
 
 #[test]
@@ -205,14 +207,8 @@ fn an_argument_that_is_not_read_is_explained() {
     let tokens = "saturation: {default: {analyzerName: saturation}}";
     let note = "argument --max-num-seqs has the value \"many\", which is not a whole number of at least \
                 1; 256 is assumed, correct it in the pod template";
-    let shown = |arguments: &str, format| {
-        answer(
-            &snapshot(arguments),
-            tokens,
-            &how(format, Detail::Everything),
-        )
-        .unwrap()
-    };
+    let shown =
+        |arguments: &str, format| answer(&snapshot(arguments), tokens, &how(format, true)).unwrap();
     assert!(!shown("--max-num-seqs=64", Format::Table).contains("argument"));
     let table = shown("--max-num-seqs=many", Format::Table);
     assert!(
@@ -237,15 +233,15 @@ fn an_argument_that_is_not_read_is_explained() {
 #[test]
 fn arguments_are_read_in_every_form() {
     let plan = |arguments: &[&str]| match command(arguments) {
-        Ok(PlanCommand::Plan(arguments)) => arguments,
+        Ok(Given::Arguments(flags)) => flags,
         other => panic!("{other:?}"),
     };
     let short = plan(&["--snapshot", "a.yaml"]);
-    assert_eq!((&*short.snapshot, short.settings), ("a.yaml", None));
     assert_eq!(
-        (short.format, short.detail),
-        (Format::Table, Detail::Decisions)
+        (short.snapshot.as_deref(), short.settings),
+        (Some("a.yaml"), None)
     );
+    assert_eq!((short.format, short.explain), (Format::Table, false));
     let long = plan(&[
         "--snapshot=a",
         "--settings=b",
@@ -254,18 +250,19 @@ fn arguments_are_read_in_every_form() {
         "--explain",
     ]);
     assert_eq!(long.settings.as_deref(), Some("b"));
-    assert_eq!(
-        (long.format, long.detail),
-        (Format::Yaml, Detail::Everything)
-    );
-    assert_eq!(command(&["--schema"]), Ok(PlanCommand::Schema));
+    assert_eq!((long.format, long.explain), (Format::Yaml, true));
+    assert!(plan(&["--schema"]).schema);
     assert!(matches!(
         command(&["--help", "--schema"]),
-        Ok(PlanCommand::Help(_))
+        Ok(Given::Help(_))
     ));
+    let missing = read(&plan(&[])).unwrap_err();
+    assert_eq!(
+        missing,
+        ["--snapshot is missing; name the file, or --schema to see its form"]
+    );
     for (arguments, said) in wva_base::cases! {
-        (&[][..], "--snapshot is missing"),
-        (&["--snapshot"], "needs a value"),
+        (&["--snapshot"][..], "needs a value"),
         (&["--snapshot="], "--snapshot needs a value; write --snapshot=<FILE>"),
         (&["--snapshot=a", "--settings="], "needs a value"),
         (&["--print-config"], "unknown argument \"--print-config\", which belongs to wva controller; wva plan --help"),
@@ -357,10 +354,10 @@ fn what_cannot_be_is_refused_with_path_and_remedy() {
         } else {
             format!("version: 1\nvariants: []\n{text}\n")
         };
-        let arguments = PlanArguments {
-            snapshot: "s.yaml".to_owned(),
+        let arguments = PlanFlags {
+            snapshot: Some("s.yaml".to_owned()),
             settings: None,
-            ..how(Format::Table, Detail::Decisions)
+            ..how(Format::Table, false)
         };
         let errors = answer(&snapshot, settings, &arguments).expect_err(text);
         let errors = errors.join("\n");
@@ -389,19 +386,25 @@ fn a_file_that_is_no_snapshot_is_named_with_its_first_fault_and_not_quoted() {
         ("other.json", br#"{"kind": "Pod", "spec": "do not quote this"}"#, "unknown field `kind`, expected one of"),
     } {
         let path = files.write(name, content);
-        let mut how = how(Format::Table, Detail::Decisions);
-        how.settings = None;
-        how.snapshot = path.display().to_string();
+        let path = path.display().to_string();
+        let how = PlanFlags {
+            snapshot: Some(path.clone()),
+            settings: None,
+            ..how(Format::Table, false)
+        };
         let read = read(&how).and_then(|(snapshot, settings)| answer(&snapshot, &settings, &how));
         let errors = read.unwrap_err().join("\n");
-        assert!(errors.starts_with(&how.snapshot), "{errors}");
+        assert!(errors.starts_with(&path), "{errors}");
         assert!(errors.contains(said), "{name}: {errors}");
         assert!(!errors.contains(secret), "{name}: {errors}");
     }
-    let mut folder = how(Format::Table, Detail::Decisions);
-    folder.settings = None;
-    folder.snapshot = std::env::temp_dir().display().to_string();
-    let errors = read(&folder).unwrap_err().join("\n");
-    let said = format!("{}: Is a directory", folder.snapshot);
+    let folder = std::env::temp_dir().display().to_string();
+    let how = PlanFlags {
+        snapshot: Some(folder.clone()),
+        settings: None,
+        ..how(Format::Table, false)
+    };
+    let errors = read(&how).unwrap_err().join("\n");
+    let said = format!("{folder}: Is a directory");
     assert!(errors.starts_with(&said), "{errors}");
 }
