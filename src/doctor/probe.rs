@@ -1,27 +1,5 @@
 //! The doctor's own queries. Each brings few series, or one a pod.
 
-macro_rules! probes {
-    ($($(#[$doc:meta])* $probe:ident: $promql:expr;)*) => {
-        /// A query of the doctor.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum PrometheusProbe {
-            $($(#[$doc])* $probe,)*
-        }
-
-        impl PrometheusProbe {
-            /// Every query.
-            pub const ALL: [Self; [$(stringify!($probe)),*].len()] = [$(Self::$probe),*];
-
-            /// Its text.
-            pub const fn promql(self) -> &'static str {
-                match self {
-                    $(Self::$probe => $promql,)*
-                }
-            }
-        }
-    };
-}
-
 /// Series that every pod of a known engine has.
 macro_rules! running {
     () => {
@@ -41,29 +19,34 @@ macro_rules! router_queue {
     };
 }
 
-probes! {
-    /// Targets that are scraped, and whether the last scrape succeeded.
-    Targets: "count by (job) (up)";
-    /// Pods that are targets: 1 where a scrape succeeds.
-    Pods: r#"max by (namespace, pod) (up{pod!=""})"#;
-    /// Counts of controllers.
-    Counts: "count by (namespace, exported_namespace, variant_name, controller_instance) (wva_desired_replicas)";
-    /// The clock of Prometheus.
-    Clock: "vector(time())";
-    /// Running requests by pod and model.
-    Running: concat!("max by (namespace, pod, pod_name, model_name) (", running!(), ")");
-    /// Pods with series of an engine, under any name.
-    EngineSeries: r#"count by (namespace, pod, pod_name) ({__name__=~"(vllm|sglang|tgi|trtllm|nv_trt_llm|lmdeploy)[:_].+"})"#;
-    /// Pods whose series exist more than once.
-    Doubles: concat!("count by (namespace, pod, model_name, engine, tp_rank, pp_rank, dp_rank, __name__) (", running!(), ") > 1");
-    /// The longest age of a sample by pod, in seconds: the interval of its scrape.
-    Ages: concat!("max by (namespace, pod) (max_over_time((time() - timestamp(", running!(), "))[3m:5s]))");
-    /// Namespaces with routers.
-    RouterPicks: concat!("count by (namespace) (", router_picks!(), ")");
-    /// Namespaces with routers that hold requests.
-    RouterQueues: concat!("count by (namespace) (", router_queue!(), ")");
-    /// Start-up times that the controller has learned, in seconds.
-    Starts: "max by (namespace, exported_namespace, variant_name) (wva_replica_start_seconds_estimate)";
+wva_base::named! {
+    listed
+    /// A query of the doctor.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum PrometheusProbe {
+        /// Targets that are scraped, and whether the last scrape succeeded.
+        Targets = "count by (job) (up)",
+        /// Pods that are targets: 1 where a scrape succeeds.
+        Pods = r#"max by (namespace, pod) (up{pod!=""})"#,
+        /// Counts of controllers.
+        Counts = "count by (namespace, exported_namespace, variant_name, controller_instance) (wva_desired_replicas)",
+        /// The clock of Prometheus.
+        Clock = "vector(time())",
+        /// Running requests by pod and model.
+        Running = concat!("max by (namespace, pod, pod_name, model_name) (", running!(), ")"),
+        /// Pods with series of an engine, under any name.
+        EngineSeries = r#"count by (namespace, pod, pod_name) ({__name__=~"(vllm|sglang|tgi|trtllm|nv_trt_llm|lmdeploy)[:_].+"})"#,
+        /// Pods whose series exist more than once.
+        Doubles = concat!("count by (namespace, pod, model_name, engine, tp_rank, pp_rank, dp_rank, __name__) (", running!(), ") > 1"),
+        /// The longest age of a sample by pod, in seconds: the interval of its scrape.
+        Ages = concat!("max by (namespace, pod) (max_over_time((time() - timestamp(", running!(), "))[3m:5s]))"),
+        /// Namespaces with routers.
+        RouterPicks = concat!("count by (namespace) (", router_picks!(), ")"),
+        /// Namespaces with routers that hold requests.
+        RouterQueues = concat!("count by (namespace) (", router_queue!(), ")"),
+        /// Start-up times that the controller has learned, in seconds.
+        Starts = "max by (namespace, exported_namespace, variant_name) (wva_replica_start_seconds_estimate)",
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +61,7 @@ mod tests {
             (PrometheusProbe::RouterQueues, router_queue()),
         ] {
             for source in sources {
-                let text = probe.promql();
+                let text = probe.as_str();
                 assert!(text.contains(source.name), "{} in {text}", source.name);
             }
         }

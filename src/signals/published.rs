@@ -6,28 +6,16 @@ use std::time::Duration;
 use super::{PromApi, QueryError, QueryResult};
 use crate::policy::key::VariantKey;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Question {
-    /// Variants with a count at all.
-    Any,
-    /// Variants with more than one.
-    Several,
-}
-
-impl Question {
-    pub(crate) const ALL: [Self; 2] = [Self::Any, Self::Several];
-
-    /// By the namespace that the series carries: the scraped one's own where the scrape keeps it,
-    /// else the one that Prometheus puts aside.
-    fn promql(self) -> &'static str {
-        match self {
-            Self::Any => {
-                "count by (namespace, exported_namespace, variant_name) (wva_desired_replicas)"
-            }
-            Self::Several => {
-                "count by (namespace, exported_namespace, variant_name) (wva_desired_replicas) > 1"
-            }
-        }
+wva_base::named! {
+    listed
+    /// By the namespace that the series carries: the scraped one's own where the scrape keeps it, else the one that
+    /// Prometheus puts aside.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Question {
+        /// Variants with a count at all.
+        Any = "count by (namespace, exported_namespace, variant_name) (wva_desired_replicas)",
+        /// Variants with more than one.
+        Several = "count by (namespace, exported_namespace, variant_name) (wva_desired_replicas) > 1",
     }
 }
 
@@ -37,7 +25,7 @@ pub(crate) async fn published(
     question: Question,
     deadline: Duration,
 ) -> Result<BTreeSet<VariantKey>, QueryError> {
-    let answer = api.query(question.promql(), deadline).await?;
+    let answer = api.query(question.as_str(), deadline).await?;
     Ok(variants(&answer))
 }
 

@@ -5,10 +5,10 @@
 #[macro_export]
 macro_rules! named {
     (@text $variant:ident) => { stringify!($variant) };
-    (@text $variant:ident $text:literal) => { $text };
+    (@text $variant:ident $text:expr) => { $text };
     (
         listed $(#[$meta:meta])* $vis:vis enum $name:ident {
-            $($(#[$doc:meta])* $variant:ident $(= $text:literal)?,)+
+            $($(#[$doc:meta])* $variant:ident $(= $text:expr)?,)+
         }
     ) => {
         $crate::named! {
@@ -22,7 +22,7 @@ macro_rules! named {
     };
     (
         shown $(#[$meta:meta])* $vis:vis enum $name:ident {
-            $($(#[$doc:meta])* $variant:ident $(= $text:literal)?,)+
+            $($(#[$doc:meta])* $variant:ident $(= $text:expr)?,)+
         }
     ) => {
         $crate::named! {
@@ -37,7 +37,7 @@ macro_rules! named {
     };
     (
         $(#[$meta:meta])* $vis:vis enum $name:ident {
-            $($(#[$doc:meta])* $variant:ident $(= $text:literal)?,)+
+            $($(#[$doc:meta])* $variant:ident $(= $text:expr)?,)+
         }
     ) => {
         $(#[$meta])* $vis enum $name { $($(#[$doc])* $variant,)+ }
@@ -55,15 +55,19 @@ macro_rules! named {
 
 #[cfg(test)]
 mod tests {
+    const PEAR: &str = concat!("p", "ear");
+
     crate::named! {
         listed
-        /// One with a text of its own, one without.
+        /// One with a text of its own, one without, one with a constant.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         enum Fruit {
             /// Red.
             RedApple = "red-apple",
             /// Yellow.
             Banana,
+            /// Green.
+            Pear = PEAR,
         }
     }
 
@@ -77,8 +81,11 @@ mod tests {
 
     #[test]
     fn a_text_or_the_name_stands_for_a_value() {
-        assert_eq!(Fruit::ALL, [Fruit::RedApple, Fruit::Banana]);
-        assert_eq!(Fruit::ALL.map(Fruit::as_str), ["red-apple", "Banana"]);
+        assert_eq!(Fruit::ALL, [Fruit::RedApple, Fruit::Banana, Fruit::Pear]);
+        assert_eq!(
+            Fruit::ALL.map(Fruit::as_str),
+            ["red-apple", "Banana", "pear"]
+        );
         assert_eq!(Season::Winter.to_string(), "cold");
     }
 }

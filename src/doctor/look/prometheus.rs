@@ -69,7 +69,7 @@ async fn ask_by(route: &PrometheusRoute, facts: &mut Facts, begun: Instant) {
     let before = begun.elapsed();
     let clock = match route
         .api
-        .query(PrometheusProbe::Clock.promql(), DEADLINE)
+        .query(PrometheusProbe::Clock.as_str(), DEADLINE)
         .await
     {
         Ok(answer) => series(&answer),
@@ -89,7 +89,7 @@ async fn ask_by(route: &PrometheusRoute, facts: &mut Facts, begun: Instant) {
     facts.took = (before + begun.elapsed()).as_secs_f64() / 2.0;
     facts.prometheus = Reading::Known(Ok(()));
     let asked = PrometheusProbe::ALL.map(|probe| async move {
-        let answer = route.api.query(probe.promql(), DEADLINE).await;
+        let answer = route.api.query(probe.as_str(), DEADLINE).await;
         let reading = match answer {
             Ok(answer) => Reading::Known(series(&answer)),
             Err(error) => Reading::Failed(error.to_string()),

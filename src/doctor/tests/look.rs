@@ -158,7 +158,7 @@ impl Held {
         let promql = pairs.find(|(name, _)| name == "query").unwrap().1;
         let probe = PrometheusProbe::ALL
             .into_iter()
-            .find(|probe| probe.promql() == promql);
+            .find(|probe| probe.as_str() == promql);
         let own = [super::healthy::series(
             "variant_name=b,exported_namespace=ns",
             2.0,

@@ -19,25 +19,18 @@ use wva_base::moment::WallTime;
 /// The label with the name of the variant.
 pub(super) const VARIANT: &str = "variant_name";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ExternalMetric {
-    Desired,
-    Current,
-    Ratio,
+wva_base::named! {
+    listed
+    /// In the order of discovery.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum ExternalMetric {
+        Desired = DESIRED,
+        Current = CURRENT,
+        Ratio = RATIO,
+    }
 }
 
 impl ExternalMetric {
-    /// Every metric, in the order of discovery.
-    pub(super) const ALL: [Self; 3] = [Self::Desired, Self::Current, Self::Ratio];
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Desired => DESIRED,
-            Self::Current => CURRENT,
-            Self::Ratio => RATIO,
-        }
-    }
-
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|metric| metric.as_str() == name)
     }

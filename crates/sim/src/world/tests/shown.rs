@@ -53,7 +53,7 @@ fn asked(world: &World, facts: &mut Facts) {
     facts.prometheus = Reading::Known(Ok(()));
     let prometheus = world.prometheus.lock().unwrap();
     for probe in PrometheusProbe::ALL {
-        let answer = prometheus.query(probe.promql(), world.clock.now().wall);
+        let answer = prometheus.query(probe.as_str(), world.clock.now().wall);
         let QueryValue::Vector(samples) = answer.unwrap() else {
             panic!("{probe:?}");
         };
