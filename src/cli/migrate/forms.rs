@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Map, Value, json};
 
 use super::rename::rename;
-use crate::api::scaled_object::ScaledObject;
 use crate::api::{
     ACCELERATOR_LABEL, COST_ANNOTATION, COUNT_ANNOTATION, INSTANCE_LABEL, MANAGED_ANNOTATION,
     MODEL_ANNOTATION,
 };
 use crate::cluster::project::scaler::{MODEL_KEY, ScalerObject};
 use crate::cluster::project::variant::VariantRecord;
-use crate::cluster::project::{Interner, Projected};
+use crate::doctor::checks::{named_variant, read_scaler};
 use crate::policy::actuation::{Input, ScalerKind};
 use crate::policy::object::SpecReading;
 use crate::policy::variant;
@@ -199,7 +197,7 @@ fn prove(scaler: StoredScaler<'_>, name: &str) -> Result<Arc<VariantRecord>, Str
         format!("{kind} {name} would declare no variant; another object controls it")
     })?;
     variant::read(&record.object).map_err(|why| why.to_string())?;
-    let mut stated = object.scaler.inputs.iter().filter_map(stated_name);
+    let mut stated = object.scaler.inputs.iter().filter_map(named_variant);
     let other = stated.find(|read| *read != name);
     match other {
         Some(read) => Err(format!(
@@ -249,18 +247,7 @@ fn put(object: &mut Value, path: &[&str], value: Value) {
 }
 
 fn projected((kind, object): StoredScaler<'_>) -> Option<ScalerObject> {
-    let texts = &mut Interner::default();
-    let object = object.clone();
-    Some(match kind {
-        ScalerKind::HorizontalPodAutoscaler => {
-            let hpa: HorizontalPodAutoscaler = serde_json::from_value(object).ok()?;
-            hpa.project(texts)
-        }
-        ScalerKind::ScaledObject => {
-            let scaled: ScaledObject = serde_json::from_value(object).ok()?;
-            scaled.project(texts)
-        }
-    })
+    read_scaler(kind.as_str(), object).ok()
 }
 
 fn follows(scaler: StoredScaler<'_>, variant: &Value, name: &str) -> bool {
@@ -284,17 +271,8 @@ fn follows(scaler: StoredScaler<'_>, variant: &Value, name: &str) -> bool {
         && is_near
         && inputs.any(|input| {
             let is_count = !matches!(input, Input::Other);
-            is_count && stated_name(input).is_none_or(|read| read == name)
+            is_count && named_variant(input).is_none_or(|read| read == name)
         })
-}
-
-/// The variant that an input names.
-fn stated_name(input: &Input) -> Option<&str> {
-    match input {
-        Input::Published(published) => published.variant.as_deref(),
-        Input::ExternalScaler { variant, .. } => variant.as_deref(),
-        Input::Other => None,
-    }
 }
 
 /// A scaler without what the API server added.

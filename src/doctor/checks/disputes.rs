@@ -103,7 +103,7 @@ pub(in crate::doctor) fn of_others(facts: &Facts) -> BTreeSet<ObjectName> {
             kept.scaler
                 .inputs
                 .iter()
-                .any(|one| named(one) == Some(name))
+                .any(|one| named_variant(one) == Some(name))
         })
     };
     let is_variant = |object: &LiveObject| {
@@ -120,7 +120,7 @@ pub(in crate::doctor) fn of_others(facts: &Facts) -> BTreeSet<ObjectName> {
 }
 
 /// The variant whose count an input names.
-fn named(input: &Input) -> Option<&str> {
+pub(crate) fn named_variant(input: &Input) -> Option<&str> {
     match input {
         Input::Published(count) => count.variant.as_deref(),
         Input::ExternalScaler { variant, .. } => variant.as_deref(),
@@ -145,7 +145,7 @@ impl<'a> CountReaders<'a> {
     pub(super) fn new(facts: &'a Facts, all: &'a [ReadScaler<'a>]) -> Self {
         let mut readers: BTreeMap<&'a str, Vec<&'a ReadScaler<'a>>> = BTreeMap::new();
         for one in all {
-            for name in one.kept.scaler.inputs.iter().filter_map(named) {
+            for name in one.kept.scaler.inputs.iter().filter_map(named_variant) {
                 readers.entry(name).or_default().push(one);
             }
         }
@@ -178,7 +178,7 @@ impl<'a> CountReaders<'a> {
                 },
                 Input::ExternalScaler { .. } | Input::Other => is_near(one),
             };
-            is_there && named(input) == Some(name)
+            is_there && named_variant(input) == Some(name)
         };
         let targets = self.targets.get(&identity(variant))?;
         // The target of a variant elsewhere is judged with that variant.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use serde_json::json;
+use serde_json::{Value, json};
+use serde_path_to_error::deserialize;
 
 use super::annotations::{misspelt, unclear_switch};
 use super::behavior::{fallbacks, windows};
@@ -107,11 +108,16 @@ impl ReadScaler<'_> {
 }
 
 pub(super) fn read(object: &LiveObject) -> Result<ScalerObject, MisshapenField> {
+    read_scaler(object.kind(), &object.0)
+}
+
+/// A scaler of a kind, as it is stored.
+pub(crate) fn read_scaler(kind: &str, object: &Value) -> Result<ScalerObject, MisshapenField> {
     let texts = &mut Interner::default();
-    if object.kind() == ScalerKind::ScaledObject.to_string() {
-        Ok(object.read::<ScaledObject>()?.project(texts))
+    if kind == ScalerKind::ScaledObject.as_str() {
+        Ok(deserialize::<_, ScaledObject>(object)?.project(texts))
     } else {
-        Ok(object.read::<HorizontalPodAutoscaler>()?.project(texts))
+        Ok(deserialize::<_, HorizontalPodAutoscaler>(object)?.project(texts))
     }
 }
 
