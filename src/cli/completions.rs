@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, Command, CommandFactory as _, Parser, ValueEnum, ValueHint};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgAction, Command, CommandFactory as _, Parser, ValueHint};
 use clap_complete::{Shell, generate};
 
 use super::program::Program;
@@ -20,16 +21,12 @@ use crate::settings::value::ValueKind;
 )]
 pub struct CompletionsFlags {
     /// The shell
-    #[arg(value_name = "SHELL", value_enum)]
-    shell: Known,
+    #[arg(value_name = "SHELL", value_parser = shells())]
+    shell: Shell,
 }
 
-/// Shells with a script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Known {
-    Bash,
-    Zsh,
-    Fish,
+fn shells() -> impl TypedValueParser<Value = Shell> {
+    PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|shell| shell.parse::<Shell>())
 }
 
 pub(super) fn run(program: &Program, arguments: impl Iterator<Item = String>) -> ExitCode {
@@ -38,12 +35,7 @@ pub(super) fn run(program: &Program, arguments: impl Iterator<Item = String>) ->
     })
 }
 
-fn script(program: &Program, shell: Known) -> String {
-    let shell = match shell {
-        Known::Bash => Shell::Bash,
-        Known::Zsh => Shell::Zsh,
-        Known::Fish => Shell::Fish,
-    };
+fn script(program: &Program, shell: Shell) -> String {
     let mut script = Vec::new();
     generate(shell, &mut (program.tree)(), program.name, &mut script);
     String::from_utf8_lossy(&script).into_owned()
@@ -110,7 +102,7 @@ mod tests {
     #[test]
     fn every_shell_completes_every_command_and_flag() {
         tree().debug_assert();
-        for shell in [Known::Bash, Known::Zsh, Known::Fish] {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = script(&PROGRAM, shell);
             for command in tree().get_subcommands() {
                 assert!(script.contains(command.get_name()), "{shell:?}: {command}");
