@@ -38,16 +38,13 @@ macro_rules! live_kinds {
     ($($kind:ident: $path:literal, $resource:literal, $before:literal;)*) => {
         /// Kinds of object that the checks read.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        #[expect(missing_docs, reason = "each is the Kubernetes kind of that name")]
         pub enum LiveKind {
             $($kind,)*
         }
 
         impl LiveKind {
-            /// Every kind.
             pub const ALL: [Self; [$(stringify!($kind)),*].len()] = [$(Self::$kind),*];
 
-            /// Its name.
             pub const fn as_str(self) -> &'static str {
                 // One kind in two groups.
                 if matches!(self, Self::AlphaInferencePool) {
@@ -65,7 +62,6 @@ macro_rules! live_kinds {
                 }
             }
 
-            /// Its resource.
             pub const fn resource(self) -> &'static str {
                 match self {
                     $(Self::$kind => $resource,)*
@@ -114,7 +110,6 @@ impl LiveKind {
         path.split('/').next().unwrap_or_default()
     }
 
-    /// Whether its objects are in namespaces.
     pub const fn is_namespaced(self) -> bool {
         !matches!(
             self,
@@ -153,21 +148,16 @@ impl SeriesFact {
 }
 
 /// The series of each query, or how Prometheus refused it.
-pub type QueryAnswers = BTreeMap<String, Result<Vec<SeriesFact>, String>>;
+pub(crate) type QueryAnswers = BTreeMap<String, Result<Vec<SeriesFact>, String>>;
 
-/// The series of one answer.
-pub type SeriesAnswer = Reading<Vec<SeriesFact>>;
+pub(crate) type SeriesAnswer = Reading<Vec<SeriesFact>>;
 
-/// A deployment of the controller.
 #[derive(Debug, Clone)]
 pub struct ControllerFacts {
     /// Namespace and name of its Deployment.
     pub key: ObjectKey,
-    /// Its service account.
     pub account: String,
-    /// Replicas wanted.
     pub wanted: i64,
-    /// Replicas ready.
     pub ready: i64,
     /// What it runs with, or why it cannot start.
     pub settings: Result<Arc<Generation>, Vec<String>>,
@@ -182,7 +172,6 @@ pub struct ControllerFacts {
 }
 
 impl ControllerFacts {
-    /// Its Deployment.
     pub fn title(&self) -> ObjectName {
         ObjectName {
             file: self.file.clone(),
@@ -221,15 +210,12 @@ impl ControllerFacts {
 pub struct RightFact {
     /// What does not work without it.
     pub object: ObjectName,
-    /// The name of the account.
     pub account: String,
     /// The right, in words.
     pub right: String,
-    /// Whether it is granted.
     pub is_granted: bool,
 }
 
-/// Where facts come from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FactSource {
     /// A cluster: what is not there is missing.

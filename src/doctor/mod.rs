@@ -3,7 +3,7 @@
 
 pub(crate) mod checks;
 mod command;
-pub mod facts;
+pub(crate) mod facts;
 pub(crate) mod finding;
 pub mod look;
 pub(crate) mod object;
@@ -15,6 +15,6 @@ pub(crate) mod report;
 mod tests;
 
 pub use self::checks::examine;
-pub use self::facts::Facts;
+pub use self::facts::{Facts, Reading, SeriesFact};
 pub use self::finding::{Finding, FindingCode};
 pub use self::report::Diagnosis;

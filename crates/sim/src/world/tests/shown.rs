@@ -8,10 +8,9 @@ use tokio::time::sleep;
 use super::{DATE, World, quiet};
 use crate::prometheus::QueryValue;
 use crate::world::scenario;
-use wva::doctor::examine;
-use wva::doctor::facts::{Facts, Reading, SeriesFact};
 use wva::doctor::look::{DoctorScope, look};
 use wva::doctor::probe::PrometheusProbe;
+use wva::doctor::{Facts, Reading, SeriesFact, examine};
 
 /// What a page of the controller is answered with.
 fn page(world: &World, path: &str) -> (u16, Option<HeaderValue>) {
