@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tonic::body::Body;
 use tonic_prost::ProstCodec;
-use wva::api::scaled_object::ScaledObject;
+use wva::api::ScaledObject;
 use wva::api::variant_autoscaling::VariantAutoscaling;
 use wva::cluster::kinds::WatchedKind;
 use wva::cluster::mirror::MirrorWriter;

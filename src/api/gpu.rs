@@ -24,23 +24,18 @@ pub struct OfferingNode {
     pub status: OfferingNodeStatus,
 }
 
-/// Whether pods may be placed on a node.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OfferingNodeSpec {
-    /// Whether it is cordoned.
     pub unschedulable: bool,
     /// What keeps pods off that do not tolerate it.
     pub taints: Vec<Taint>,
 }
 
-/// What a node offers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OfferingNodeStatus {
-    /// Resources for pods.
     pub allocatable: BTreeMap<String, Quantity>,
-    /// What is judged of it.
     pub conditions: Vec<NodeCondition>,
 }
 
@@ -58,11 +53,9 @@ pub struct HoldingPod {
     pub status: SlimPodStatus,
 }
 
-/// What a container requests.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct HoldingContainer {
-    /// Requests and limits.
     pub resources: ResourceRequirements,
     /// `Always` for an init container that keeps running.
     pub restart_policy: Option<String>,

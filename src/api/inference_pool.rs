@@ -17,10 +17,8 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct InferencePoolSpec {
-    /// Which pods belong to the pool.
     #[serde(default)]
     pub selector: Selector,
-    /// The endpoint picker.
     #[serde(default, alias = "extensionRef")]
     pub endpoint_picker_ref: Option<PickerRef>,
 }
@@ -32,7 +30,6 @@ pub enum Selector {
     /// As `v1` has it.
     #[serde(rename_all = "camelCase")]
     Stable {
-        /// Labels that a pod must carry.
         match_labels: BTreeMap<String, String>,
     },
     /// As `v1alpha2` has it: labels that a pod must carry.
@@ -46,7 +43,6 @@ impl Default for Selector {
 }
 
 impl Selector {
-    /// Labels that a pod must carry.
     pub fn labels(&self) -> &BTreeMap<String, String> {
         match self {
             Self::Stable { match_labels } => match_labels,
@@ -58,6 +54,5 @@ impl Selector {
 /// Names the service of an endpoint picker, in the namespace of its pool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PickerRef {
-    /// Name of the service.
     pub name: String,
 }

@@ -19,11 +19,9 @@ use serde::{Deserialize, Serialize};
 pub struct LeaderWorkerSetSpec {
     /// Groups; one where it says nothing.
     pub replicas: Option<i32>,
-    /// One group.
     pub leader_worker_template: LeaderWorkerTemplate,
 }
 
-/// One group.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LeaderWorkerTemplate {
@@ -31,17 +29,13 @@ pub struct LeaderWorkerTemplate {
     pub size: Option<i32>,
     /// The leader; like the workers where it says nothing.
     pub leader_template: Option<PodTemplateSpec>,
-    /// The workers.
     pub worker_template: PodTemplateSpec,
 }
 
-/// How many groups there are.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LeaderWorkerSetStatus {
-    /// Groups that exist.
     pub replicas: Option<i32>,
-    /// Groups that are ready.
     pub ready_replicas: Option<i32>,
     /// Groups of the newest template.
     pub updated_replicas: Option<i32>,

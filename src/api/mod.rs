@@ -2,18 +2,24 @@
 //! resources, their conditions, and the few fields of foreign resources that we read.
 
 pub mod condition;
-pub mod gpu;
-pub mod inference_pool;
-pub mod leader_worker_set;
-pub mod pod;
+pub(crate) mod gpu;
+pub(crate) mod inference_pool;
+pub(crate) mod leader_worker_set;
+pub(crate) mod pod;
 pub mod pod_autoscaler;
 pub mod resource_claim;
 pub mod resource_claim_template;
 pub mod resource_slice;
-pub mod scaled_object;
+pub(crate) mod scaled_object;
 pub mod service_monitor;
 pub mod text;
 pub mod variant_autoscaling;
+
+pub use self::gpu::{HoldingPod, OfferingNode};
+pub use self::inference_pool::InferencePool;
+pub use self::leader_worker_set::LeaderWorkerSet;
+pub use self::pod::SlimPod;
+pub use self::scaled_object::ScaledObject;
 
 /// Label of a `VariantAutoscaling` that names its accelerator.
 pub const ACCELERATOR_LABEL: &str = "inference.optimization/acceleratorName";

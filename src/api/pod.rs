@@ -22,32 +22,25 @@ pub struct SlimPod {
     pub status: SlimPodStatus,
 }
 
-/// Where a pod is, and what it requests.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SlimPodSpec {
-    /// The node that it is bound to.
     pub node_name: Option<String>,
     /// What keeps the scheduler off it.
     pub scheduling_gates: Vec<PodSchedulingGate>,
-    /// Containers that run together.
     pub containers: Vec<HoldingContainer>,
     /// Containers that run before, one by one, but for those that always run.
     pub init_containers: Vec<HoldingContainer>,
-    /// Its resource claims.
     pub resource_claims: Vec<PodResourceClaim>,
 }
 
-/// The state of a pod.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SlimPodStatus {
     /// How far it has come: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: Option<String>,
-    /// Its address in the cluster.
     #[serde(rename = "podIP")]
     pub pod_ip: Option<String>,
-    /// What is judged of it.
     pub conditions: Vec<PodCondition>,
 }
 
@@ -55,11 +48,9 @@ pub struct SlimPodStatus {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodCondition {
-    /// What is judged.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Since when.
     pub last_transition_time: Option<Time>,
 }

@@ -27,33 +27,25 @@ pub struct ScaledObjectSpec {
     pub min_replica_count: Option<i32>,
     /// Most replicas; 100 where it says nothing.
     pub max_replica_count: Option<i32>,
-    /// What it reads.
     #[serde(default)]
     pub triggers: Vec<Trigger>,
-    /// The rest.
     pub advanced: Option<Advanced>,
 }
 
-/// Names the target.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaledObjectTarget {
-    /// Its group and version.
     pub api_version: Option<String>,
-    /// Its kind.
     pub kind: Option<String>,
-    /// Its name.
     pub name: String,
 }
 
-/// One metric.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trigger {
     /// Where it comes from, like `prometheus`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How it is asked for.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
     /// `AverageValue`, which it is where it says nothing, or `Value`.
@@ -64,9 +56,7 @@ pub struct Trigger {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Advanced {
-    /// Its configuration.
     pub horizontal_pod_autoscaler_config: Option<HpaConfig>,
-    /// A formula over the triggers.
     pub scaling_modifiers: Option<ScalingModifiers>,
 }
 
@@ -82,18 +72,14 @@ pub struct ScalingModifiers {
     pub metric_type: Option<String>,
 }
 
-/// Configuration of the HorizontalPodAutoscaler.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HpaConfig {
-    /// How fast it scales, and what it ignores.
     pub behavior: Option<HorizontalPodAutoscalerBehavior>,
 }
 
-/// What KEDA says of it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaledObjectStatus {
-    /// Its conditions.
     #[serde(default)]
     pub conditions: Vec<KedaCondition>,
     /// The metrics of its triggers, each with the position of its trigger: `s0-` of the first one.
@@ -104,15 +90,12 @@ pub struct ScaledObjectStatus {
 /// One condition, which has no times.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KedaCondition {
-    /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// One word why.
     #[serde(default)]
     pub reason: String,
-    /// Why, in words.
     #[serde(default)]
     pub message: String,
 }

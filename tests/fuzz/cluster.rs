@@ -3,9 +3,8 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use wva::api::pod::SlimPod;
-use wva::api::scaled_object::ScaledObject;
 use wva::api::variant_autoscaling::VariantAutoscaling;
+use wva::api::{ScaledObject, SlimPod};
 use wva::cluster::project::variant::malformed;
 use wva::cluster::project::{Interner, Projected};
 use wva::cluster::watch::Guarded;
