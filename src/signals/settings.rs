@@ -56,22 +56,18 @@ pub(super) fn bearer(token: &Secret) -> Option<HeaderValue> {
 /// One fault in [`PrometheusClientSettings`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPrometheusSettings {
-    /// No URL.
     #[error(
         "prometheus configuration is required but not found. set PROMETHEUS_BASE_URL in config file or environment variable"
     )]
     Missing,
-    /// Not an absolute URL with a host.
     #[error(
         "PROMETHEUS_BASE_URL {url:?} is not a URL like https://prometheus.monitoring:9090 ({why})"
     )]
     Url {
         /// The URL, without user and password.
         url: String,
-        /// What is wrong.
         why: String,
     },
-    /// Plain http without permission.
     #[error(
         "TLS configuration validation failed - HTTPS is required: HTTPS is required - URL must use https:// scheme: {url}; for a server without TLS set PROMETHEUS_ALLOW_HTTP=true"
     )]
@@ -79,37 +75,26 @@ pub enum InvalidPrometheusSettings {
         /// The URL, without user and password.
         url: String,
     },
-    /// Plain http with a credential.
     #[error(
         "TLS configuration validation failed - HTTPS is required: {setting} would cross the network in the clear to {url}; use an https:// URL or remove {setting}"
     )]
     CredentialOverHttp {
-        /// The setting that holds the credential.
         setting: &'static str,
         /// The URL, without user and password.
         url: String,
     },
-    /// A file is missing.
     #[error(
         "TLS configuration validation failed - HTTPS is required: {what} not found: {path}; correct {setting}"
     )]
     FileNotFound {
-        /// What the file should hold.
         what: &'static str,
-        /// Its path.
         path: String,
-        /// The setting that names it.
         setting: &'static str,
     },
-    /// A server name that cannot be asked for.
     #[error(
         "PROMETHEUS_SERVER_NAME {name:?} is not a DNS name; remove it to use the host of PROMETHEUS_BASE_URL"
     )]
-    ServerName {
-        /// The name.
-        name: String,
-    },
-    /// A token that cannot be sent, or a file without one.
+    ServerName { name: String },
     #[error("failed to create prometheus client config: {problem}")]
     Token {
         /// What is wrong; never the token.

@@ -13,15 +13,11 @@ use crate::cluster::mirror::ObjectKey;
 /// next `Restarted` begins again.
 #[derive(Debug)]
 pub enum WatchEvent<K> {
-    /// A list begins.
     Restarted,
-    /// An object of the list.
     Listed(K),
-    /// The list is complete.
     ListDone,
     /// An object was created or changed.
     Applied(K),
-    /// An object was deleted.
     Deleted(ObjectKey),
     /// An object was listed, created or changed, and cannot be read.
     Malformed(Malformed),
@@ -34,26 +30,20 @@ pub enum WatchEvent<K> {
     },
     /// Something went wrong; the next event comes after a delay.
     Failed {
-        /// What.
         error: WatchError,
-        /// The delay.
         retry_in: Duration,
     },
 }
 
-/// What goes wrong with a watch.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The list failed.
     #[error("list: {0}")]
     List(#[source] RequestError),
-    /// The list came without a version to watch from.
     #[error("list: the API server named no resourceVersion")]
     NoVersion,
     /// The watch could not be opened.
     #[error("watch: {0}")]
     Open(#[source] RequestError),
-    /// The server ended the watch with an error.
     #[error("watch: the API server ended it with {}: {}", .0.code, .0.message)]
     Ended(Box<Status>),
     /// The connection broke.
@@ -62,7 +52,6 @@ pub enum WatchError {
     /// The stream ended long before the agreed time, as when a server or a proxy restarts.
     #[error("watch: ended by the other side after {}s", .0.as_secs())]
     Early(Duration),
-    /// The server neither said anything nor ended the watch.
     #[error("watch: silent beyond its end, the connection is taken for dead")]
     Silent,
 }

@@ -39,7 +39,6 @@ pub struct Malformed {
 }
 
 impl Malformed {
-    /// The object's key.
     pub fn key(&self) -> ObjectKey {
         key_of(&self.metadata)
     }
@@ -97,9 +96,7 @@ pub enum ServedVersion {
     Older(&'static str),
     /// One of another group, whose objects its type reads, too.
     Other {
-        /// The group.
         group: &'static str,
-        /// The version.
         version: Arc<str>,
     },
 }

@@ -16,9 +16,10 @@ use kube::api::{Api, ListParams, WatchEvent as Notice, WatchParams};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-pub use self::discovery::Discovery;
-pub use self::event::{WatchError, WatchEvent};
-pub use self::guarded::{Guarded, Malformed, ServedVersion, key_of};
+pub(crate) use self::discovery::Discovery;
+pub(crate) use self::event::{WatchError, WatchEvent};
+pub use self::guarded::{Guarded, key_of};
+pub(crate) use self::guarded::{Malformed, ServedVersion};
 use super::client::within;
 use wva_base::backoff::Backoff;
 

@@ -25,9 +25,7 @@ pub struct CertificateFiles {
 /// Where the authorities of clients are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorityFile {
-    /// The setting that names the file.
     pub setting: &'static str,
-    /// The PEM file.
     pub path: PathBuf,
 }
 
@@ -38,42 +36,27 @@ impl AuthorityFile {
     }
 }
 
-/// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file cannot be read.
     #[error("{path:?} cannot be read: {why}; {setting} says where it is")]
     Unreadable {
-        /// The setting.
         setting: &'static str,
-        /// The file.
         path: PathBuf,
-        /// What the system says.
         why: String,
     },
-    /// A file does not hold what it should.
     #[error("{path:?} holds no {what} in PEM form: {why}; {setting} says where it is")]
     NotPem {
-        /// The setting.
         setting: &'static str,
-        /// The file.
         path: PathBuf,
-        /// What it should hold.
         what: &'static str,
-        /// What is wrong with it.
         why: String,
     },
-    /// Certificate and key do not serve together.
     #[error("{path:?} and its key do not serve: {why}; {setting} names their folder")]
     Unusable {
-        /// The setting.
         setting: &'static str,
-        /// The certificate.
         path: PathBuf,
-        /// What is wrong.
         why: rustls::Error,
     },
-    /// No certificate could be made up.
     #[error("no certificate could be made: {0}")]
     NotMade(String),
 }

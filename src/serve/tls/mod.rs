@@ -14,8 +14,9 @@ use rustls::{RootCertStore, ServerConfig, crypto};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+pub(crate) use self::certificate::AuthorityFile;
 pub(super) use self::certificate::pem_fault;
-pub use self::certificate::{AuthorityFile, CertificateError, CertificateFiles, certified};
+pub use self::certificate::{CertificateFiles, certified};
 use self::certificate::{Material, self_signed};
 use super::access::front_proxy::FrontProxies;
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
