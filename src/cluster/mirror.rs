@@ -67,6 +67,16 @@ pub struct ObjectUpdate<V> {
     pub after: Option<Arc<V>>,
 }
 
+impl<V> ObjectUpdate<V> {
+    fn gone((key, before): (ObjectKey, Arc<V>)) -> Self {
+        Self {
+            key,
+            before: Some(before),
+            after: None,
+        }
+    }
+}
+
 /// Objects by something that they name, like their owner.
 #[derive(Debug)]
 struct Index<V> {
@@ -167,16 +177,6 @@ impl<V> Mirror<V> {
             .iter()
             .map(|(key, value)| (key.clone(), Arc::clone(value)))
             .collect()
-    }
-
-    /// How many objects there are.
-    pub fn len(&self) -> usize {
-        self.read().objects.len()
-    }
-
-    /// Whether there is no object.
-    pub fn is_empty(&self) -> bool {
-        self.read().objects.is_empty()
     }
 
     /// Whether the mirror has ever been complete.
@@ -302,13 +302,7 @@ impl<V> MirrorWriter<V> {
             state.index.naming.clear();
             state.sync = SyncState::KindAbsent;
             state.count_if(!gone.is_empty());
-            gone.into_iter()
-                .map(|(key, value)| ObjectUpdate {
-                    key,
-                    before: Some(value),
-                    after: None,
-                })
-                .collect()
+            gone.into_iter().map(ObjectUpdate::gone).collect()
         })
     }
 
@@ -322,11 +316,7 @@ impl<V> MirrorWriter<V> {
             let before = state.objects.remove(key)?;
             state.index.remove(key, &before);
             state.count_if(true);
-            Some(ObjectUpdate {
-                key: key.clone(),
-                before: Some(before),
-                after: None,
-            })
+            Some(ObjectUpdate::gone((key.clone(), before)))
         })
     }
 
@@ -405,12 +395,7 @@ impl<V: PartialEq> MirrorWriter<V> {
                 }
                 state.index.add(key, value);
             }
-            let gone = before.into_iter().map(|(key, value)| ObjectUpdate {
-                key,
-                before: Some(value),
-                after: None,
-            });
-            changed.extend(gone);
+            changed.extend(before.into_iter().map(ObjectUpdate::gone));
             state.sync = SyncState::Complete;
             state.count_if(!changed.is_empty());
             changed

@@ -65,7 +65,7 @@ fn an_equal_projection_changes_nothing() {
     );
     assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(None));
     assert_eq!(mirror.revision(), 3);
-    assert!(mirror.is_empty());
+    assert!(mirror.all().is_empty());
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_fresh_list_replaces_everything_at_once_and_returns_the_differences() {
         list.add(key(name), value).unwrap();
     }
     assert!(!mirror.synced());
-    assert_eq!(mirror.len(), 3);
+    assert_eq!(mirror.all().len(), 3);
     assert!(
         mirror.get(&key("b/gone")).is_some(),
         "readable until the end of the list"
@@ -141,7 +141,7 @@ fn a_kind_that_goes_takes_its_objects_along() {
     let gone = mirror.kind_absent(&epoch(1)).unwrap();
     assert_eq!(names_of(&gone), keys(&["a/x", "b/y"]));
     assert_eq!(mirror.sync(), SyncState::KindAbsent);
-    assert!(mirror.synced() && mirror.is_empty());
+    assert!(mirror.synced() && mirror.all().is_empty());
     assert_eq!(mirror.kind_absent(&epoch(1)), Ok(Vec::new()));
 }
 
@@ -157,7 +157,7 @@ fn one_object_too_many_is_refused_by_name_and_the_rest_goes_on() {
         "{error}"
     );
     assert!(mirror.apply(&watcher, key("a/x"), 2).unwrap().is_some());
-    assert_eq!(mirror.len(), 2);
+    assert_eq!(mirror.all().len(), 2);
 
     let mut list = mirror.relist();
     list.add(key("a/x"), 1).unwrap();

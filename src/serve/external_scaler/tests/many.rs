@@ -73,7 +73,10 @@ fn each_of_ten_thousand_objects_has_its_own_count_and_no_call_is_kept() {
         assert_eq!(refused.code(), Code::NotFound, "{number}");
     }
     let mirrors = &shared.mirrors;
-    let held = (mirrors.scaled_objects.len(), mirrors.variants.len());
+    let held = (
+        mirrors.scaled_objects.all().len(),
+        mirrors.variants.all().len(),
+    );
     assert_eq!(held, (OBJECTS, OBJECTS));
     assert_eq!(shared.changes.followed(), 0);
 }
