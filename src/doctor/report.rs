@@ -1,9 +1,9 @@
 //! The report, as text and as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::finding::{Finding, FindingGroup, FindingSeverity};
@@ -24,7 +24,7 @@ pub enum CheckOutcome {
 }
 
 /// What KEDA makes of the target of a ScaledObject while no controller answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OutageForecast {
     pub object: ObjectName,
     /// The replicas that its target has then.
@@ -40,14 +40,6 @@ impl OutageForecast {
             counted(self.replicas, "replica"),
             self.why
         )
-    }
-
-    fn to_json(&self) -> Value {
-        json!({
-            "object": self.object,
-            "replicas": self.replicas,
-            "why": self.why,
-        })
     }
 }
 
@@ -164,24 +156,24 @@ impl Diagnosis {
                 format!(" ({:.1} s)", took.as_secs_f64())
             });
             let heading = format!("{}{took}", group.as_str());
-            push(&mut text, &section(&heading, &lines));
+            text.push_str(&section(&heading, &lines));
         }
         if !self.outages.is_empty() {
             let lines: String = self.outages.iter().map(OutageForecast::line).collect();
-            push(&mut text, &section("without a controller", &lines));
+            text.push_str(&section("without a controller", &lines));
         }
         if !self.notes.is_empty() {
             let lines: String = self.notes.iter().map(SettingsNote::line).collect();
-            push(&mut text, &section("notes on settings", &lines));
+            text.push_str(&section("notes on settings", &lines));
         }
         if !self.not_read.is_empty() {
             let lines = self.not_read.iter();
             let lines: Vec<String> = lines
                 .map(|(file, why)| format!("{file}: {why}\n"))
                 .collect();
-            push(&mut text, &section("not read", &lines.concat()));
+            text.push_str(&section("not read", &lines.concat()));
         }
-        push(&mut text, &self.summary());
+        text.push_str(&self.summary());
         text
     }
 
@@ -208,7 +200,6 @@ impl Diagnosis {
     /// The report for programs.
     pub fn to_json(&self) -> Value {
         let findings: Vec<Value> = self.findings().map(Finding::to_json).collect();
-        let outages: Vec<Value> = self.outages.iter().map(OutageForecast::to_json).collect();
         let notes: Vec<Value> = self.notes.iter().map(SettingsNote::to_json).collect();
         let unseen = self
             .unseen()
@@ -221,7 +212,7 @@ impl Diagnosis {
             "verdict": self.verdict().as_str(),
             "findings": findings,
             "unseen": unseen.collect::<Vec<Value>>(),
-            "outages": outages,
+            "outages": self.outages,
             "notes": notes,
             "seconds": took.collect::<BTreeMap<&str, f64>>(),
         });
@@ -282,9 +273,4 @@ fn in_file(object: &ObjectName) -> String {
         Some(file) if **file != *object.name => format!(" in {file}"),
         _ => String::new(),
     }
-}
-
-fn push(text: &mut String, more: &str) {
-    // Writing to a String cannot fail.
-    write!(text, "{more}").unwrap_or_default();
 }
