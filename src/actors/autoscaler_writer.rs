@@ -8,18 +8,14 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::time::timeout;
 
-use self::carrier::{Attempt, DecisionCarrier, WrittenRecord};
-use crate::actors::mailboxes::Mailboxes;
-use crate::actors::permission_reporter::PermissionReporter;
+use self::carrier::{Attempt, WrittenRecord};
+use crate::actors::WriterContext;
 use crate::actors::retry_queue::{RetryEntry, RetryQueue};
 use crate::cluster::autoscaler::AutoscalerWriteError;
 use crate::cluster::event::{EventNotice, EventReason};
-use crate::cluster::permit::WriteApi;
 use crate::policy::key::ObjectKey;
 use crate::policy::pod_autoscaler::event::events;
-use crate::state::Readers;
 use crate::state::autoscalers::regarding;
-use crate::state::requests::RequestReporter;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
 use wva_supervise::{Actor, ActorResult, Context, Event, Generator, TimerEpoch};
@@ -50,7 +46,7 @@ pub(crate) enum AutoscalerWriterMessage {
 
 #[derive(Debug, Clone)]
 pub(crate) struct AutoscalerWriter {
-    carrier: Arc<DecisionCarrier>,
+    carrier: Arc<WriterContext>,
     generator: Generator,
     /// What was written last of each object.
     done: BTreeMap<ObjectKey, WrittenRecord>,
@@ -60,23 +56,9 @@ pub(crate) struct AutoscalerWriter {
 }
 
 impl AutoscalerWriter {
-    pub(crate) fn new(
-        shared: Readers,
-        requests: Arc<RequestReporter>,
-        mailboxes: Arc<Mailboxes>,
-        permissions: PermissionReporter,
-        api: WriteApi,
-        generator: Generator,
-    ) -> Self {
-        let carrier = DecisionCarrier {
-            shared,
-            requests,
-            mailboxes,
-            permissions,
-            api,
-        };
+    pub(crate) fn new(context: WriterContext, generator: Generator) -> Self {
         Self {
-            carrier: Arc::new(carrier),
+            carrier: Arc::new(context),
             generator,
             done: BTreeMap::new(),
             spared: BTreeMap::new(),

@@ -31,8 +31,25 @@ pub(crate) mod variants;
 pub(crate) mod watcher;
 pub(crate) mod watches;
 
+use std::sync::Arc;
+
+use self::mailboxes::Mailboxes;
+use self::permission_reporter::PermissionReporter;
+use crate::cluster::permit::WriteApi;
 use crate::roles::Role;
+use crate::state::Readers;
+use crate::state::requests::RequestReporter;
 use wva_supervise::{Actor, Address, ChildSpec};
+
+/// What the writers of decisions share. None changes it.
+#[derive(Debug, Clone)]
+pub(crate) struct WriterContext {
+    pub(crate) shared: Readers,
+    pub(crate) requests: Arc<RequestReporter>,
+    pub(crate) mailboxes: Arc<Mailboxes>,
+    pub(crate) permissions: PermissionReporter,
+    pub(crate) api: WriteApi,
+}
 
 /// A pump that fills a role. Every life begins as a copy of `first`; what copies share outlives them.
 pub fn pump<A: Actor + Clone + Sync>(

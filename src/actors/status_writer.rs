@@ -1,26 +1,23 @@
 //! Writes the status of VariantAutoscalings: only what differs, at most eight at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::ops::Deref;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tracing::{Instrument, Span};
 
+use crate::actors::WriterContext;
 use crate::actors::emitter::StatusWriteResult;
-use crate::actors::mailboxes::Mailboxes;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::retry_queue::RetryEntry;
 use crate::actors::status_patch::{self, StatusDifference};
-use crate::cluster::permit::{WriteApi, WritePermit};
+use crate::cluster::permit::WritePermit;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::status::{CountPatch, StatusError, apply_count, apply_status};
 use crate::policy::key::VariantKey;
 use crate::policy::record::PublishedRecord;
 use crate::policy::units::Replicas;
-use crate::state::Readers;
-use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
@@ -54,11 +51,7 @@ pub(crate) enum StatusWriterMessage {
 
 #[derive(Debug, Clone)]
 pub(crate) struct StatusWriter {
-    shared: Readers,
-    requests: Arc<RequestReporter>,
-    mailboxes: Arc<Mailboxes>,
-    permissions: PermissionReporter,
-    api: WriteApi,
+    context: WriterContext,
     generator: Generator,
     /// When each object was written last.
     written: BTreeMap<VariantKey, Moment>,
@@ -81,21 +74,18 @@ enum WriteOutcome {
     NoClaim,
 }
 
+impl Deref for StatusWriter {
+    type Target = WriterContext;
+
+    fn deref(&self) -> &WriterContext {
+        &self.context
+    }
+}
+
 impl StatusWriter {
-    pub(crate) fn new(
-        shared: Readers,
-        requests: Arc<RequestReporter>,
-        mailboxes: Arc<Mailboxes>,
-        permissions: PermissionReporter,
-        api: WriteApi,
-        generator: Generator,
-    ) -> Self {
+    pub(crate) fn new(context: WriterContext, generator: Generator) -> Self {
         Self {
-            shared,
-            requests,
-            mailboxes,
-            permissions,
-            api,
+            context,
             generator,
             written: BTreeMap::new(),
             spared: None,

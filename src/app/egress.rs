@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::{Env, Wiring};
+use crate::actors::autoscaler_writer::AutoscalerWriter;
 use crate::actors::event_recorder::EventRecorder;
 use crate::actors::pod_marker::PodMarks;
 use crate::actors::rounds::{RoundWork, Rounds};
+use crate::actors::status_writer::StatusWriter;
 use crate::actors::target_scaler::DirectScales;
-use crate::actors::{autoscaler_writer, emitter, pump, status_writer};
+use crate::actors::{WriterContext, emitter, pump};
 use crate::cluster::event::{EventApi, REPORTING_CONTROLLER};
 use crate::cluster::permit::WriteApi;
 use crate::roles::Role;
@@ -39,14 +41,8 @@ impl Wiring {
     }
 
     fn status_writer(&self, env: &Env) -> ChildSpec<Role> {
-        let writer = status_writer::StatusWriter::new(
-            self.readers.clone(),
-            Arc::clone(&self.writers.status_writer),
-            Arc::clone(&self.mailboxes),
-            self.permissions(env),
-            self.write_api(env),
-            env.kit.seed.child("status-writer"),
-        );
+        let context = self.context(env, &self.writers.status_writer);
+        let writer = StatusWriter::new(context, env.kit.seed.child("status-writer"));
         pump(Role::StatusWriter, &self.addresses().status_writer, writer)
     }
 
@@ -72,19 +68,20 @@ impl Wiring {
     }
 
     fn autoscaler_writer(&self, env: &Env) -> ChildSpec<Role> {
-        let writer = autoscaler_writer::AutoscalerWriter::new(
-            self.readers.clone(),
-            Arc::clone(&self.writers.autoscaler_writer),
-            Arc::clone(&self.mailboxes),
-            self.permissions(env),
-            self.write_api(env),
-            env.kit.seed.child("autoscaler-writer"),
-        );
-        pump(
-            Role::AutoscalerWriter,
-            &self.addresses().autoscaler_writer,
-            writer,
-        )
+        let context = self.context(env, &self.writers.autoscaler_writer);
+        let writer = AutoscalerWriter::new(context, env.kit.seed.child("autoscaler-writer"));
+        let address = &self.addresses().autoscaler_writer;
+        pump(Role::AutoscalerWriter, address, writer)
+    }
+
+    fn context(&self, env: &Env, requests: &Arc<RequestReporter>) -> WriterContext {
+        WriterContext {
+            shared: self.readers.clone(),
+            requests: Arc::clone(requests),
+            mailboxes: Arc::clone(&self.mailboxes),
+            permissions: self.permissions(env),
+            api: self.write_api(env),
+        }
     }
 
     fn pod_marker(&self, env: &Env) -> ChildSpec<Role> {

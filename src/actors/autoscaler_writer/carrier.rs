@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::mailboxes::Mailboxes;
-use crate::actors::permission_reporter::PermissionReporter;
+use crate::actors::WriterContext;
 use crate::cluster::autoscaler::{AutoscalerWriteError, ScaleWrite, is_in_place, reported};
-use crate::cluster::permit::{WriteApi, WritePermit};
+use crate::cluster::permit::WritePermit;
 use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::scale::kind_without_watcher;
 use crate::policy::key::ObjectKey;
@@ -14,8 +13,6 @@ use crate::policy::pod_autoscaler::check::ScalingStrategy;
 use crate::policy::pod_autoscaler::decide::AutoscalerDecision;
 use crate::policy::pod_autoscaler::record::{AutoscalerRecord, AutoscalerVerdict};
 use crate::policy::pod_autoscaler::status::{PodAutoscalerStatus, ScaleOutcome, next_status};
-use crate::state::Readers;
-use crate::state::requests::RequestReporter;
 use wva_base::moment::Moment;
 
 /// A decision that is older than two ticks is not written: another one is due.
@@ -54,17 +51,7 @@ impl Attempt {
     };
 }
 
-/// What attempts need. They share it, and none changes it.
-#[derive(Debug)]
-pub(super) struct DecisionCarrier {
-    pub(super) shared: Readers,
-    pub(super) requests: Arc<RequestReporter>,
-    pub(super) mailboxes: Arc<Mailboxes>,
-    pub(super) permissions: PermissionReporter,
-    pub(super) api: WriteApi,
-}
-
-impl DecisionCarrier {
+impl WriterContext {
     /// Carries out what was decided on one object, unless it was already: `before` is what was carried out last.
     pub(super) async fn attempt(
         &self,

@@ -4,6 +4,8 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::actors::mailboxes::Mailboxes;
+use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscaler::tests::{
     autoscalers, decide, publish_service, service, storm_pods,
 };
@@ -24,14 +26,14 @@ fn writer(shared: &SharedState, server: &FakeServer) -> AutoscalerWriter {
     let mailboxes = Mailboxes::new(&shared.series);
     let permissions = PermissionReporter::for_test(shared.clock.clone(), mailboxes.events.clone());
     let api = server.writes("wva", 1);
-    AutoscalerWriter::new(
-        shared.readers.clone(),
-        Arc::clone(&shared.writers.autoscaler_writer),
-        Arc::new(mailboxes),
+    let context = WriterContext {
+        shared: shared.readers.clone(),
+        requests: Arc::clone(&shared.writers.autoscaler_writer),
+        mailboxes: Arc::new(mailboxes),
         permissions,
         api,
-        SeedTree::new(1).child("writer"),
-    )
+    };
+    AutoscalerWriter::new(context, SeedTree::new(1).child("writer"))
 }
 
 /// Decides on `decode`, which has two replicas and a minimum of four, and carries that out against a server that holds

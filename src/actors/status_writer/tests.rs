@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::{StatusWriter, WriteOutcome};
+use crate::actors::WriterContext;
 use crate::actors::emitter::tests::{claim, key, leading, plan, view};
 use crate::actors::event_recorder::Events;
 use crate::actors::mailboxes::Mailboxes;
@@ -42,14 +43,14 @@ fn writer(shared: &SharedState, server: &FakeServer) -> StatusWriter {
 }
 
 fn with(shared: &SharedState, server: &FakeServer, mailboxes: &Arc<Mailboxes>) -> StatusWriter {
-    StatusWriter::new(
-        shared.readers.clone(),
-        Arc::clone(&shared.writers.status_writer),
-        Arc::clone(mailboxes),
-        PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
-        server.writes("wva-me", 1),
-        SeedTree::new(1).child("status-writer"),
-    )
+    let context = WriterContext {
+        shared: shared.readers.clone(),
+        requests: Arc::clone(&shared.writers.status_writer),
+        mailboxes: Arc::clone(mailboxes),
+        permissions: PermissionReporter::for_test(shared.clock.clone(), Events::for_test()),
+        api: server.writes("wva-me", 1),
+    };
+    StatusWriter::new(context, SeedTree::new(1).child("status-writer"))
 }
 
 fn enter(shared: &SharedState, term: u64) {
