@@ -8,6 +8,7 @@ use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
 use crate::doctor::probe::PrometheusProbe;
+use crate::serve::access::der_element;
 
 /// Difference of clocks that does not matter, in seconds.
 pub(super) const TOLERATED_SKEW: f64 = 15.0;
@@ -80,37 +81,20 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes.0).filter(|bytes| !bytes.is_empty())
 }
 
-/// One element of DER: its tag, its content, and what follows.
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (tag, rest) = der.split_first()?;
-    let (first, rest) = rest.split_first()?;
-    let (length, rest) = if *first < 0x80 {
-        (usize::from(*first), rest)
-    } else {
-        let (bytes, rest) = rest.split_at_checked(usize::from(*first & 0x7f))?;
-        let length = bytes.iter().try_fold(0_usize, |sum, byte| {
-            sum.checked_mul(256)?.checked_add(usize::from(*byte))
-        })?;
-        (length, rest)
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    Some((*tag, content, rest))
-}
-
 /// The end of validity of a certificate.
 fn not_after(certificate: &[u8]) -> Option<f64> {
-    let (_, certificate, _) = element(certificate)?;
-    let (_, body, _) = element(certificate)?;
-    let (tag, _, after_first) = element(body)?;
+    let (_, certificate, _) = der_element(certificate)?;
+    let (_, body, _) = der_element(certificate)?;
+    let (tag, _, after_first) = der_element(body)?;
     // The version, which may be left out.
     let mut rest = if tag == 0xa0 { after_first } else { body };
     // Serial number, algorithm, issuer.
     for _field in 0..3 {
-        (_, _, rest) = element(rest)?;
+        (_, _, rest) = der_element(rest)?;
     }
-    let (_, validity, _) = element(rest)?;
-    let (_, _, rest) = element(validity)?;
-    let (tag, text, _) = element(rest)?;
+    let (_, validity, _) = der_element(rest)?;
+    let (_, _, rest) = der_element(validity)?;
+    let (tag, text, _) = der_element(rest)?;
     let text = std::str::from_utf8(text).ok()?;
     let full = match tag {
         // Two digits of the year: 50 and above are of the last century.

@@ -33,20 +33,30 @@ pub(super) fn common_name(certificate: &CertificateDer<'_>) -> Option<String> {
     found
 }
 
-/// The content of the first element, which must have this tag, and what follows it. Names are
-/// short: lengths of up to two bytes are read.
+/// The content of the first element, which must have this tag, and what follows it.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = match der {
-        [found, length, rest @ ..] if *found == tag && *length < 0x80 => {
-            (usize::from(*length), rest)
+    let (found, content, rest) = der_element(der)?;
+    (found == tag).then_some((content, rest))
+}
+
+/// One element of DER: its tag, its content, and what follows.
+pub(crate) fn der_element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (tag, rest) = der.split_first()?;
+    let (first, rest) = rest.split_first()?;
+    let (length, rest) = match *first {
+        // DER has no indefinite lengths.
+        0x80 => return None,
+        short @ ..0x80 => (usize::from(short), rest),
+        long => {
+            let (bytes, rest) = rest.split_at_checked(usize::from(long & 0x7f))?;
+            let length = bytes.iter().try_fold(0_usize, |sum, byte| {
+                sum.checked_mul(256)?.checked_add(usize::from(*byte))
+            })?;
+            (length, rest)
         }
-        [found, 0x81, length, rest @ ..] if *found == tag => (usize::from(*length), rest),
-        [found, 0x82, high, low, rest @ ..] if *found == tag => {
-            (usize::from(u16::from_be_bytes([*high, *low])), rest)
-        }
-        _ => return None,
     };
-    rest.split_at_checked(length)
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((*tag, content, rest))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::Semaphore;
 
 use self::cache::Cache;
+pub(crate) use self::common_name::der_element;
 use self::front_proxy::FrontProxies;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::client::RequestError;
