@@ -149,6 +149,11 @@ pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     text.unwrap_or_default()
 }
 
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let mut conditions = list(object, "/status/conditions").iter();
+    conditions.find(|one| text(one, "/type") == kind)
+}
+
 /// The elements at a JSON pointer.
 pub(crate) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     let list = value.pointer(pointer).and_then(Value::as_array);

@@ -7,9 +7,8 @@ use serde_json::Value;
 
 use super::objects::FleetObjects;
 use crate::cluster::project::variant::MANAGED_ANNOTATION;
-use crate::doctor::checks::autoscaler_code;
-use crate::doctor::object::{list, text};
-use crate::policy::condition::ConditionReason;
+use crate::doctor::checks::{autoscaler_code, is_scaled_directly};
+use crate::doctor::object::{condition, list, text};
 use crate::policy::pod_autoscaler::condition::{ASLEEP, CONFLICT};
 use crate::policy::units::Cost;
 
@@ -348,16 +347,6 @@ fn variant(object: &Value, targets: &Targets<'_>) -> VariantRow {
         signal_age: None,
         decision: decision(object),
     }
-}
-
-fn is_scaled_directly(object: &Value) -> bool {
-    condition(object, "ActuationReady")
-        .is_some_and(|found| text(found, "/reason") == ConditionReason::ScaledDirectly.as_str())
-}
-
-fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let mut conditions = list(object, "/status/conditions").iter();
-    conditions.find(|condition| text(condition, "/type") == kind)
 }
 
 /// The first of these conditions that does not hold.

@@ -13,7 +13,7 @@ use crate::cluster::project::pod_autoscaler::StoredAutoscaler;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::{LiveObject, ObjectName, list, member, text};
+use crate::doctor::object::{LiveObject, ObjectName, condition, list, member, text};
 use crate::policy::key::{ObjectKey, TargetKey};
 use crate::policy::object::group_version;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, Violations};
@@ -127,9 +127,8 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
 
 /// What a condition of a cluster names as without effect: by the target as well, which the specification does not show.
 fn named_faults<'a>(facts: &Facts, object: &'a LiveObject) -> Option<&'a str> {
-    let mut conditions = object.list("/status/conditions").iter();
-    let named = conditions
-        .find(|one| (text(one, "/type"), text(one, "/status")) == ("AnnotationsAccepted", "False"));
+    let named = condition(&object.0, "AnnotationsAccepted");
+    let named = named.filter(|one| text(one, "/status") == "False");
     let message = named.map(|one| text(one, "/message"));
     message.filter(|message| facts.source == FactSource::Cluster && !message.is_empty())
 }

@@ -9,7 +9,7 @@ use super::targets::target_key;
 use crate::api::variant_autoscaling;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::{LiveObject, ObjectName, list, text};
+use crate::doctor::object::{LiveObject, ObjectName, condition, list, text};
 use crate::settings::problem::Layer;
 use crate::settings::{FeatureSwitch, schema};
 
@@ -174,10 +174,8 @@ pub(super) fn external_metrics(facts: &Facts) -> Vec<Finding> {
         let finding = FindingCode::ExternalMetricsMissing.at(object(), cause);
         return is_known.then_some(finding).into_iter().collect();
     };
-    let conditions = service.list("/status/conditions");
-    let failed = conditions
-        .iter()
-        .find(|one| text(one, "/type") == "Available" && text(one, "/status") == "False");
+    let failed = condition(&service.0, "Available");
+    let failed = failed.filter(|one| text(one, "/status") == "False");
     let finding = failed.map(|one| {
         let cause = format!("{}: {}", text(one, "/reason"), text(one, "/message"));
         FindingCode::ExternalMetricsMissing.at(object(), cause)

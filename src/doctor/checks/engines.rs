@@ -8,7 +8,7 @@ use super::prometheus::server;
 use super::targets::{may_go_to_zero, pods_of, read_targets, target, target_key, templates};
 use crate::doctor::facts::{Facts, LiveKind, SeriesFact};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::{LiveObject, ObjectName, text};
+use crate::doctor::object::{LiveObject, ObjectName, condition, text};
 use crate::doctor::probe::PrometheusProbe;
 use wva_base::duration::parse_duration;
 use wva_base::text::counted;
@@ -34,12 +34,9 @@ checks! {
 
 /// Whether a pod has been ready for so long that it has been scraped.
 fn is_settled(pod: &LiveObject, now: f64) -> bool {
-    let mut conditions = pod.list("/status/conditions").iter();
-    conditions.any(|one| {
+    condition(&pod.0, "Ready").is_some_and(|one| {
         let since = clocks::seconds(text(one, "/lastTransitionTime"));
-        text(one, "/type") == "Ready"
-            && text(one, "/status") == "True"
-            && since.is_none_or(|since| now - since > FIRST_SCRAPE)
+        text(one, "/status") == "True" && since.is_none_or(|since| now - since > FIRST_SCRAPE)
     })
 }
 

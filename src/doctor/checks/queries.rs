@@ -17,7 +17,7 @@ use crate::cluster::project::promql::{
 use crate::cluster::project::scaler::KEDA_MAXIMUM;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::{LiveObject, ObjectName, text};
+use crate::doctor::object::{LiveObject, ObjectName, condition, text};
 use crate::doctor::probe::PrometheusProbe;
 use crate::doctor::report::CheckOutcome;
 use crate::policy::series::DESIRED;
@@ -81,8 +81,7 @@ pub(in crate::doctor) fn count_queries(facts: &Facts) -> Vec<(&LiveObject, Strin
 
 /// Whether a HorizontalPodAutoscaler reports that it has its metrics. It does not show which query brought them.
 fn is_scaling(object: &LiveObject) -> bool {
-    let mut conditions = object.list("/status/conditions").iter();
-    conditions.any(|one| text(one, "/type") == "ScalingActive" && text(one, "/status") == "True")
+    condition(&object.0, "ScalingActive").is_some_and(|one| text(one, "/status") == "True")
 }
 
 /// Whether external metrics come from Prometheus, as far as is known: the controller itself serves both labels.

@@ -21,7 +21,7 @@ use crate::cluster::project::scaler::{EXTERNAL_VARIANT, ScalerObject, is_externa
 use crate::cluster::project::{Interner, Projected as _};
 use crate::doctor::facts::{FactSource, Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode, UnscaledTarget};
-use crate::doctor::object::{LiveObject, MisshapenField, ObjectName, text};
+use crate::doctor::object::{LiveObject, MisshapenField, ObjectName, condition, text};
 use crate::policy::actuation::{ActuationObstacle, Input, Published, Scaler, ScalerKind, judge};
 use crate::policy::condition::ConditionReason;
 use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
@@ -269,7 +269,7 @@ fn followed(facts: &Facts) -> Vec<Finding> {
             continue;
         }
         let own = scaling.get(&target).cloned().unwrap_or_default();
-        let is_direct = is_scaled_directly(variant);
+        let is_direct = is_scaled_directly(&variant.0);
         if own.is_empty()
             && !is_direct
             && let Some(reader) = readers.scaling_another(variant, &target)
@@ -344,9 +344,9 @@ fn unscaled(variant: &LiveObject, rests: bool) -> Option<UnscaledTarget> {
 }
 
 /// Whether the controller says that it scales the target itself.
-fn is_scaled_directly(variant: &LiveObject) -> bool {
-    let mut conditions = variant.list("/status/conditions").iter();
-    conditions.any(|one| text(one, "/reason") == ConditionReason::ScaledDirectly.as_str())
+pub(crate) fn is_scaled_directly(variant: &Value) -> bool {
+    condition(variant, "ActuationReady")
+        .is_some_and(|one| text(one, "/reason") == ConditionReason::ScaledDirectly.as_str())
 }
 
 /// Scalers that stand in one file. Of two with one name only one can exist.

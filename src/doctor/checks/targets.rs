@@ -14,7 +14,7 @@ use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::project::scaler::PAUSED_REPLICAS;
 use crate::doctor::facts::{Facts, LiveKind, Reading};
 use crate::doctor::finding::{Finding, FindingCode};
-use crate::doctor::object::{LiveObject, ObjectName, text};
+use crate::doctor::object::{LiveObject, ObjectName, condition, text};
 use crate::doctor::probe::PrometheusProbe;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind};
 use crate::policy::object::TargetReference;
@@ -369,10 +369,8 @@ fn pods(facts: &Facts) -> Vec<Finding> {
                 stuck.push((pod, why));
             }
         }
-        let mut conditions = target.list("/status/conditions").iter();
-        let refused = conditions
-            .find(|one| text(one, "/type") == "ReplicaFailure" && text(one, "/status") == "True");
-        if let Some(refused) = refused {
+        let refused = condition(&target.0, "ReplicaFailure");
+        if let Some(refused) = refused.filter(|one| text(one, "/status") == "True") {
             let (reason, message) = (text(refused, "/reason"), text(refused, "/message"));
             let cause = format!("{reason}: {message}");
             found.push(FindingCode::PodsRefused.at(target.title(), cause));
@@ -416,10 +414,8 @@ fn obstacle(pod: &LiveObject, now: f64) -> Option<String> {
         return waiting;
     }
     let created = clocks::seconds(pod.text("/metadata/creationTimestamp")).unwrap_or(0.0);
-    let mut conditions = pod.list("/status/conditions").iter();
-    let unscheduled = conditions.find(|one| {
-        text(one, "/type") == "PodScheduled" && text(one, "/reason") == "Unschedulable"
-    })?;
+    let unscheduled = condition(&pod.0, "PodScheduled");
+    let unscheduled = unscheduled.filter(|one| text(one, "/reason") == "Unschedulable")?;
     let message = text(unscheduled, "/message");
     (now - created > START_GRACE).then(|| format!("Unschedulable: {message}"))
 }
