@@ -63,29 +63,20 @@ async fn configuration(source: &KubeconfigSource) -> Result<Config, ConnectError
     }
 }
 
-/// Why no client could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Neither a kubeconfig nor a service account.
     #[error(
         "no way to the API server: {0}; set KUBECONFIG, or run in a pod with a service account"
     )]
     Infer(String),
-    /// The kubeconfig file does not serve.
     #[error("kubeconfig {path:?} cannot be used: {why}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The credentials or certificates do not serve.
+    File { path: PathBuf, why: String },
     #[error("the client for the API server cannot be built: {0}")]
     Client(#[source] Box<kube::Error>),
 }
 
 /// Sends one request and waits for its answer, no longer than `deadline`.
-pub async fn within<T>(
+pub(crate) async fn within<T>(
     deadline: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, RequestError> {
@@ -103,10 +94,7 @@ pub enum RequestError {
     Refused(Box<Status>),
     /// No answer in time. What was asked may have been done all the same.
     #[error("the API server did not answer within {}", humantime::format_duration(*deadline))]
-    TimedOut {
-        /// The deadline.
-        deadline: Duration,
-    },
+    TimedOut { deadline: Duration },
     /// No connection, or an answer that cannot be read. What was asked may have been done all the
     /// same.
     #[error("the API server cannot be reached: {}", causes(_0))]
@@ -138,7 +126,6 @@ pub(crate) fn causes(error: &dyn Error) -> String {
 }
 
 impl RequestError {
-    /// The status code of a refusal.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Refused(status) => Some(status.code),

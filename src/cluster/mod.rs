@@ -1,7 +1,7 @@
 //! Conversations with the Kubernetes API server, and what is kept of its answers.
 
 pub(crate) mod autoscaler;
-pub mod client;
+pub(crate) mod client;
 pub(crate) mod event;
 pub mod fingerprint;
 pub mod kinds;
@@ -17,3 +17,5 @@ pub mod watch;
 
 #[cfg(test)]
 pub(crate) mod fake;
+
+pub use self::client::{KubeconfigSource, connect};

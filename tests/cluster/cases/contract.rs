@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wva::cluster::client::{KubeconfigSource, connect};
+use wva::cluster::{KubeconfigSource, connect};
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::suite::{Case, Cx, case};

@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use kube::Client;
 use serde_json::{Value, json};
 use wva::app::{Controller, Env, Startup};
-use wva::cluster::client::{KubeconfigSource, connect};
+use wva::cluster::{KubeconfigSource, connect};
 use wva::hooks::NoHooks;
 use wva::settings::endpoint_hosts::EndpointHosts;
 use wva::settings::problem::Diagnostics;
