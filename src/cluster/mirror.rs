@@ -11,7 +11,7 @@ use wva_base::moment::Moment;
 use wva_supervise::{Epoch, Fenced, Guard};
 
 /// Most objects that one mirror holds. At well below 1 kB for a projection that is 200 MB.
-pub const CAPACITY: usize = 200_000;
+const CAPACITY: usize = 200_000;
 
 /// The mirror of one kind, to be read. Clones share their content. It outlives its writer: while a watcher is
 /// restarted, readers see the last state, and see it grow old.
@@ -59,7 +59,6 @@ pub enum SyncState {
 /// old one must look as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectUpdate<V> {
-    /// The object.
     pub key: ObjectKey,
     /// What was known before; absent if it is new.
     pub before: Option<Arc<V>>,
@@ -103,23 +102,16 @@ impl<V> Index<V> {
     }
 }
 
-/// Why a write was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MirrorError {
     /// The writer's successor has written already.
     #[error(transparent)]
     Superseded(#[from] Fenced),
-    /// The object is one too many.
     #[error(
         "{key} is not mirrored: the mirror holds {capacity} objects of this kind already; \
          limit the controller to a namespace or to labelled objects"
     )]
-    Full {
-        /// The object that was left out.
-        key: ObjectKey,
-        /// The most objects that the mirror holds.
-        capacity: usize,
-    },
+    Full { key: ObjectKey, capacity: usize },
 }
 
 impl<V> Clone for Mirror<V> {

@@ -7,7 +7,7 @@ pub mod fingerprint;
 pub mod kinds;
 pub mod lease;
 pub(crate) mod metrics_apis;
-pub mod mirror;
+pub(crate) mod mirror;
 pub mod permit;
 pub mod project;
 pub(crate) mod review;
@@ -19,3 +19,4 @@ pub mod watch;
 pub(crate) mod fake;
 
 pub use self::client::{KubeconfigSource, connect};
+pub use self::mirror::{Mirror, MirrorWriter, ObjectKey};

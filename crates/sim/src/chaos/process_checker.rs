@@ -30,7 +30,7 @@ use super::surroundings::Surroundings;
 use super::watches::Watches;
 use crate::apiserver::Insider;
 use crate::world::controller::ControllerView;
-use wva::cluster::mirror::ObjectKey;
+use wva::cluster::ObjectKey;
 use wva::policy::key::VariantKey;
 use wva::policy::snapshot::CycleId;
 use wva::policy::units::Replicas;

@@ -14,10 +14,10 @@ use crate::workloads::leader_worker_sets;
 use crate::workloads::object::Object;
 use wva::api::variant_autoscaling::VariantAutoscaling;
 use wva::api::{HoldingPod, InferencePool, LeaderWorkerSet, OfferingNode, SlimPod};
-use wva::cluster::mirror::{Mirror, ObjectKey};
 use wva::cluster::project::gpu::holds_gpus;
 use wva::cluster::project::service::ServiceObject;
 use wva::cluster::project::{Interner, Projected};
+use wva::cluster::{Mirror, ObjectKey};
 use wva::state::mirrors::Mirrors;
 
 pub(crate) struct Content(Vec<Box<dyn StoredKind + Send>>);
