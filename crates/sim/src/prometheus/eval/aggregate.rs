@@ -14,26 +14,35 @@ pub(super) fn aggregate(
     steps: Steps,
 ) -> Vec<Row> {
     let key = key_of(grouping);
-    let mut groups: BTreeMap<LabelSet, Vec<Option<Group>>> = BTreeMap::new();
+    let counted = |value: f64| {
+        if how == Aggregation::Count {
+            1.0
+        } else {
+            value
+        }
+    };
+    let mut groups: BTreeMap<LabelSet, Vec<Option<Sum>>> = BTreeMap::new();
     for row in rows {
         let group = groups
             .entry(key(&row.labels))
             .or_insert_with(|| vec![None; steps.count]);
         for (group, value) in group.iter_mut().zip(row.values) {
-            let Some(value) = value else {
-                continue;
-            };
-            match group {
-                Some(group) => group.add(value),
-                None => *group = Some(Group::begin(how, value)),
+            match (group, value.map(counted)) {
+                // A number wins over NaN.
+                (Some(group), Some(value)) if how == Aggregation::Max => {
+                    *group = Sum::of(group.total().max(value));
+                }
+                (Some(group), Some(value)) => group.add(value),
+                (group, Some(value)) => *group = Some(Sum::of(value)),
+                (_, None) => {}
             }
         }
     }
-    let finished = |(labels, values): (LabelSet, Vec<Option<Group>>)| Row {
+    let finished = |(labels, values): (LabelSet, Vec<Option<Sum>>)| Row {
         labels,
         values: values
             .into_iter()
-            .map(|group| group.map(Group::value))
+            .map(|group| group.map(Sum::total))
             .collect(),
     };
     groups.into_iter().map(finished).collect()
@@ -47,38 +56,5 @@ fn key_of(grouping: &Grouping) -> impl Fn(&LabelSet) -> LabelSet {
     move |labels| match &grouping {
         Grouping::By(names) => labels.only(names),
         Grouping::Without(names) => labels.without(names),
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Group {
-    Count(f64),
-    Max(f64),
-    Sum(Sum),
-}
-
-impl Group {
-    fn begin(how: Aggregation, value: f64) -> Self {
-        match how {
-            Aggregation::Count => Self::Count(1.0),
-            Aggregation::Max => Self::Max(value),
-            Aggregation::Sum => Self::Sum(Sum::of(value)),
-        }
-    }
-
-    fn add(&mut self, value: f64) {
-        match self {
-            Self::Count(count) => *count += 1.0,
-            // A number wins over NaN.
-            Self::Max(highest) => *highest = highest.max(value),
-            Self::Sum(sum) => sum.add(value),
-        }
-    }
-
-    fn value(self) -> f64 {
-        match self {
-            Self::Count(value) | Self::Max(value) => value,
-            Self::Sum(sum) => sum.total(),
-        }
     }
 }

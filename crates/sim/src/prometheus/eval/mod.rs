@@ -84,8 +84,10 @@ impl View<'_> {
 
     fn eval(&self, expression: &Expr, steps: Steps) -> Result<Vec<Row>, QueryRefusal> {
         match expression {
-            Expr::Selector(selector) => self.values(selector, steps),
-            Expr::Timestamp(selector) => unnamed(self.times(selector, steps)?),
+            Expr::Selector(selector) => self.live(selector, steps, |point| point.value),
+            Expr::Timestamp(selector) => {
+                unnamed(self.live(selector, steps, |point| seconds(point.time))?)
+            }
             Expr::OverTime(function, ranged) => self.over_time(*function, ranged, steps),
             Expr::Labelled { of, label, value } => {
                 let mut rows = self.eval(of, steps)?;

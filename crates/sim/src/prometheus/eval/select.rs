@@ -2,7 +2,7 @@
 
 use super::View;
 use super::rows::{Row, Steps};
-use crate::prometheus::number::{is_stale, seconds};
+use crate::prometheus::number::is_stale;
 use crate::prometheus::promql::Selector;
 use crate::prometheus::refusal::QueryRefusal;
 use crate::prometheus::store::{Point, StoredSeries};
@@ -18,24 +18,8 @@ impl View<'_> {
         Ok(series)
     }
 
-    pub(super) fn values(
-        &self,
-        selector: &Selector,
-        steps: Steps,
-    ) -> Result<Vec<Row>, QueryRefusal> {
-        self.live(selector, steps, |point| point.value)
-    }
-
-    /// The time of the sample behind the value of each series that is live, in seconds.
-    pub(super) fn times(
-        &self,
-        selector: &Selector,
-        steps: Steps,
-    ) -> Result<Vec<Row>, QueryRefusal> {
-        self.live(selector, steps, |point| seconds(point.time))
-    }
-
-    fn live(
+    /// What is read of the newest sample of each series that is live.
+    pub(super) fn live(
         &self,
         selector: &Selector,
         steps: Steps,
