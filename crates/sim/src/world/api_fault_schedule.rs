@@ -6,33 +6,18 @@ use super::scenario::{ApiFault, Scenario, ScenarioFault};
 use crate::apiserver::RequestFault;
 use wva_supervise::Clock;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Spell {
-    begins: Duration,
-    ends: Duration,
-    fault: ApiFault,
-}
-
 /// The failures of a scenario, as the client of the controller meets them.
 #[derive(Debug)]
 pub(super) struct ApiFaultSchedule {
     clock: Clock,
-    spells: Vec<Spell>,
+    troubles: Vec<(Duration, ScenarioFault)>,
 }
 
 impl ApiFaultSchedule {
     pub(super) fn of(scenario: &Scenario, clock: &Clock) -> Self {
-        let spell = |(begins, trouble): &(Duration, ScenarioFault)| match trouble {
-            ScenarioFault::ApiServer { fault, lasts } => Some(Spell {
-                begins: *begins,
-                ends: begins.saturating_add(*lasts),
-                fault: *fault,
-            }),
-            _ => None,
-        };
         Self {
             clock: clock.clone(),
-            spells: scenario.troubles.iter().filter_map(spell).collect(),
+            troubles: scenario.troubles.clone(),
         }
     }
 
@@ -41,21 +26,24 @@ impl ApiFaultSchedule {
     }
 
     fn at(&self, now: Duration) -> RequestFault {
-        let mut fault = RequestFault::default();
-        for spell in &self.spells {
-            if spell.begins <= now && now < spell.ends {
-                match spell.fault {
-                    ApiFault::Refusing(status) => fault.refuse = Some(status),
-                    ApiFault::Slow(latency) => fault.latency += latency,
-                    ApiFault::Silent => fault.hang = true,
+        let mut met = RequestFault::default();
+        for (begins, trouble) in &self.troubles {
+            let ScenarioFault::ApiServer { fault, lasts } = trouble else {
+                continue;
+            };
+            if *begins <= now && now < begins.saturating_add(*lasts) {
+                match fault {
+                    ApiFault::Refusing(status) => met.refuse = Some(*status),
+                    ApiFault::Slow(latency) => met.latency += *latency,
+                    ApiFault::Silent => met.hang = true,
                 }
-            } else if now < spell.begins && !matches!(spell.fault, ApiFault::Slow(_)) {
+            } else if now < *begins && !matches!(fault, ApiFault::Slow(_)) {
                 // A watch that is opened now ends when the server does.
-                let left = spell.begins.saturating_sub(now);
-                fault.cut_after = Some(fault.cut_after.map_or(left, |other| other.min(left)));
+                let left = begins.saturating_sub(now);
+                met.cut_after = Some(met.cut_after.map_or(left, |other| other.min(left)));
             }
         }
-        fault
+        met
     }
 }
 

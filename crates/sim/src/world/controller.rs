@@ -17,7 +17,7 @@ use super::objects::SYSTEM;
 use super::scenario::Scenario;
 use crate::apiserver::ApiServer;
 use wva::app::{Controller, Env, Startup};
-use wva::hooks::{ControllerHooks, NoHooks};
+use wva::hooks::ControllerHooks;
 use wva::policy::params::DynamicSettings;
 use wva::policy::slo::SloTerm;
 use wva::roles::Role;
@@ -95,15 +95,24 @@ impl ControllerView {
 }
 
 #[derive(Debug)]
-struct LeftOut(SloTerm);
+struct WorldHooks {
+    serves_history: bool,
+    without: Option<SloTerm>,
+}
 
-impl ControllerHooks for LeftOut {
+impl ControllerHooks for WorldHooks {
+    fn serves_history(&self) -> bool {
+        self.serves_history
+    }
+
     fn learning_settings<'a>(&self, settings: &'a DynamicSettings) -> Cow<'a, DynamicSettings> {
-        let mut settings = settings.clone();
-        for entry in settings.saturation.entries.global.all_mut() {
-            entry.without = Some(self.0);
+        let mut seen = Cow::Borrowed(settings);
+        if self.without.is_some() {
+            for entry in seen.to_mut().saturation.entries.global.all_mut() {
+                entry.without = self.without;
+            }
         }
-        Cow::Owned(settings)
+        seen
     }
 
     fn planning_settings<'a>(&self, settings: &'a DynamicSettings) -> Cow<'a, DynamicSettings> {
@@ -111,28 +120,12 @@ impl ControllerHooks for LeftOut {
     }
 }
 
-#[derive(Debug)]
-struct Shown;
-
-impl ControllerHooks for Shown {
-    fn serves_history(&self) -> bool {
-        true
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DecisionHistory {
-    None,
-    /// It keeps as many as its settings say.
-    InMemory,
-}
-
 pub(super) fn controller(
     server: &ApiServer,
     signals: Signals,
     (clock, seed): (&Clock, &SeedTree),
     scenario: &Scenario,
-    history: DecisionHistory,
+    serves_history: bool,
 ) -> Result<(Controller, ControllerView), String> {
     let fixed = Sources {
         environment: environment(POD, scenario.interval),
@@ -158,11 +151,10 @@ pub(super) fn controller(
         identity: Arc::from(format!("{POD}_simulated")),
         sources,
         fixed,
-        hooks: match (scenario.without, history) {
-            (Some(term), _) => Arc::new(LeftOut(term)),
-            (None, DecisionHistory::InMemory) => Arc::new(Shown),
-            (None, DecisionHistory::None) => Arc::new(NoHooks),
-        },
+        hooks: Arc::new(WorldHooks {
+            serves_history,
+            without: scenario.without,
+        }),
     })
 }
 

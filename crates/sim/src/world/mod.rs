@@ -52,7 +52,7 @@ pub use scenario::{
 };
 
 use self::api_fault_schedule::ApiFaultSchedule;
-use self::controller::{DecisionHistory, Signals};
+use self::controller::Signals;
 use self::driver::{Driver, DriverState};
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Insider};
@@ -100,7 +100,7 @@ fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, S
 impl World {
     /// Builds a world that begins at this date, and sets it going; or says why there is none.
     pub async fn begin(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Self, String> {
-        Self::found(scenario, seed, date, None, SYNC, DecisionHistory::None).await
+        Self::found(scenario, seed, date, None, SYNC, false).await
     }
 
     pub(crate) async fn shown(
@@ -108,7 +108,7 @@ impl World {
         seed: u64,
         date: WallTime,
     ) -> Result<Self, String> {
-        Self::found(scenario, seed, date, None, SYNC, DecisionHistory::InMemory).await
+        Self::found(scenario, seed, date, None, SYNC, true).await
     }
 
     /// Builds a world for an experiment. It has no controller of its own where `staff` is given: others start and
@@ -120,7 +120,7 @@ impl World {
         staff: Option<PodListeners>,
         hpa_sync: Duration,
     ) -> Result<Self, String> {
-        Self::found(scenario, seed, date, staff, hpa_sync, DecisionHistory::None).await
+        Self::found(scenario, seed, date, staff, hpa_sync, false).await
     }
 
     async fn found(
@@ -129,7 +129,7 @@ impl World {
         date: WallTime,
         staff: Option<PodListeners>,
         hpa_sync: Duration,
-        history: DecisionHistory,
+        serves_history: bool,
     ) -> Result<Self, String> {
         let seed = SeedTree::new(seed);
         let clock = Clock::at(date);
@@ -155,7 +155,7 @@ impl World {
             let reached = server.with_faults(Arc::new(move || schedule.now()));
             let around = (&clock, &seed);
             let (controller, door) =
-                controller::controller(&reached, signals, around, scenario, history)?;
+                controller::controller(&reached, signals, around, scenario, serves_history)?;
             plans = door.shared.plan.clone();
             doors.set(controller::POD, Some(Arc::new(door)));
             own = Some(controller);

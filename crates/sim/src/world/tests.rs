@@ -352,14 +352,8 @@ async fn lines_after_a_restart(remembers: bool) -> Vec<(LatencyModelSource, usiz
         pods: Arc::new(world.routers.clone()),
     };
     let around = (&world.clock, &SeedTree::new(2));
-    let (next, door) = controller::controller(
-        &world.server,
-        signals,
-        around,
-        &scenario,
-        DecisionHistory::None,
-    )
-    .unwrap();
+    let (next, door) =
+        controller::controller(&world.server, signals, around, &scenario, false).unwrap();
     let running = tokio::spawn(next.run(std::future::pending()));
     let lines = first_lines(&door, scenario.interval * 2).await;
     running.abort();
