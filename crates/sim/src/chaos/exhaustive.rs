@@ -8,7 +8,6 @@ use clap::ValueEnum;
 use super::campaign::survive;
 use super::check::InvariantViolation;
 use super::fault::ProcessFault;
-use super::injector::SATURATION;
 use super::outcome::RunOutcome;
 use super::point::{Point, WRITES};
 use super::quiescence::Quiescence;
@@ -48,7 +47,7 @@ impl ExhaustiveScenario {
         match self {
             Self::Percentages => {}
             Self::Tokens => {
-                plot.scenario.config.push(analyzed(BY_TOKENS));
+                plot.scenario.config.push(ConfigMap::saturation(BY_TOKENS));
                 plot.stays = FORGOTTEN;
             }
             Self::Pair => plot.controllers = 2,
@@ -64,7 +63,7 @@ impl ExhaustiveScenario {
                 plot.stays = FORGOTTEN;
             }
             Self::Limited => {
-                plot.scenario.config.push(analyzed(INVENTORY));
+                plot.scenario.config.push(ConfigMap::saturation(INVENTORY));
                 for nodes in &mut plot.scenario.nodes {
                     nodes.gpus = FEW;
                 }
@@ -99,13 +98,6 @@ const GROUP: Replica = Replica::Group {
     workers: 1,
     gpus: 1,
 };
-
-fn analyzed(entry: &str) -> ConfigMap {
-    ConfigMap {
-        name: SATURATION,
-        data: vec![("default", entry.to_owned())],
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Points {

@@ -10,7 +10,7 @@ use crate::workloads::Workloads;
 use crate::workloads::object::{Object, path};
 use crate::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
 use crate::world::{
-    AUTOSCALER_PLURAL, AUTOSCALERS, Replica, Scenario, ScenarioModel, ScenarioVariant,
+    AUTOSCALER_PLURAL, AUTOSCALERS, Replica, SATURATION, Scenario, ScenarioModel, ScenarioVariant,
 };
 use wva::api::{COST_ANNOTATION, MANAGED_ANNOTATION, MODEL_ANNOTATION};
 use wva::policy::pod_autoscaler::object::API_VERSION;
@@ -22,7 +22,6 @@ mod fixed;
 mod random;
 mod shapes;
 
-pub(super) const SATURATION: &str = "wva-saturation-scaling-config";
 const VARIANTS: &str = "variantautoscalings";
 const STORED: &str = "variantautoscalings.llmd.ai";
 const GROUP: &str = "llmd.ai/v1alpha1";

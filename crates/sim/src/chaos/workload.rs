@@ -11,7 +11,6 @@ use self::sleeper::{SLEEPER, visits};
 pub(super) use self::sleeper::{may_go_to_zero, sleeper, to_zero};
 use super::dice::Dice;
 use super::fault::{ChaosFault, Class, ObjectFault, ProcessFault};
-use super::injector::SATURATION;
 use super::scale_to_zero::ScaleToZeroModel;
 use super::schedule::{FaultSchedule, Terrain};
 use crate::chaos::Mutation;
@@ -337,10 +336,7 @@ fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
         _ => {}
     }
     if !entry.is_empty() {
-        scenario.config.push(ConfigMap {
-            name: SATURATION,
-            data: vec![("default", entry)],
-        });
+        scenario.config.push(ConfigMap::saturation(entry));
     }
     scenario
 }

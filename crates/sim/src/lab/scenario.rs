@@ -17,6 +17,7 @@ use crate::threads::locked;
 use crate::world::{
     ConfigMap, LoadSource, Replica, RequestLog, Scenario, ScenarioModel, ScenarioVariant, Slo,
 };
+use wva::settings::config_maps::ConfigMapNames;
 use wva_base::yaml::check_bounds;
 
 pub(super) const NAMESPACE: &str = "llm-d";
@@ -183,15 +184,13 @@ fn to_zero(spec: &LabScenario) -> Option<ConfigMap> {
         .models
         .iter()
         .filter_map(|model| {
-            let after = model.scale_to_zero_after?.0.as_secs();
-            let id = &model.id;
-            let entry =
-                format!("model_id: {id}\nenable_scale_to_zero: true\nretention_period: {after}s\n");
+            let after = model.scale_to_zero_after?.0;
+            let entry = ConfigMap::zero_entry(&model.id, true, after);
             Some((interned(&model.name), entry))
         })
         .collect();
     (!data.is_empty()).then_some(ConfigMap {
-        name: "wva-model-scale-to-zero-config",
+        name: ConfigMapNames::SCALE_TO_ZERO,
         data,
     })
 }

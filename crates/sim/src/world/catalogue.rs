@@ -11,6 +11,7 @@ use crate::load::{Demand, Lengths, RateProfile, Sharing, Tokens};
 use crate::router::{Binding, FlowControl};
 use crate::workloads::{NodeGroup, StruckPods, WorkloadFault};
 use wva::policy::capacity::ServingRole;
+use wva::settings::config_maps::ConfigMapNames;
 
 const H100: &str = "NVIDIA-H100-80GB-HBM3";
 const A100: &str = "NVIDIA-A100-SXM4-80GB";
@@ -35,7 +36,11 @@ fn fleet() -> Scenario {
         nodes: vec![nodes("h100", 3, H100), nodes("a100", 3, A100)],
         models: vec![llama_70b(), qwen_8b(), llama_8b()],
         autoscaled: Vec::new(),
-        config: vec![to_zero("llama-8b", llama_8b().id, "5m")],
+        config: vec![ConfigMap::of(
+            ConfigMapNames::SCALE_TO_ZERO,
+            "llama-8b",
+            ConfigMap::zero_entry(llama_8b().id, true, MINUTE * 5),
+        )],
         troubles: Vec::new(),
         interval: Duration::from_secs(30),
         scrape_interval: Duration::from_secs(15),
@@ -131,16 +136,6 @@ fn steady() -> Scenario {
         about: "The models of fleet, each under ten requests per second all the time.",
         models,
         ..fleet()
-    }
-}
-
-/// A model that may go to zero once it was idle for so long.
-fn to_zero(key: &'static str, model: &str, retention: &str) -> ConfigMap {
-    let entry =
-        format!("model_id: {model}\nenable_scale_to_zero: true\nretention_period: {retention}\n");
-    ConfigMap {
-        name: "wva-model-scale-to-zero-config",
-        data: vec![(key, entry)],
     }
 }
 

@@ -46,6 +46,7 @@ pub use frame::Frame;
 pub(crate) use frame::{ModelFrame, Totals, VariantFrame};
 pub use hidden::HiddenSignal;
 pub(crate) use request_log::{EndedRequest, RequestLog, RequestResult};
+pub(crate) use scenario::SATURATION;
 pub use scenario::{
     ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel, ScenarioVariant,
     Slo,

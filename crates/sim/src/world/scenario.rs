@@ -54,6 +54,40 @@ pub struct ConfigMap {
     pub data: Vec<(&'static str, String)>,
 }
 
+/// The ConfigMap of analyzers and limiters.
+pub(crate) const SATURATION: &str = "wva-saturation-scaling-config";
+
+impl ConfigMap {
+    pub(crate) fn of(name: &'static str, key: &'static str, text: String) -> Self {
+        let data = vec![(key, text)];
+        Self { name, data }
+    }
+
+    pub(crate) fn saturation(entry: impl Into<String>) -> Self {
+        Self::of(SATURATION, "default", entry.into())
+    }
+
+    /// One class of the objectives of these models.
+    pub(crate) fn service_class<'a>(models: impl Iterator<Item = (&'a str, Slo)>) -> Self {
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        let models = models.map(|(id, slo)| {
+            let (ttft, tpot) = (milliseconds(slo.first_token), milliseconds(slo.per_token));
+            format!("- model: {id}\n  slo-ttft: {ttft}\n  slo-tpot: {tpot}\n")
+        });
+        let class = "name: Promised\npriority: 1\ndata:\n".to_owned();
+        let class = class + &models.collect::<String>();
+        Self::of("service-classes-config", "promised", class)
+    }
+
+    /// An entry by which a model may go to zero once it was idle for so long, or may not.
+    pub(crate) fn zero_entry(id: &str, may_sleep: bool, retention: Duration) -> String {
+        let retention = retention.as_secs();
+        format!(
+            "model_id: {id}\nenable_scale_to_zero: {may_sleep}\nretention_period: {retention}s\n"
+        )
+    }
+}
+
 /// One model, the ways to serve it, and who asks it.
 #[derive(Debug, Clone)]
 pub struct ScenarioModel {
@@ -83,19 +117,6 @@ impl ScenarioModel {
         let order = [ServingRole::Prefill, ServingRole::Decode, ServingRole::Both];
         let has = |role: &ServingRole| self.variants.iter().any(|variant| variant.role == *role);
         order.into_iter().filter(has).collect()
-    }
-
-    fn objective(&self) -> String {
-        let Slo {
-            first_token,
-            per_token,
-        } = self.slo;
-        format!(
-            "- model: {}\n  slo-ttft: {}\n  slo-tpot: {}\n",
-            self.id,
-            first_token.as_millis(),
-            per_token.as_millis(),
-        )
     }
 }
 
@@ -275,16 +296,10 @@ impl Scenario {
     /// objectives, those that users are promised.
     #[must_use]
     pub(crate) fn with_shipped_settings(mut self) -> Self {
-        let objectives: String = self.models.iter().map(ScenarioModel::objective).collect();
-        self.config.push(ConfigMap {
-            name: "wva-saturation-scaling-config",
-            data: vec![("default", "analyzerName: slo".to_owned())],
-        });
-        let class = format!("name: Promised\npriority: 1\ndata:\n{objectives}");
-        self.config.push(ConfigMap {
-            name: "service-classes-config",
-            data: vec![("promised", class)],
-        });
+        let objectives = self.models.iter().map(|model| (model.id, model.slo));
+        let class = ConfigMap::service_class(objectives);
+        let saturation = ConfigMap::saturation("analyzerName: slo");
+        self.config.extend([saturation, class]);
         self.interval = Duration::from_secs(15);
         self
     }

@@ -10,6 +10,7 @@ use super::{Injector, SATURATION, broken, fixed};
 use crate::chaos::fault::Edit;
 use crate::chaos::process_manager::MAIN;
 use crate::workloads::object::path;
+use crate::world::ConfigMap;
 use crate::world::objects::SYSTEM;
 use wva::settings::config_maps::ConfigMapNames;
 
@@ -63,11 +64,7 @@ impl Injector {
                 let Some(model) = bounded else {
                     return false;
                 };
-                let entry = format!(
-                    "model_id: {}\nenable_scale_to_zero: true\nretention_period: {}s\n",
-                    model.id,
-                    SOON.as_secs()
-                );
+                let entry = ConfigMap::zero_entry(model.id, true, SOON);
                 self.set(ZERO, model.name, &entry).await
             }
             Edit::Storm(count) => {

@@ -1,7 +1,6 @@
 //! Faults that are drawn from numbers, each of them once.
 
 use super::super::fault::Edit;
-use super::super::injector::SATURATION;
 use super::*;
 use crate::world::ConfigMap;
 
@@ -25,10 +24,8 @@ fn every_shape_of_a_specification_is_lived_through() {
 #[test]
 fn every_config_map_comes_and_goes() {
     let mut plot = plot("probe", 1).unwrap();
-    plot.scenario.config.push(ConfigMap {
-        name: SATURATION,
-        data: vec![("default", "kvCacheThreshold: 0.7\n".to_owned())],
-    });
+    let saturation = ConfigMap::saturation("kvCacheThreshold: 0.7\n");
+    plot.scenario.config.push(saturation);
     let edits = [
         Edit::Deleted,
         Edit::SaturationDeleted,

@@ -36,15 +36,8 @@ pub(super) fn visits(name: &str) -> RateProfile {
 }
 
 pub(crate) fn to_zero(name: &str, model: &ScenarioModel, may_sleep: bool) -> ConfigMap {
-    let entry = format!(
-        "model_id: {}\nenable_scale_to_zero: {may_sleep}\nretention_period: {}s\n",
-        model.id,
-        retention(name).as_secs()
-    );
-    ConfigMap {
-        name: ConfigMapNames::SCALE_TO_ZERO,
-        data: vec![(model.name, entry)],
-    }
+    let entry = ConfigMap::zero_entry(model.id, may_sleep, retention(name));
+    ConfigMap::of(ConfigMapNames::SCALE_TO_ZERO, model.name, entry)
 }
 
 /// Whether the policy of a model allows it to go to zero; where bounds alone do, it keeps a replica.

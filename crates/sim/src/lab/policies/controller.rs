@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{BAND, PolicyChoice};
+use crate::lab::scenario::slo;
 use crate::lab::schema::{HpaActuation, LabScenario, TimeSpan};
-use crate::world::ConfigMap;
+use crate::world::{ConfigMap, SATURATION};
 
-const SATURATION: &str = "wva-saturation-scaling-config";
 const DIRECT: &str = "actuation: direct\n";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,13 +27,13 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
     match choice.family.name {
         "wva-default" | "wva-chart" => {
             let trigger = choice.knob;
-            let trigger =
-                trigger.map(|trigger| saturation(format!("queueSpareTrigger: {trigger}")));
+            let trigger = trigger
+                .map(|trigger| ConfigMap::saturation(format!("queueSpareTrigger: {trigger}")));
             setup.config.extend(trigger);
         }
         "wva-tokens" => {
             let text = format!("analyzerName: saturation\n{band}");
-            setup.config.push(saturation(text));
+            setup.config.push(ConfigMap::saturation(text));
         }
         "wva-throughput" => {
             let threshold = choice.knob;
@@ -41,15 +41,17 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
                 format!(", scaleUpThreshold: {up}, scaleDownBoundary: {}", up - BAND)
             });
             let text = format!("analyzers: [{{name: throughput{threshold}}}]");
-            setup.config.push(saturation(text));
+            setup.config.push(ConfigMap::saturation(text));
         }
         "wva-slo" | "wva-slo-none" | "wva-slo-strict" => {
             let reserve = (choice.family.name).strip_prefix("wva-slo-");
             let reserve =
                 reserve.map_or_else(String::new, |reserve| format!("burstReserve: {reserve}\n"));
             let text = format!("analyzerName: slo\n{band}{reserve}");
-            setup.config.push(saturation(text));
-            setup.config.push(service_class(scenario));
+            setup.config.push(ConfigMap::saturation(text));
+            let models = scenario.models.iter();
+            let objectives = models.map(|model| (&*model.id, slo(model.slo)));
+            setup.config.push(ConfigMap::service_class(objectives));
             setup.interval = Some(Duration::from_secs(15));
             // As its page says, where the scenario states no way of its own.
             setup.hpa = scenario.actuation.is_unstated().then(|| HpaActuation {
@@ -82,35 +84,9 @@ fn scaled_directly(mut config: Vec<ConfigMap>) -> Vec<ConfigMap> {
     let mut entries = config.iter_mut().filter(|map| map.name == SATURATION);
     match entries.next().and_then(|map| map.data.first_mut()) {
         Some((_, text)) => text.insert_str(0, DIRECT),
-        None => config.push(saturation(DIRECT.to_owned())),
+        None => config.push(ConfigMap::saturation(DIRECT)),
     }
     config
-}
-
-fn saturation(text: String) -> ConfigMap {
-    ConfigMap {
-        name: SATURATION,
-        data: vec![("default", text)],
-    }
-}
-
-fn service_class(scenario: &LabScenario) -> ConfigMap {
-    let models = scenario.models.iter().map(|model| {
-        format!(
-            "- model: {}\n  slo-ttft: {}\n  slo-tpot: {}\n",
-            model.id,
-            milliseconds(model.slo.ttft.0),
-            milliseconds(model.slo.itl.0),
-        )
-    });
-    let models: String = models.collect();
-    ConfigMap {
-        name: "service-classes-config",
-        data: vec![(
-            "objective",
-            format!("name: Objective\npriority: 1\ndata:\n{models}"),
-        )],
-    }
 }
 
 /// One target for all models of the queueing model: the tightest.
@@ -122,10 +98,8 @@ fn queueing(choice: &PolicyChoice, scenario: &LabScenario) -> ConfigMap {
     };
     let ttft = tightest(|slo| slo.ttft.0);
     let itl = tightest(|slo| slo.itl.0);
-    ConfigMap {
-        name: "wva-queueing-model-config",
-        data: vec![("default", format!("targetTTFT: {ttft}\ntargetITL: {itl}"))],
-    }
+    let targets = format!("targetTTFT: {ttft}\ntargetITL: {itl}");
+    ConfigMap::of("wva-queueing-model-config", "default", targets)
 }
 
 fn milliseconds(time: Duration) -> f64 {
