@@ -75,28 +75,19 @@ pub(super) struct FluidDemand {
     capacity: f64,
 }
 
-/// The variant of a role that does a request of this mean length for the least money.
-fn primary(
-    model: &ScenarioModel,
-    role: ServingRole,
-    lengths: (f64, f64),
-) -> Option<&ScenarioVariant> {
+/// The variants of a role, first the one that does a request of this mean length for the least money.
+fn by_cost(model: &ScenarioModel, role: ServingRole, lengths: (f64, f64)) -> Vec<&ScenarioVariant> {
     let cost = |variant: &ScenarioVariant| variant.cost * mean_work(variant, model.slo, lengths);
-    let mut variants = model.variants.iter().filter(|one| one.role == role);
-    let first = variants.next()?;
-    Some(variants.fold(first, |best, other| {
-        if cost(other) < cost(best) {
-            other
-        } else {
-            best
-        }
-    }))
+    let own = model.variants.iter().filter(|one| one.role == role);
+    let mut own: Vec<&ScenarioVariant> = own.collect();
+    own.sort_by(|one, other| cost(one).total_cmp(&cost(other)));
+    own
 }
 
 pub(super) fn primaries(model: &ScenarioModel, lengths: (f64, f64)) -> Vec<&ScenarioVariant> {
     let roles = model.roles().into_iter();
     roles
-        .filter_map(|role| primary(model, role, lengths))
+        .filter_map(|role| by_cost(model, role, lengths).first().copied())
         .collect()
 }
 
@@ -109,13 +100,8 @@ pub(super) fn fixed_fleet(
 ) -> BTreeMap<&'static str, u32> {
     let mut fleet = BTreeMap::new();
     for role in model.roles() {
-        let cost =
-            |variant: &&ScenarioVariant| variant.cost * mean_work(variant, model.slo, lengths);
-        let own = model.variants.iter().filter(|one| one.role == role);
-        let mut own: Vec<&ScenarioVariant> = own.collect();
-        own.sort_by(|one, other| cost(one).total_cmp(&cost(other)));
         let mut left = replicas;
-        for (place, variant) in own.into_iter().enumerate() {
+        for (place, variant) in by_cost(model, role, lengths).into_iter().enumerate() {
             let (min, max) = variant.bounds;
             let count = left.min(max);
             left -= count;
@@ -150,7 +136,7 @@ fn mean_work(variant: &ScenarioVariant, slo: Slo, (prompt, output): (f64, f64)) 
 impl FluidDemand {
     pub(super) fn new(model: &ScenarioModel, load: &ModelLoad, scored: Scored) -> Option<Self> {
         let lengths = mean_lengths(load);
-        let primary = primary(model, ServingRole::Both, lengths)?;
+        let primary = *by_cost(model, ServingRole::Both, lengths).first()?;
         let works = work_model(primary, model.slo, lengths);
         let length = scored.until.saturating_sub(scored.from).as_secs();
         let length = usize::try_from(length).unwrap_or(0);
