@@ -36,29 +36,26 @@ pub(super) enum Ink {
     Ready(u8),
 }
 
-const CLASSES: [&str; 16] = [
-    "lb", "gr", "un", "ar", "al", "he", "wa", "la", "sl", "fr", "cl", "st", "f", "d", "s", "r",
-];
-
 impl Ink {
-    fn code(self) -> (u8, u8) {
+    /// Its class in the style sheet: two letters, or a letter and a digit.
+    fn code(self) -> [u8; 2] {
         match self {
-            Self::Label => (0, 0),
-            Self::Grid => (1, 0),
-            Self::Unscored => (2, 0),
-            Self::Arrivals => (3, 0),
-            Self::ArrivalsLabel => (4, 0),
-            Self::Held => (5, 0),
-            Self::Waiting => (6, 0),
-            Self::Latency => (7, 0),
-            Self::Slo => (8, 0),
-            Self::Front => (9, 0),
-            Self::Clairvoyant => (10, 0),
-            Self::Static => (11, 0),
-            Self::Family(number) => (12, number),
-            Self::Desired(number) => (13, number),
-            Self::Scale(number) => (14, number),
-            Self::Ready(number) => (15, number),
+            Self::Label => *b"lb",
+            Self::Grid => *b"gr",
+            Self::Unscored => *b"un",
+            Self::Arrivals => *b"ar",
+            Self::ArrivalsLabel => *b"al",
+            Self::Held => *b"he",
+            Self::Waiting => *b"wa",
+            Self::Latency => *b"la",
+            Self::Slo => *b"sl",
+            Self::Front => *b"fr",
+            Self::Clairvoyant => *b"cl",
+            Self::Static => *b"st",
+            Self::Family(number) => [b'f', b'0' + number],
+            Self::Desired(number) => [b'd', b'0' + number],
+            Self::Scale(number) => [b's', b'0' + number],
+            Self::Ready(number) => [b'r', b'0' + number],
         }
     }
 
@@ -84,10 +81,10 @@ impl Ink {
 /// Carries the ink through plotters, which knows colours alone.
 impl Color for Ink {
     fn to_backend_color(&self) -> BackendColor {
-        let (kind, number) = self.code();
+        let [first, second] = self.code();
         BackendColor {
             alpha: 1.0,
-            rgb: (kind, number, INK),
+            rgb: (first, second, INK),
         }
     }
 }
@@ -95,19 +92,14 @@ impl Color for Ink {
 /// The third part of the colour of an ink; other colours are drawn as labels.
 const INK: u8 = 7;
 
-fn class((kind, number): (u8, u8)) -> String {
-    let prefix = CLASSES.get(usize::from(kind)).copied().unwrap_or("lb");
-    if prefix.len() > 1 {
-        prefix.to_owned()
-    } else {
-        format!("{prefix}{number}")
-    }
+fn class(code: [u8; 2]) -> String {
+    code.map(char::from).iter().collect()
 }
 
 fn class_of(color: BackendColor) -> String {
     match color.rgb {
-        (kind, number, INK) => class((kind, number)),
-        _ => class((0, 0)),
+        (first, second, INK) => class([first, second]),
+        _ => Ink::Label.class(),
     }
 }
 
