@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::number;
 use super::record::{LabRecord, Quantiles, ScenarioSummary};
+use super::report::Spread;
 
 const COLUMNS: &str = "scenario,policy,family,knob,seed,attainment,gpu_hours,cost,requests,good,\
                        good_tokens_per_gpu_s,ttft_p50,ttft_p90,ttft_p99,itl_p50,itl_p90,itl_p99,\
@@ -67,20 +68,18 @@ pub(super) fn markdown(
             last = scenario;
             text.push_str(&heading(scenario, scenarios.get(scenario)));
         }
-        let of = |value: fn(&LabRecord) -> f64| spread(runs.iter().map(|run| value(run)));
-        let attainment = of(|run| run.score.attainment * 100.0);
-        let hours = of(LabRecord::gpu_hours);
-        let cost = of(|run| run.score.cost);
-        let scalings = of(|run| number::real(run.score.scalings));
+        let of = |value: fn(&LabRecord) -> f64, digits| {
+            let values: Vec<f64> = runs.iter().map(|run| value(run)).collect();
+            Spread::of(&values).map_or_else(String::new, |spread| range(spread, digits))
+        };
+        let attainment = of(|run| run.score.attainment * 100.0, 1);
+        let hours = of(LabRecord::gpu_hours, 2);
+        let cost = of(|run| run.score.cost, 1);
+        let scalings = of(|run| number::real(run.score.scalings), 0);
         let misses = runs.first().is_some_and(|run| run.misses_goal());
         let mark = if misses { MISSED } else { "" };
-        text.extend([format!(
-            "| {policy}{mark} | {} | {} | {} | {} |\n",
-            range(attainment, 1),
-            range(hours, 2),
-            range(cost, 1),
-            range(scalings, 0),
-        )]);
+        let cells = [attainment, hours, cost, scalings].join(" | ");
+        text.extend([format!("| {policy}{mark} | {cells} |\n")]);
     }
     text
 }
@@ -110,20 +109,9 @@ fn heading(name: &str, summary: Option<&ScenarioSummary>) -> String {
     text
 }
 
-fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
-    let (mut least, mut most, mut sum, mut count) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0.0);
-    for value in values {
-        least = least.min(value);
-        most = most.max(value);
-        sum += value;
-        count += 1.0;
-    }
-    (least, sum / f64::max(count, 1.0), most)
-}
-
-fn range((least, mean, most): (f64, f64, f64), digits: usize) -> String {
+fn range(spread: Spread, digits: usize) -> String {
     let shown = |value: f64| format!("{value:.digits$}");
-    let (least, mean, most) = (shown(least), shown(mean), shown(most));
+    let (least, mean, most) = (shown(spread.low), shown(spread.mean), shown(spread.high));
     if least == most {
         mean
     } else {

@@ -23,6 +23,7 @@ use super::files::replace;
 pub(crate) use compare::compare;
 pub(crate) use explain::explain;
 pub(super) use record::parse_run;
+pub(super) use results::Spread;
 
 /// Writes `report.html` into a folder from its runs and scenarios. The page is self-contained.
 pub(crate) fn write(dir: &Path) -> Result<(), String> {

@@ -63,14 +63,14 @@ pub(super) struct PolicyOutcome {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spread {
+pub(in crate::lab) struct Spread {
     pub mean: f64,
     pub low: f64,
     pub high: f64,
 }
 
 impl Spread {
-    pub(super) fn of(values: &[f64]) -> Option<Self> {
+    pub(in crate::lab) fn of(values: &[f64]) -> Option<Self> {
         let low = values.iter().copied().reduce(f64::min)?;
         let high = values.iter().copied().reduce(f64::max)?;
         let mean = values.iter().sum::<f64>() / length(values.len());
