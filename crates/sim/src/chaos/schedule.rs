@@ -8,6 +8,7 @@ use super::fault::{
     Api, AutoscalerFault, ChaosFault, Class, Edit, LEADER, ObjectFault, ProcessFault, Prom,
     RoleFault, WorkloadFaultKind,
 };
+use super::workload::ChaosWorkload;
 use wva::cluster::kinds::WatchedKind;
 use wva::policy::key::{ObjectKey, VariantKey};
 use wva::roles::Role;
@@ -29,34 +30,22 @@ pub(crate) struct Strike {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FaultSchedule(pub(crate) Vec<Strike>);
 
-#[derive(Debug, Clone)]
-pub(crate) struct Terrain {
-    pub(crate) controllers: usize,
-    pub(crate) variants: Vec<VariantKey>,
-    pub(crate) autoscalers: Vec<ObjectKey>,
-    pub(crate) also: Vec<Role>,
-    pub(crate) from: Duration,
-    /// When the last one has ended, but for one that meets who leads on the way to rest.
-    pub(crate) until: Duration,
-    pub(crate) load_until: Duration,
-    pub(crate) sleeps: bool,
-    /// Classes, each with how far its faults are from each other on average.
-    pub(crate) rates: Vec<(Class, Duration)>,
-}
+/// When the first faults may begin.
+const FROM: Duration = Duration::from_mins(3);
 
 impl FaultSchedule {
-    pub(crate) fn draw(seed: u64, terrain: &Terrain) -> Self {
+    pub(super) fn draw(seed: u64, plot: &ChaosWorkload) -> Self {
         let tree = SeedTree::new(seed);
         let mut strikes = Vec::new();
-        for (class, mean) in &terrain.rates {
+        for (class, mean) in &plot.rates {
             let mut dice = Dice::new(tree.child(&format!("chaos/{class}")));
-            let mut at = terrain.from;
+            let mut at = FROM;
             loop {
                 at += dice.gap(*mean);
-                if at >= terrain.until {
+                if at >= plot.faults_until {
                     break;
                 }
-                let (fault, longest) = draw(*class, terrain, &mut dice);
+                let (fault, longest) = draw(*class, plot, &mut dice);
                 let (shortest, longest) = match fault {
                     // Long enough to spend a budget.
                     ChaosFault::Actor(_, RoleFault::Storm(_)) => (SECOND * 30, MINUTE * 3),
@@ -86,7 +75,7 @@ impl FaultSchedule {
                 };
                 let lasts = dice
                     .time(shortest, longest)
-                    .min(terrain.until.saturating_sub(at));
+                    .min(plot.faults_until.saturating_sub(at));
                 strikes.push(Strike {
                     id: 0,
                     at,
@@ -95,9 +84,9 @@ impl FaultSchedule {
                 });
             }
         }
-        if !terrain.rates.is_empty() {
+        if !plot.rates.is_empty() {
             strikes.push(aftershock(
-                terrain.load_until,
+                plot.climbed(),
                 &mut Dice::new(tree.child("chaos/after")),
             ));
         }
@@ -152,12 +141,12 @@ wva_base::display_of! { Strike:
         "#{id:<4} {:>11.3} s  for {:>8.3} s  {fault}", at.as_secs_f64(), lasts.as_secs_f64();
 }
 
-fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Duration) {
-    let controller = match dice.place(terrain.controllers) {
+fn draw(class: Class, plot: &ChaosWorkload, dice: &mut Dice) -> (ChaosFault, Duration) {
+    let controller = match dice.place(plot.controllers) {
         _ if dice.chance(40) => LEADER,
         place => place,
     };
-    let variant = dice.place(terrain.variants.len());
+    let variant = dice.place(plot.variants().len());
     match class {
         Class::Api => match api(dice) {
             // No other role has a lease to lose.
@@ -168,7 +157,7 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Durati
             let fault = prometheus(dice);
             (ChaosFault::Prometheus(controller, fault), MINUTE * 9)
         }
-        Class::Actors => match actor(terrain, dice) {
+        Class::Actors => match actor(plot, dice) {
             // No other role has a plan to hand over or to show, and more than one thing to do comes seldom.
             fault @ RoleFault::Torn(Role::Optimizer | Role::Emitter, _) => {
                 (ChaosFault::Actor(LEADER, fault), MINUTE * 10)
@@ -182,25 +171,28 @@ fn draw(class: Class, terrain: &Terrain, dice: &mut Dice) -> (ChaosFault, Durati
             how => (ChaosFault::Controller(controller, how), MINUTE * 3),
         },
         Class::Objects => (ChaosFault::Object(variant, object(dice)), MINUTE * 5),
-        Class::Settings => (ChaosFault::Settings(edit(terrain.sleeps, dice)), MINUTE * 5),
+        Class::Settings => (
+            ChaosFault::Settings(edit(plot.sleeper.is_some(), dice)),
+            MINUTE * 5,
+        ),
         Class::Workloads => (ChaosFault::Workload(variant, load(dice)), MINUTE * 6),
-        Class::Autoscalers => autoscaling(terrain, controller, dice),
+        Class::Autoscalers => autoscaling(plot, controller, dice),
     }
 }
 
-fn autoscaling(terrain: &Terrain, controller: usize, dice: &mut Dice) -> (ChaosFault, Duration) {
+fn autoscaling(plot: &ChaosWorkload, controller: usize, dice: &mut Dice) -> (ChaosFault, Duration) {
     let pages = |fault| (ChaosFault::Autoscaler(LEADER, fault), MINUTE * 10);
     match dice.below(10) {
         0..=2 => pages(AutoscalerFault::PagesDown),
         3 => pages(AutoscalerFault::PagesHang),
         4 => pages(AutoscalerFault::PagesPartial),
         5 => {
-            let number = dice.place(terrain.autoscalers.len());
+            let number = dice.place(plot.autoscalers().len());
             let removed = AutoscalerFault::Removed(number);
             (ChaosFault::Autoscaler(LEADER, removed), MINUTE * 3)
         }
         _ => {
-            let roles = autoscaler_roles(&terrain.autoscalers);
+            let roles = autoscaler_roles(&plot.autoscalers());
             let role = dice.pick(&roles).cloned().unwrap_or(Role::PodAutoscalers);
             let fault = match dice.below(5) {
                 0 => RoleFault::Kill(role),
@@ -344,9 +336,9 @@ const PIPELINE: [Role; 9] = [
     Role::Variants,
 ];
 
-fn actor(terrain: &Terrain, dice: &mut Dice) -> RoleFault {
-    let mut roles = roles(&terrain.variants);
-    roles.extend(terrain.also.iter().cloned());
+fn actor(plot: &ChaosWorkload, dice: &mut Dice) -> RoleFault {
+    let mut roles = roles(&plot.variants());
+    roles.extend(plot.also());
     let mut role = || {
         let among = if dice.chance(50) {
             &PIPELINE[..]
@@ -364,15 +356,15 @@ fn actor(terrain: &Terrain, dice: &mut Dice) -> RoleFault {
         8 => RoleFault::Hang(one),
         9 => RoleFault::Abort(one),
         10 => RoleFault::Several(vec![one, two, three]),
-        11 => machine(terrain, dice),
+        11 => machine(plot, dice),
         _ => RoleFault::Storm(one),
     }
 }
 
 /// A role that decides first and then does one thing after another, and how many of them it gets done.
-fn machine(terrain: &Terrain, dice: &mut Dice) -> RoleFault {
+fn machine(plot: &ChaosWorkload, dice: &mut Dice) -> RoleFault {
     let mut machines = vec![Role::Config, Role::Emitter, Role::Optimizer];
-    let variants = terrain.variants.iter().cloned().map(Role::Variant);
+    let variants = plot.variants().into_iter().map(Role::Variant);
     machines.extend(dice.pick(&variants.collect::<Vec<_>>()).cloned());
     let role = dice.pick(&machines).cloned().unwrap_or(Role::Optimizer);
     let done = match role {

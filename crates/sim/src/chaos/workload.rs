@@ -12,7 +12,7 @@ pub(super) use self::sleeper::{may_go_to_zero, sleeper, to_zero};
 use super::dice::Dice;
 use super::fault::{ChaosFault, Class, ObjectFault, ProcessFault};
 use super::scale_to_zero::ScaleToZeroModel;
-use super::schedule::{FaultSchedule, Terrain};
+use super::schedule::FaultSchedule;
 use crate::chaos::Mutation;
 use crate::engine::StartUp;
 use crate::load::{RateProfile, RateStage};
@@ -51,7 +51,8 @@ pub(crate) struct ChaosWorkload {
     pub(crate) mutation: Option<Mutation>,
     /// What ends the first process of the first controller, or one of its roles.
     pub(crate) probe: Option<Probe>,
-    rates: Vec<(Class, Duration)>,
+    /// Classes of faults, each with how far its faults are from each other on average.
+    pub(super) rates: Vec<(Class, Duration)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -406,18 +407,7 @@ impl ChaosWorkload {
     }
 
     pub(crate) fn schedule(&self, seed: u64) -> FaultSchedule {
-        let terrain = Terrain {
-            controllers: self.controllers,
-            variants: self.variants(),
-            autoscalers: self.autoscalers(),
-            also: self.also(),
-            from: MINUTE * 3,
-            until: self.faults_until,
-            load_until: self.climbed(),
-            sleeps: self.sleeper.is_some(),
-            rates: self.rates.clone(),
-        };
-        let drawn = FaultSchedule::draw(seed, &terrain);
+        let drawn = FaultSchedule::draw(seed, self);
         match self.name {
             "crowd" => {
                 let crowd = ChaosFault::Object(0, ObjectFault::Crowd(CROWD));
