@@ -62,7 +62,7 @@ impl State {
         let mut found = objects
             .iter()
             .filter(|(key, _)| start.as_ref().is_none_or(|token| token.is_before(key)))
-            .map(|(key, object)| (key, view::seen(kind, object)))
+            .map(|(key, object)| (key, view::shared(kind, object)))
             .filter(|(_, object)| selector.matches(object));
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         let page: Vec<_> = found.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
@@ -74,7 +74,8 @@ impl State {
                 metadata["remainingItemCount"] = json!(rest);
             }
         }
-        let items = page.into_iter().map(|(_, object)| object.into_owned());
+        let items = page.into_iter();
+        let items = items.map(|(_, object)| Arc::unwrap_or_clone(object));
         Ok(self.list_in_shape(target, ask.shape(), metadata, items.collect()))
     }
 

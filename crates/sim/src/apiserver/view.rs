@@ -2,7 +2,6 @@
 //!
 //! The two kinds of events share their objects, which are stored in the form of the core group.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -24,21 +23,13 @@ fn is_new_event(kind: &Kind) -> bool {
     kind.is("events.k8s.io", "Event")
 }
 
-pub(super) fn seen<'o>(kind: &Kind, stored: &'o Value) -> Cow<'o, Value> {
-    let is = |field: &str, wanted: &str| stored.get(field).and_then(Value::as_str) == Some(wanted);
-    let same =
-        !is_new_event(kind) && is("kind", &kind.kind) && is("apiVersion", &kind.api_version());
-    if same {
-        Cow::Borrowed(stored)
-    } else {
-        Cow::Owned(shown(kind, stored))
-    }
-}
-
 pub(super) fn shared(kind: &Kind, stored: &Arc<Value>) -> Arc<Value> {
-    match seen(kind, stored) {
-        Cow::Borrowed(_) => Arc::clone(stored),
-        Cow::Owned(object) => Arc::new(object),
+    let is = |field: &str, wanted: &str| stored.get(field).and_then(Value::as_str) == Some(wanted);
+    let is_same = is("kind", &kind.kind) && is("apiVersion", &kind.api_version());
+    if is_same && !is_new_event(kind) {
+        Arc::clone(stored)
+    } else {
+        Arc::new(shown(kind, stored))
     }
 }
 

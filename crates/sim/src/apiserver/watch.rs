@@ -1,6 +1,5 @@
 //! Watches: changes as they come, from a version on.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,9 +98,9 @@ impl WatchStream {
         state
             .store
             .range(&kind.stored_as, self.target.namespace.as_deref())
-            .map(|(_, stored)| view::seen(kind, stored))
+            .map(|(_, stored)| view::shared(kind, stored))
             .filter(|object| self.selector.matches(object))
-            .map(|object| self.event(state, "ADDED", &object))
+            .map(|object| self.event(state, "ADDED", object))
             .collect()
     }
 
@@ -157,36 +156,25 @@ impl WatchStream {
     /// What a change means to a watcher that sees only what the selector lets through.
     fn seen_event(&self, state: &State, change: &StoredChange) -> Option<String> {
         let kind = &*self.target.kind;
-        let fits = |object: &Arc<Value>| self.selector.matches(&view::seen(kind, object));
+        let fits = |object: &Arc<Value>| self.selector.matches(&view::shared(kind, object));
         let before = change.before.as_ref().filter(|object| fits(object));
         let after = change.after.as_ref().filter(|object| fits(object));
         let (what, object) = match (before, after) {
-            (None, Some(after)) => ("ADDED", view::seen(kind, after)),
-            (Some(_), Some(after)) => ("MODIFIED", view::seen(kind, after)),
+            (None, Some(after)) => ("ADDED", view::shared(kind, after)),
+            (Some(_), Some(after)) => ("MODIFIED", view::shared(kind, after)),
             (Some(before), None) => {
                 let mut before = view::shown(kind, before);
                 before["metadata"]["resourceVersion"] =
                     change.last["metadata"]["resourceVersion"].clone();
-                ("DELETED", Cow::Owned(before))
+                ("DELETED", Arc::new(before))
             }
             (None, None) => return None,
         };
-        Some(self.event(state, what, &object))
+        Some(self.event(state, what, object))
     }
 
-    fn event(&self, state: &State, kind: &str, object: &Value) -> String {
-        match self.shape {
-            ResponseForm::Full => line(kind, object),
-            ResponseForm::Metadata => line(kind, &view::metadata_only(object)),
-            ResponseForm::Table => {
-                let version = &object["metadata"]["resourceVersion"];
-                let objects = std::slice::from_ref(object);
-                line(
-                    kind,
-                    &table::of(&self.target.kind, objects, version, state.seconds()),
-                )
-            }
-        }
+    fn event(&self, state: &State, kind: &str, object: Arc<Value>) -> String {
+        line(kind, &state.in_shape(&self.target, self.shape, object))
     }
 
     fn bookmark_of(&self, revision: u64, initial: bool) -> String {
