@@ -31,9 +31,7 @@ pub(crate) struct Summary {
     pub(crate) seeds: u64,
     pub(crate) lasted: Duration,
     pub(crate) events: u64,
-    pub(crate) writes: u64,
-    pub(crate) plans: u64,
-    pub(crate) held: usize,
+    pub(crate) counts: Counts,
     pub(crate) tally: BTreeMap<(Class, String), FaultTally>,
     pub(crate) slowest: Option<Duration>,
     /// Of all traces with their seeds, in whatever order they ended: equal for equal seeds of one build.
@@ -47,14 +45,10 @@ impl Summary {
         self.seeds += 1;
         self.lasted += outcome.lasted;
         self.events += outcome.events;
-        let Counts {
-            writes,
-            plans,
-            held,
-        } = outcome.counts;
-        self.writes += writes;
-        self.plans += plans;
-        self.held = self.held.max(held);
+        let (sum, counts) = (&mut self.counts, &outcome.counts);
+        sum.writes += counts.writes;
+        sum.plans += counts.plans;
+        sum.held = sum.held.max(counts.held);
         for (key, tally) in &outcome.tally {
             let sum = self.tally.entry(key.clone()).or_default();
             sum.injected += tally.injected;

@@ -60,8 +60,8 @@ impl Planted {
         self.mutation == Some(mutation)
     }
 
-    fn keep(&self, what: Arc<dyn Any + Send + Sync>) {
-        locked(&self.hoard).push(what);
+    fn either<T>(&self, mutation: Mutation, planted: T, usual: T) -> T {
+        if self.has(mutation) { planted } else { usual }
     }
 
     fn swap(&self, what: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn Any + Send + Sync>> {
@@ -133,11 +133,7 @@ impl ControllerHooks for Planted {
     }
 
     fn claim_end(&self, end: Duration, lease_duration: Duration) -> Duration {
-        if self.has(Mutation::ClaimOverlong) {
-            end + lease_duration * 2
-        } else {
-            end
-        }
+        self.either(Mutation::ClaimOverlong, end + lease_duration * 2, end)
     }
 
     fn current_replicas(&self, current: Replicas) -> f64 {
@@ -145,11 +141,8 @@ impl ControllerHooks for Planted {
     }
 
     fn ratio(&self, ratio: f64, desired: Replicas, current: Replicas) -> f64 {
-        if self.has(Mutation::RatioUnchecked) {
-            desired.to_f64() / current.to_f64()
-        } else {
-            ratio
-        }
+        let unchecked = desired.to_f64() / current.to_f64();
+        self.either(Mutation::RatioUnchecked, unchecked, ratio)
     }
 
     fn shown_plan(&self, proposal: PlanProposal) -> PlanProposal {
@@ -166,11 +159,7 @@ impl ControllerHooks for Planted {
     }
 
     fn retry_delay(&self, delay: Duration) -> Duration {
-        if self.has(Mutation::RetriesUnpaced) {
-            UNPACED
-        } else {
-            delay
-        }
+        self.either(Mutation::RetriesUnpaced, UNPACED, delay)
     }
 
     fn retry_after(&self, retry_after: Option<Duration>) -> Option<Duration> {
@@ -231,7 +220,7 @@ impl ControllerHooks for Planted {
 
     fn collected(&self, snapshot: &Arc<MetricsSnapshot>) {
         if self.has(Mutation::SnapshotsKept) {
-            self.keep(Arc::<MetricsSnapshot>::clone(snapshot));
+            locked(&self.hoard).push(Arc::<MetricsSnapshot>::clone(snapshot));
         }
     }
 
@@ -246,11 +235,7 @@ impl ControllerHooks for Planted {
     }
 
     fn cycle(&self, counted: u64, of_life: u64) -> u64 {
-        if self.has(Mutation::CyclesFromOne) {
-            of_life
-        } else {
-            counted
-        }
+        self.either(Mutation::CyclesFromOne, of_life, counted)
     }
 
     fn snapshot(&self, mut snapshot: ClusterSnapshot) -> ClusterSnapshot {

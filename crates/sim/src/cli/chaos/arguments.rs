@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use clap::{Parser, ValueEnum as _};
+use clap::{Parser, ValueEnum};
 
 use crate::chaos::Mutation;
 use crate::chaos::{ExhaustiveScenario, PLOTS, Point};
@@ -48,7 +48,7 @@ pub(in crate::cli) struct ChaosFlags {
     #[arg(long, conflicts_with_all = ["replay", "mutant"])]
     pub(super) mutants: bool,
     /// Plant this defect alone, and show all about the run that finds it; also with --replay
-    #[arg(long, value_name = "NAME", value_parser = to_defect)]
+    #[arg(long, value_name = "NAME", value_parser = to_variant::<Mutation>)]
     pub(super) mutant: Option<Mutation>,
     /// End every role at its first occasions and some later ones, and the process at its writes, one end in each run,
     /// in six scenes
@@ -61,7 +61,7 @@ pub(in crate::cli) struct ChaosFlags {
     #[arg(long, requires = "everywhere")]
     pub(super) every_occasion: bool,
     /// With --everywhere: in this scene alone, as in Autoscaled
-    #[arg(long, value_name = "SCENE", value_parser = to_scene, requires = "everywhere")]
+    #[arg(long, value_name = "SCENE", value_parser = to_variant::<ExhaustiveScenario>, requires = "everywhere")]
     pub(super) scene: Option<ExhaustiveScenario>,
     /// With --everywhere: at this point alone, as a failure prints it, with everything that happens, as in
     /// Pair/before/7/collector or Zero/during-write/3
@@ -140,18 +140,13 @@ fn to_scenario(value: &str) -> Result<&'static str, String> {
     known.ok_or_else(|| one_of(&names))
 }
 
-fn to_scene(value: &str) -> Result<ExhaustiveScenario, String> {
-    named(ExhaustiveScenario::value_variants(), value)
-}
-
-fn to_defect(value: &str) -> Result<Mutation, String> {
-    named(Mutation::value_variants(), value)
-}
-
-fn named<T: Copy + Debug>(all: &[T], value: &str) -> Result<T, String> {
+fn to_variant<T: ValueEnum + Debug>(value: &str) -> Result<T, String> {
+    let all = T::value_variants();
     let names: Vec<String> = all.iter().map(|one| format!("{one:?}")).collect();
     let found = names.iter().zip(all).find(|(name, _)| *name == value);
-    found.map(|(_, one)| *one).ok_or_else(|| one_of(&names))
+    found
+        .map(|(_, one)| one.clone())
+        .ok_or_else(|| one_of(&names))
 }
 
 #[cfg(test)]

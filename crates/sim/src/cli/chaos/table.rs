@@ -80,6 +80,7 @@ pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> Stri
         || "never".to_owned(),
         |time| format!("{} s", time.as_secs()),
     );
+    let counts = &summary.counts;
     let mut lines = vec![
         format!(
             "scenario {scenario}: {} seeds, {:.1} virtual hours, {:.1} s of wall time",
@@ -89,13 +90,13 @@ pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> Stri
         ),
         format!(
             "{} events, {} writes, {} plans; at rest {rest} after the last fault at the latest",
-            summary.events, summary.writes, summary.plans
+            summary.events, counts.writes, counts.plans
         ),
         format!(
             "hash of all traces {:016x}, the same for the same seeds of one build",
             summary.hash
         ),
-        format!("{} kB held by one process at most", summary.held / 1_000),
+        format!("{} kB held by one process at most", counts.held / 1_000),
         String::new(),
     ];
     lines.extend(faults(summary));
