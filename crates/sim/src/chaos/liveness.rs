@@ -221,15 +221,11 @@ fn counts(
     let desired = leader.shared.records.desired(&key).map(|count| count.0);
     let object = object_of(server, namespace, name);
     let target = server.get(variant.resource(), namespace, name).map(Object);
-    let count = |object: Option<&Object>, pointer: &str| {
-        let count = object?.at(pointer).as_u64()?;
-        u32::try_from(count).ok()
-    };
+    let target = target.as_ref();
     let stored = object.as_ref().and_then(stored_count);
-    let replicas = count(target.as_ref(), "/spec/replicas");
+    let replicas = target.and_then(|target| target.count("/spec/replicas"));
     // Where none is ready, the field may be left out.
-    let ready = (target.as_ref())
-        .map(|target| count(Some(target), "/status/readyReplicas").unwrap_or_default());
+    let ready = target.map(|target| target.count("/status/readyReplicas").unwrap_or_default());
     [desired, stored, replicas, ready]
 }
 

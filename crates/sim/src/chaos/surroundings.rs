@@ -68,9 +68,11 @@ impl Surroundings {
             .filter(is_ours)
             .map(|one| ObjectKey::new(one.namespace(), one.name()));
         let variants = variants.filter(is_ours).map(|one| {
-            let count = |pointer: &str| u32::try_from(one.at(pointer).as_u64()?).ok();
             let key = VariantKey::new(one.namespace(), one.name());
-            let bounds = (count("/spec/minReplicas"), count("/spec/maxReplicas"));
+            let bounds = (
+                one.count("/spec/minReplicas"),
+                one.count("/spec/maxReplicas"),
+            );
             let stored = Stored {
                 bounds: if is_declaring(&one) || is_read(&one) {
                     bounds
@@ -103,8 +105,7 @@ pub(super) fn stored_count(variant: &Object) -> Option<u32> {
     if is_declaring(variant) {
         return variant.annotation(COUNT_ANNOTATION)?.parse().ok();
     }
-    let count = variant.at("/status/desiredOptimizedAlloc/numReplicas");
-    u32::try_from(count.as_u64()?).ok()
+    variant.count("/status/desiredOptimizedAlloc/numReplicas")
 }
 
 pub(super) fn object_of(server: &Insider, namespace: &str, name: &str) -> Option<Object> {

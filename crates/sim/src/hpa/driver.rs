@@ -152,8 +152,8 @@ impl Autoscalers {
         let namespace = sync.object.namespace();
         let metrics = spec.metrics.iter();
         let seen = Observed {
-            wanted: count(target, "/spec/replicas"),
-            existing: count(target, "/status/replicas"),
+            wanted: target.count("/spec/replicas").unwrap_or(0),
+            existing: target.count("/status/replicas").unwrap_or(0),
             ready: self.ready(target),
             metrics: metrics
                 .map(|metric| (self.metrics)(namespace, metric))
@@ -181,7 +181,7 @@ impl Autoscalers {
     fn ready(&self, target: &Object) -> u32 {
         let selector = target.text("/status/hpaPodSelector");
         if selector.is_empty() {
-            return count(target, "/status/readyReplicas");
+            return target.count("/status/readyReplicas").unwrap_or(0);
         }
         let labels: Vec<_> = selector
             .split(',')
@@ -230,10 +230,6 @@ fn collection(object: &Object) -> Option<(&'static str, &'static str)> {
         "LeaderWorkerSet" => Some((leader_worker_sets::API_VERSION, leader_worker_sets::PLURAL)),
         _ => None,
     }
-}
-
-fn count(object: &Object, pointer: &str) -> u32 {
-    u32::try_from(object.number(pointer)).unwrap_or(0)
 }
 
 /// The conditions of an object with new ones among them; of two of one kind the last counts.

@@ -120,8 +120,7 @@ impl Meter {
             if deployment.namespace() != NAMESPACE || !self.prices.contains_key(name) {
                 continue;
             }
-            let size = deployment.number("/spec/replicas");
-            let to = u32::try_from(size).unwrap_or(0);
+            let to = deployment.count("/spec/replicas").unwrap_or(0);
             let known = self.scales.insert(name.to_owned(), to);
             if let Some(from) = known.filter(|from| *from != to) {
                 self.changes.push(ScaleChange {

@@ -39,6 +39,10 @@ impl Object {
         self.at(pointer).as_i64().unwrap_or_default()
     }
 
+    pub(crate) fn count(&self, pointer: &str) -> Option<u32> {
+        u32::try_from(self.at(pointer).as_u64()?).ok()
+    }
+
     pub(crate) fn list(&self, pointer: &str) -> &[Value] {
         list(self.at(pointer))
     }

@@ -391,11 +391,9 @@ impl Driver {
         let workloads = WORKLOADS.iter().flat_map(|kind| self.server.list(kind));
         let workloads = workloads.map(Object);
         let ours = workloads.filter(|one| one.namespace() == self.scenario.namespace);
-        let size = |one: Object| {
-            let size = u32::try_from(one.number("/spec/replicas")).unwrap_or(0);
-            (one.name().to_owned(), size)
-        };
-        ours.map(size).collect()
+        let size = |one: &Object| one.count("/spec/replicas").unwrap_or(0);
+        ours.map(|one| (one.name().to_owned(), size(&one)))
+            .collect()
     }
 
     fn tally(&self, variant: &str) -> ReplicaTally {

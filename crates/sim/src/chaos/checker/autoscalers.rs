@@ -15,6 +15,7 @@ use crate::world::{AUTOSCALERS, Scenario};
 
 const DEPLOYMENTS: &str = "deployments.apps";
 const PODS: &str = "pods.";
+const REPLICAS: &str = "/spec/replicas";
 /// How old a page is at most that is known: a round, its deadline, and a round that came late.
 const KNOWN: Duration = Duration::from_secs(15);
 
@@ -50,7 +51,8 @@ impl AutoscaledTarget {
 
     fn stored(&self, insider: &Insider) -> u32 {
         let stored = insider.get(DEPLOYMENTS, self.namespace, self.name);
-        stored.map_or(0, |stored| replicas(&Object(stored)))
+        let count = stored.and_then(|stored| Object(stored).count(REPLICAS));
+        count.unwrap_or(0)
     }
 
     fn pods<'a>(&'a self, pods: &'a [Object]) -> impl Iterator<Item = &'a Object> {
@@ -70,11 +72,6 @@ impl AutoscaledTarget {
         });
         known.sum()
     }
-}
-
-fn replicas(object: &Object) -> u32 {
-    let count = object.at("/spec/replicas").as_u64().unwrap_or_default();
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 impl CheckerState {
@@ -127,7 +124,7 @@ impl Checker {
         let scale = ScaleWritten {
             name: target.name,
             from: target.stored(insider),
-            to: replicas(&sent.object()),
+            to: sent.object().count(REPLICAS).unwrap_or(0),
             bounds: target.bounds,
             window: target.window,
             leads_for: process.leads.map(since),

@@ -85,8 +85,7 @@ fn misread(scales: &Scales, insider: &Insider) -> Vec<String> {
     let is_odd = |target: &TargetKey, reading: &ScaleReading| {
         let stored = insider.get("replicasets.apps", &target.namespace, &target.name);
         let stored = stored.map(Object).map(|object| {
-            let count =
-                |pointer: &str| Replicas(u32::try_from(object.number(pointer)).unwrap_or_default());
+            let count = |pointer| Replicas(object.count(pointer).unwrap_or_default());
             (count("/spec/replicas"), count("/status/replicas"))
         });
         match reading {
