@@ -29,7 +29,7 @@ pub(crate) fn with(labels: &ExpositionLabels, name: &'static str, value: &str) -
     labels.iter().cloned().chain([more]).collect()
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Histogram {
     bounds: Arc<[f64]>,
     /// Observations per bucket, not cumulated; the last one has no bound.

@@ -14,6 +14,7 @@ use super::fault::Prom;
 use super::process_state::ProcessState;
 use crate::prometheus::InProcess;
 use crate::threads::locked;
+use wva::signals::decode::Expected;
 use wva::signals::{PromAnswer, PromApi, QueryError, QueryResult, SampleRef};
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::Clock;
@@ -33,12 +34,6 @@ pub(super) struct PrometheusProxy {
 }
 
 const ASKED: &str = "prometheus";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
-    Now,
-    ThePast,
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Memory {
@@ -120,7 +115,7 @@ impl PrometheusProxy {
     async fn ask(
         &self,
         promql: &str,
-        of: Of,
+        of: Expected,
         deadline: Duration,
     ) -> Result<QueryResult, QueryError> {
         let answer = timeout(deadline, self.answer(promql, of, deadline)).await;
@@ -130,7 +125,7 @@ impl PrometheusProxy {
     async fn answer(
         &self,
         promql: &str,
-        of: Of,
+        of: Expected,
         deadline: Duration,
     ) -> Result<QueryResult, QueryError> {
         if !self.life.is_dead() {
@@ -154,8 +149,8 @@ impl PrometheusProxy {
         }
         Owner::NONE.does(self.ills.asked()).await;
         let answer = match of {
-            Of::Now => self.inner.query(promql, deadline).await,
-            Of::ThePast => self.inner.history(promql, deadline).await,
+            Expected::Vector => self.inner.query(promql, deadline).await,
+            Expected::Matrix => self.inner.history(promql, deadline).await,
         };
         let mut answer = answer.inspect_err(|failure| {
             self.misses.note(ASKED, &why(failure), &[]);
@@ -186,7 +181,7 @@ impl PrometheusProxy {
             }
         }
         self.life.gate().await;
-        if of == Of::Now {
+        if of == Expected::Vector {
             let ahead = (!is_repeated).then_some(ahead);
             self.observed.note(promql, &answer, ahead, self.clock.now());
         }
@@ -326,10 +321,10 @@ fn valued(from: &QueryResult, later: f64, value: impl Fn(f64) -> f64) -> QueryRe
 
 impl PromApi for PrometheusProxy {
     fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
-        Box::pin(self.ask(promql, Of::Now, deadline))
+        Box::pin(self.ask(promql, Expected::Vector, deadline))
     }
 
     fn history<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
-        Box::pin(self.ask(promql, Of::ThePast, deadline))
+        Box::pin(self.ask(promql, Expected::Matrix, deadline))
     }
 }

@@ -29,7 +29,7 @@ fn one_two_five(most: u32) -> Vec<f64> {
 
 /// Counters and histograms of one server. Tokens are counted when their request gets its first token
 /// (the prompt) and when they are answered.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Statistics {
     pub(crate) submitted: u64,
     pub(crate) finished: u64,
@@ -60,20 +60,13 @@ impl Statistics {
         let seconds = millis.map(|millis| number::real(*millis) / 1e3);
         let between_tokens = Histogram::new(seconds.collect::<Vec<f64>>());
         Self {
-            submitted: 0,
-            finished: 0,
-            aborted: 0,
-            prompt_tokens: 0,
-            generation_tokens: 0,
-            prefix_queries: 0,
-            prefix_hits: 0,
-            preemptions: 0,
             first_token: Histogram::new(FIRST_TOKEN),
             per_output_token: between_tokens.clone(),
             between_tokens,
             whole: Histogram::new(WHOLE_REQUEST),
             output_lengths: lengths.clone(),
             prompt_lengths: lengths,
+            ..Self::default()
         }
     }
 

@@ -132,50 +132,42 @@ fn shape(part: &LoadPart, span: Span) -> Option<RateProfile> {
         };
         RateProfile::Stages(std::iter::once(before).chain(stages).collect())
     };
-    if let Some(constant) = part.constant {
-        return Some(RateProfile::Constant {
-            rate: constant.rate,
-        });
-    }
-    if let Some(step) = part.step {
-        return Some(RateProfile::Step {
-            before: step.before,
-            after: step.after,
-            at: prelude + step.at.0,
-        });
-    }
-    if let Some(ramp) = part.ramp {
-        return Some(RateProfile::Ramp {
-            from: ramp.from,
-            to: ramp.to,
-            start: prelude + ramp.start.0,
-            over: ramp.over.0,
-        });
-    }
-    if let Some(wave) = part.wave {
+    let constant = part.constant.map(|constant| RateProfile::Constant {
+        rate: constant.rate,
+    });
+    let step = part.step.map(|step| RateProfile::Step {
+        before: step.before,
+        after: step.after,
+        at: prelude + step.at.0,
+    });
+    let ramp = part.ramp.map(|ramp| RateProfile::Ramp {
+        from: ramp.from,
+        to: ramp.to,
+        start: prelude + ramp.start.0,
+        over: ramp.over.0,
+    });
+    let wave = part.wave.map(|wave| {
         let period = wave.period.0;
         let into = prelude.as_secs_f64() % period.as_secs_f64().max(f64::EPSILON);
-        return Some(RateProfile::Wave {
+        RateProfile::Wave {
             mean: wave.mean,
             swing: wave.swing,
             period,
             phase: period.saturating_sub(number::duration(into)),
-        });
-    }
-    if let Some(burst) = part.burst {
-        let lasts = span.end.saturating_sub(prelude);
-        return Some(stages(burst.base, bursts(burst, lasts)));
-    }
-    let given = part.stages.as_ref()?;
-    let given: Vec<RateStage> = given
-        .iter()
-        .map(|stage| RateStage {
+        }
+    });
+    let lasts = span.end.saturating_sub(prelude);
+    let burst = part.burst;
+    let burst = burst.map(|burst| stages(burst.base, bursts(burst, lasts)));
+    let given = part.stages.as_ref().map(|given| {
+        let given = given.iter().map(|stage| RateStage {
             lasts: stage.lasts.0,
             rate: stage.rate,
-        })
-        .collect();
-    let first = given.first().map_or(0.0, |stage| stage.rate);
-    Some(stages(first, given))
+        });
+        let given: Vec<RateStage> = given.collect();
+        stages(given.first().map_or(0.0, |stage| stage.rate), given)
+    });
+    constant.or(step).or(ramp).or(wave).or(burst).or(given)
 }
 
 fn bursts(burst: BurstRate, lasts: Duration) -> Vec<RateStage> {
