@@ -25,5 +25,4 @@ pub use page::Dialect;
 pub use profile::{Limits, Profile, Sleepers, StartUp};
 pub use request::Prefix;
 pub(crate) use request::{Completion, EngineRefusal, Request, RequestEnd, RequestId};
-pub use server::Engine;
-pub(crate) use server::{EngineReading, Phase};
+pub(crate) use server::{Engine, EngineReading, Phase};

@@ -44,7 +44,7 @@ impl Writer {
 
 impl Engine {
     /// What it shows to a scrape; none once it has stopped.
-    pub fn page(&self, dialect: Dialect, model: &str) -> Option<Page> {
+    pub(crate) fn page(&self, dialect: Dialect, model: &str) -> Option<Page> {
         if self.phase() == Phase::Stopped {
             return None;
         }

@@ -6,9 +6,8 @@ use std::time::Duration;
 use super::server::Phase;
 use super::timing::Picoseconds;
 
-/// Names a request within its world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RequestId(pub u64);
+pub(crate) struct RequestId(pub(crate) u64);
 
 /// The head of a prompt in pieces that other prompts may share. An id stands for its piece and for all
 /// before it, as chained hashes do: where two prompts have the same id, they are equal up to there, and

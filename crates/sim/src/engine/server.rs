@@ -28,7 +28,7 @@ pub(crate) struct EngineReading {
 
 /// A server with continuous batching.
 #[derive(Debug, Clone)]
-pub struct Engine {
+pub(crate) struct Engine {
     pub(super) profile: Profile,
     pub(super) limits: Limits,
     phase: Phase,
@@ -47,7 +47,7 @@ pub struct Engine {
 impl Engine {
     /// A server that serves from `start` on. Limits below what works are raised to it: one sequence, one
     /// token, as many tokens per step as sequences.
-    pub fn new(profile: Profile, limits: Limits, start: Duration) -> Self {
+    pub(crate) fn new(profile: Profile, limits: Limits, start: Duration) -> Self {
         let max_num_batched_tokens = limits.max_num_batched_tokens.max(1);
         let limits = Limits {
             max_num_seqs: limits.max_num_seqs.clamp(1, max_num_batched_tokens),

@@ -7,7 +7,7 @@ pub(super) const NAME: &str = "__name__";
 /// Label names with values, sorted by name, none of them empty: to Prometheus, an empty label is
 /// none. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LabelSet(Arc<[Label]>);
+pub(crate) struct LabelSet(Arc<[Label]>);
 
 type Label = (Arc<str>, Arc<str>);
 
@@ -39,7 +39,7 @@ impl LabelSet {
     }
 
     /// Names with values, in the order of the names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 

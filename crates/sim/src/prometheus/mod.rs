@@ -19,8 +19,7 @@ mod target;
 mod tests;
 
 pub(crate) use client::InProcess;
-pub use eval::QueryValue;
-pub use labels::LabelSet;
+pub(crate) use eval::QueryValue;
 pub use scrape::Scraped;
 pub use server::Prometheus;
 pub use target::{Conflicts, ScrapeTarget, TargetId};

@@ -1,19 +1,16 @@
 //! Why a request has no result, as the API says it.
 
-/// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {text}", self.kind.as_str())]
-pub struct QueryRefusal {
-    /// What kind of fault it is.
-    pub kind: FaultKind,
-    /// The text.
-    pub text: String,
+pub(crate) struct QueryRefusal {
+    pub(crate) kind: FaultKind,
+    pub(crate) text: String,
 }
 
 wva_base::named! {
     /// The kinds of faults that the API distinguishes, as far as this server has them.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum FaultKind {
+    pub(crate) enum FaultKind {
         /// A parameter that cannot be read.
         BadData = "bad_data",
         /// An expression that cannot be evaluated on these samples.
@@ -22,8 +19,7 @@ wva_base::named! {
 }
 
 impl FaultKind {
-    /// The status of HTTP.
-    pub fn status(self) -> u16 {
+    pub(crate) fn status(self) -> u16 {
         match self {
             Self::BadData => 400,
             Self::Execution => 422,

@@ -166,8 +166,11 @@ impl Prometheus {
         }
     }
 
-    /// The value of an expression now.
-    pub fn query(&self, promql: &str, WallTime(now): WallTime) -> Result<QueryValue, QueryRefusal> {
+    pub(crate) fn query(
+        &self,
+        promql: &str,
+        WallTime(now): WallTime,
+    ) -> Result<QueryValue, QueryRefusal> {
         let query = self.parsed(promql)?;
         self.view(now).answer(&query, now)
     }

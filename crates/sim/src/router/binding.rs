@@ -23,7 +23,7 @@ pub enum Binding {
 /// Which held request goes first. Source: the ordering policies of llm-d's flow control, by their names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum QueueOrder {
+pub(crate) enum QueueOrder {
     /// The first that came.
     #[default]
     Fcfs,

@@ -11,7 +11,9 @@ mod served;
 #[cfg(test)]
 mod tests;
 
-pub use binding::{Binding, QueueOrder};
-pub use pool::{FlowControl, PoolSpec, RouterPool};
+pub use binding::Binding;
+pub(crate) use binding::QueueOrder;
+pub use pool::FlowControl;
+pub(crate) use pool::{PoolSpec, RouterPool};
 pub(crate) use reading::{PoolReading, least};
 pub(crate) use served::{Rejection, RequestVerdict, Served};

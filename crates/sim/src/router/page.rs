@@ -36,7 +36,7 @@ impl Writer {
 
 impl RouterPool {
     /// What the router shows to a scrape, by the names of llm-d-router since June 2026.
-    pub fn page(&self) -> Page {
+    pub(crate) fn page(&self) -> Page {
         let mut page = Writer::default();
         self.requests(&mut page);
         self.scheduler(&mut page);

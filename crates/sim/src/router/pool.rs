@@ -42,24 +42,20 @@ impl Default for FlowControl {
     }
 }
 
-/// What a pool is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PoolSpec {
-    /// Name of the pool.
-    pub name: String,
-    /// Its namespace.
-    pub namespace: String,
-    /// The model that clients ask for.
-    pub model: String,
+pub(crate) struct PoolSpec {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    /// The model that clients request.
+    pub(crate) model: String,
     /// The model that servers know.
-    pub target_model: String,
-    /// When and how a request gets its server.
-    pub binding: Binding,
+    pub(crate) target_model: String,
+    pub(crate) binding: Binding,
     /// Whether and how requests are held; without it, a request that finds no server is rejected.
-    pub flow_control: Option<FlowControl>,
+    pub(crate) flow_control: Option<FlowControl>,
     /// How long the KV cache of one prompt token takes from a prefill server to a decode server; none where every
     /// server does whole requests.
-    pub handover: Option<Duration>,
+    pub(crate) handover: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
@@ -97,9 +93,8 @@ pub(super) struct RouterStatistics {
     pub(super) not_picked: u64,
 }
 
-/// A router with its servers.
 #[derive(Debug, Clone)]
-pub struct RouterPool {
+pub(crate) struct RouterPool {
     pub(super) spec: PoolSpec,
     pub(super) endpoints: BTreeMap<String, Endpoint>,
     pub(super) queue: VecDeque<Held>,
@@ -114,8 +109,7 @@ pub struct RouterPool {
 }
 
 impl RouterPool {
-    /// A pool without servers.
-    pub fn new(spec: PoolSpec, seed: &SeedTree) -> Self {
+    pub(crate) fn new(spec: PoolSpec, seed: &SeedTree) -> Self {
         let generator = seed.child(&format!("router/{}/{}", spec.namespace, spec.name));
         Self {
             handover: spec.handover.map(Handover::new),
@@ -134,11 +128,6 @@ impl RouterPool {
 
     /// Adds a server that gets no requests before [`RouterPool::set_ready`]; one of the same name is
     /// stopped first.
-    pub fn add(&mut self, endpoint: impl Into<String>, engine: Engine, at: Duration) {
-        self.add_for(ServingRole::Both, endpoint, engine, at);
-    }
-
-    /// The same for a server that does a part of every request.
     pub(crate) fn add_for(
         &mut self,
         role: ServingRole,
@@ -157,7 +146,7 @@ impl RouterPool {
     }
 
     /// Whether the router may send requests to a server, which also has to serve by itself.
-    pub fn set_ready(&mut self, endpoint: &str, ready: bool, at: Duration) {
+    pub(crate) fn set_ready(&mut self, endpoint: &str, ready: bool, at: Duration) {
         self.advance(at);
         if let Some(endpoint) = self.endpoints.get_mut(endpoint) {
             endpoint.ready = ready;
@@ -184,15 +173,14 @@ impl RouterPool {
         }
     }
 
-    /// A server.
-    pub fn engine(&self, endpoint: &str) -> Option<&Engine> {
+    pub(crate) fn engine(&self, endpoint: &str) -> Option<&Engine> {
         self.endpoints
             .get(endpoint)
             .map(|endpoint| &endpoint.engine)
     }
 
     /// A request comes at `at`; its end appears in [`RouterPool::take_served`].
-    pub fn submit(&mut self, arrival: Arrival, at: Duration) -> RequestId {
+    pub(crate) fn submit(&mut self, arrival: Arrival, at: Duration) -> RequestId {
         self.advance(at);
         self.requests += 1;
         let id = RequestId(self.requests);
@@ -230,7 +218,7 @@ impl RouterPool {
     }
 
     /// Does all work up to `to`. A time that has passed changes nothing.
-    pub fn advance(&mut self, to: Duration) {
+    pub(crate) fn advance(&mut self, to: Duration) {
         while self.now < to {
             // Looks lie on a grid of their own, so that it does not matter in which parts time is
             // advanced.

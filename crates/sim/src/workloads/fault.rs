@@ -14,25 +14,16 @@ pub enum WorkloadFault {
     /// Running pods are evicted.
     Evict(StruckPods),
     /// A node does not answer any more.
-    NodeLost {
-        /// Its name.
-        node: String,
-    },
+    NodeLost { node: String },
     /// A node answers again.
-    NodeBack {
-        /// Its name.
-        node: String,
-    },
+    NodeBack { node: String },
 }
 
 /// So many pods of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StruckPods {
-    /// Namespace of the deployment.
     pub namespace: String,
-    /// Its name.
     pub deployment: String,
-    /// How many pods.
     pub pods: usize,
 }
 

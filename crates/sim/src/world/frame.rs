@@ -24,7 +24,6 @@ pub struct Frame {
     pub(crate) faults: Vec<(f64, String)>,
 }
 
-/// One model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ModelFrame {
     pub(crate) name: String,
@@ -55,14 +54,11 @@ pub struct ModelFrame {
     pub(crate) ended: (u64, u64),
     /// Why its load has ended early, if a trace cannot be read to its end.
     pub(crate) broken: Option<String>,
-    /// The ways to serve it.
     pub variants: Vec<VariantFrame>,
 }
 
-/// One variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct VariantFrame {
-    /// Its name.
     pub name: String,
     pub(crate) accelerator: String,
     pub(crate) gpus: u32,
@@ -76,7 +72,6 @@ pub struct VariantFrame {
     /// Replicas that are not.
     pub(crate) pending: u32,
     pub(crate) action: String,
-    /// Why.
     pub why: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<String>,
@@ -88,14 +83,11 @@ pub struct VariantFrame {
 /// Sums since the start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Totals {
-    /// Requests that came.
     pub requests: u64,
-    /// Requests that were answered.
     pub answered: u64,
     /// Requests that were refused or lost.
     pub failed: u64,
     pub(crate) good: u64,
-    /// GPUs times hours.
     pub gpu_hours: f64,
     pub(crate) cost: f64,
     /// Changes of a deployment's size.

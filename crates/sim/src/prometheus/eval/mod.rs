@@ -14,18 +14,15 @@ use super::promql::{Expr, Query, Subquery};
 use super::refusal::QueryRefusal;
 use super::store::SeriesStore;
 
-/// The value of a query at one time.
 #[derive(Debug, Clone, PartialEq)]
-pub enum QueryValue {
-    /// One value per series.
+pub(crate) enum QueryValue {
     Vector(Vec<VectorSample>),
     /// Values of each series at several moments.
     Matrix(Vec<Past>),
 }
 
 impl QueryValue {
-    /// What it is called in an answer.
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Vector(_) => "vector",
             Self::Matrix(_) => "matrix",
@@ -33,22 +30,18 @@ impl QueryValue {
     }
 }
 
-/// The value of one series.
 #[derive(Debug, Clone, PartialEq)]
-pub struct VectorSample {
-    /// The labels, the name among them where the result has one.
-    pub labels: LabelSet,
-    /// The value.
-    pub value: f64,
+pub(crate) struct VectorSample {
+    /// With the name among them where the result has one.
+    pub(crate) labels: LabelSet,
+    pub(crate) value: f64,
 }
 
-/// One series of an answer, at several moments.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Past {
-    /// The series.
-    pub labels: LabelSet,
-    /// Its values, each with its time in milliseconds.
-    pub values: Vec<(i64, f64)>,
+pub(crate) struct Past {
+    pub(crate) labels: LabelSet,
+    /// Each with its time in milliseconds.
+    pub(crate) values: Vec<(i64, f64)>,
 }
 
 #[derive(Debug, Clone, Copy)]

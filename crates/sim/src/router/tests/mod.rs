@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::{Binding, FlowControl, PoolSpec, RouterPool};
 use crate::engine::{Engine, Limits, Profile};
 use crate::load::Arrival;
+use wva::policy::capacity::ServingRole;
 use wva_supervise::SeedTree;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -30,6 +31,12 @@ fn spec(binding: Binding, flow_control: Option<FlowControl>) -> PoolSpec {
         binding,
         flow_control,
         handover: None,
+    }
+}
+
+impl RouterPool {
+    fn add(&mut self, endpoint: impl Into<String>, engine: Engine, at: Duration) {
+        self.add_for(ServingRole::Both, endpoint, engine, at);
     }
 }
 
