@@ -75,7 +75,7 @@ fn said(
     said.collect()
 }
 
-fn stored(object: &Object) -> Said<'_> {
+pub(super) fn stored(object: &Object) -> Said<'_> {
     let said = object.list("/status/conditions").iter().map(|condition| {
         let word = |field: &str| {
             let word = condition.get(field).and_then(Value::as_str);

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use prometheus::proto::{Metric, MetricFamily, MetricType};
-use serde_json::Value;
 
 use super::check::series::SCALED_BY;
+use super::conditions;
 use super::process_manager::ProcessManager;
 use crate::apiserver::Insider;
 use crate::workloads::object::Object;
@@ -61,14 +61,9 @@ impl Quiescence {
 fn stored(object: &Object, count: &str) -> Vec<String> {
     let name = format!("{}/{}", object.namespace(), object.name());
     let count = object.at(count);
-    let conditions = object.list("/status/conditions").iter().map(|condition| {
-        let word = |field: &str| {
-            let word = condition.get(field).and_then(Value::as_str);
-            word.unwrap_or("-").to_owned()
-        };
-        let (kind, status, reason) = (word("type"), word("status"), word("reason"));
-        format!("{name} is {kind}={status} for {reason}")
-    });
+    let conditions = conditions::stored(object).into_iter();
+    let conditions = conditions
+        .map(|(kind, (status, reason))| format!("{name} is {kind}={status} for {reason}"));
     conditions.chain([format!("{name} has {count}")]).collect()
 }
 

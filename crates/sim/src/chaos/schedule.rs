@@ -45,34 +45,8 @@ impl FaultSchedule {
                 if at >= plot.faults_until {
                     break;
                 }
-                let (fault, longest) = draw(*class, plot, &mut dice);
-                let (shortest, longest) = match fault {
-                    // Long enough to spend a budget.
-                    ChaosFault::Actor(_, RoleFault::Storm(_)) => (SECOND * 30, MINUTE * 3),
-                    // Long enough for a change that the others do not learn of, and for another one to lead
-                    // after a write.
-                    ChaosFault::Controller(_, ProcessFault::Handover)
-                    | ChaosFault::Api(_, Api::Lapse) => (MINUTE, longest),
-                    // Long enough for several ends at writes.
-                    ChaosFault::Controller(_, ProcessFault::EveryWrite) => (MINUTE * 2, MINUTE * 8),
-                    // Long enough for decisions of both versions.
-                    ChaosFault::Controller(_, ProcessFault::Rollout) => (SECOND * 45, longest),
-                    // Long enough for values to be too old, and for windows to fill with others.
-                    ChaosFault::Autoscaler(_, AutoscalerFault::Removed(_)) => {
-                        (SECOND * 10, longest)
-                    }
-                    ChaosFault::Autoscaler(..) => (MINUTE * 3, longest),
-                    // Long enough for a decision.
-                    ChaosFault::Object(..) => (SECOND * 10, longest),
-                    // Long enough for several changes of one object, and for a pod to want a place.
-                    ChaosFault::Api(_, Api::Coalesced(_))
-                    | ChaosFault::Workload(_, WorkloadFaultKind::Shortage) => (MINUTE * 2, longest),
-                    // Long enough for a start in ten times its time.
-                    ChaosFault::Workload(_, WorkloadFaultKind::SlowStart) => {
-                        (MINUTE * 12, MINUTE * 22)
-                    }
-                    _ => (SECOND, longest),
-                };
+                let fault = draw(*class, plot, &mut dice);
+                let (shortest, longest) = range(&fault);
                 let lasts = dice
                     .time(shortest, longest)
                     .min(plot.faults_until.saturating_sub(at));
@@ -141,7 +115,7 @@ wva_base::display_of! { Strike:
         "#{id:<4} {:>11.3} s  for {:>8.3} s  {fault}", at.as_secs_f64(), lasts.as_secs_f64();
 }
 
-fn draw(class: Class, plot: &ChaosWorkload, dice: &mut Dice) -> (ChaosFault, Duration) {
+fn draw(class: Class, plot: &ChaosWorkload, dice: &mut Dice) -> ChaosFault {
     let controller = match dice.place(plot.controllers) {
         _ if dice.chance(40) => LEADER,
         place => place,
@@ -150,47 +124,67 @@ fn draw(class: Class, plot: &ChaosWorkload, dice: &mut Dice) -> (ChaosFault, Dur
     match class {
         Class::Api => match api(dice) {
             // No other role has a lease to lose.
-            fault @ Api::Lapse => (ChaosFault::Api(LEADER, fault), MINUTE * 4),
-            fault => (ChaosFault::Api(controller, fault), MINUTE * 4),
+            fault @ Api::Lapse => ChaosFault::Api(LEADER, fault),
+            fault => ChaosFault::Api(controller, fault),
         },
-        Class::Prometheus => {
-            let fault = prometheus(dice);
-            (ChaosFault::Prometheus(controller, fault), MINUTE * 9)
-        }
+        Class::Prometheus => ChaosFault::Prometheus(controller, prometheus(dice)),
         Class::Actors => match actor(plot, dice) {
             // No other role has a plan to hand over or to show, and more than one thing to do comes seldom.
             fault @ RoleFault::Torn(Role::Optimizer | Role::Emitter, _) => {
-                (ChaosFault::Actor(LEADER, fault), MINUTE * 10)
+                ChaosFault::Actor(LEADER, fault)
             }
-            fault @ RoleFault::Torn(..) => (ChaosFault::Actor(controller, fault), MINUTE * 10),
-            fault => (ChaosFault::Actor(controller, fault), MINUTE),
+            fault => ChaosFault::Actor(controller, fault),
         },
         Class::Controllers => match process(dice) {
             // No other role has anything to hand over.
-            how @ ProcessFault::Handover => (ChaosFault::Controller(LEADER, how), MINUTE * 3),
-            how => (ChaosFault::Controller(controller, how), MINUTE * 3),
+            how @ ProcessFault::Handover => ChaosFault::Controller(LEADER, how),
+            how => ChaosFault::Controller(controller, how),
         },
-        Class::Objects => (ChaosFault::Object(variant, object(dice)), MINUTE * 5),
-        Class::Settings => (
-            ChaosFault::Settings(edit(plot.sleeper.is_some(), dice)),
-            MINUTE * 5,
-        ),
-        Class::Workloads => (ChaosFault::Workload(variant, load(dice)), MINUTE * 6),
+        Class::Objects => ChaosFault::Object(variant, object(dice)),
+        Class::Settings => ChaosFault::Settings(edit(plot.sleeper.is_some(), dice)),
+        Class::Workloads => ChaosFault::Workload(variant, load(dice)),
         Class::Autoscalers => autoscaling(plot, controller, dice),
     }
 }
 
-fn autoscaling(plot: &ChaosWorkload, controller: usize, dice: &mut Dice) -> (ChaosFault, Duration) {
-    let pages = |fault| (ChaosFault::Autoscaler(LEADER, fault), MINUTE * 10);
-    match dice.below(10) {
-        0..=2 => pages(AutoscalerFault::PagesDown),
-        3 => pages(AutoscalerFault::PagesHang),
-        4 => pages(AutoscalerFault::PagesPartial),
-        5 => {
-            let number = dice.place(plot.autoscalers().len());
-            let removed = AutoscalerFault::Removed(number);
-            (ChaosFault::Autoscaler(LEADER, removed), MINUTE * 3)
-        }
+/// How long a fault lasts at least and at most.
+fn range(fault: &ChaosFault) -> (Duration, Duration) {
+    match fault {
+        // Long enough for a change that the others do not learn of, and for another one to lead after a write.
+        ChaosFault::Api(_, Api::Lapse) => (MINUTE, MINUTE * 4),
+        ChaosFault::Controller(_, ProcessFault::Handover) => (MINUTE, MINUTE * 3),
+        // Long enough for several changes of one object, and for a pod to want a place.
+        ChaosFault::Api(_, Api::Coalesced(_)) => (MINUTE * 2, MINUTE * 4),
+        ChaosFault::Workload(_, WorkloadFaultKind::Shortage) => (MINUTE * 2, MINUTE * 6),
+        // Long enough to spend a budget.
+        ChaosFault::Actor(_, RoleFault::Storm(_)) => (SECOND * 30, MINUTE * 3),
+        // Long enough for several ends at writes.
+        ChaosFault::Controller(_, ProcessFault::EveryWrite) => (MINUTE * 2, MINUTE * 8),
+        // Long enough for decisions of both versions.
+        ChaosFault::Controller(_, ProcessFault::Rollout) => (SECOND * 45, MINUTE * 3),
+        // Long enough for a start in ten times its time.
+        ChaosFault::Workload(_, WorkloadFaultKind::SlowStart) => (MINUTE * 12, MINUTE * 22),
+        // Long enough for values to be too old, and for windows to fill with others.
+        ChaosFault::Autoscaler(_, AutoscalerFault::Removed(_)) => (SECOND * 10, MINUTE * 3),
+        ChaosFault::Autoscaler(..) => (MINUTE * 3, MINUTE * 10),
+        // Long enough for a decision.
+        ChaosFault::Object(..) => (SECOND * 10, MINUTE * 5),
+        ChaosFault::Api(..) => (SECOND, MINUTE * 4),
+        ChaosFault::Prometheus(..) => (SECOND, MINUTE * 9),
+        ChaosFault::Actor(_, RoleFault::Torn(..)) => (SECOND, MINUTE * 10),
+        ChaosFault::Actor(..) => (SECOND, MINUTE),
+        ChaosFault::Controller(..) => (SECOND, MINUTE * 3),
+        ChaosFault::Settings(_) => (SECOND, MINUTE * 5),
+        ChaosFault::Workload(..) => (SECOND, MINUTE * 6),
+    }
+}
+
+fn autoscaling(plot: &ChaosWorkload, controller: usize, dice: &mut Dice) -> ChaosFault {
+    let fault = match dice.below(10) {
+        0..=2 => AutoscalerFault::PagesDown,
+        3 => AutoscalerFault::PagesHang,
+        4 => AutoscalerFault::PagesPartial,
+        5 => AutoscalerFault::Removed(dice.place(plot.autoscalers().len())),
         _ => {
             let roles = autoscaler_roles(&plot.autoscalers());
             let role = dice.pick(&roles).cloned().unwrap_or(Role::PodAutoscalers);
@@ -201,9 +195,10 @@ fn autoscaling(plot: &ChaosWorkload, controller: usize, dice: &mut Dice) -> (Cha
                 3 => RoleFault::Panic(role),
                 _ => RoleFault::Hang(role),
             };
-            (ChaosFault::Actor(controller, fault), MINUTE)
+            return ChaosFault::Actor(controller, fault);
         }
-    }
+    };
+    ChaosFault::Autoscaler(LEADER, fault)
 }
 
 pub(super) fn autoscaler_roles(autoscalers: &[ObjectKey]) -> Vec<Role> {

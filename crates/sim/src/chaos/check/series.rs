@@ -48,12 +48,10 @@ pub(crate) fn read(families: &[MetricFamily]) -> Shown {
             }
             if name == WANTED
                 && let Some(key) = autoscaler(metric)
+                && let Some(key) = shown.autoscalers.replace(key)
             {
-                if shown.autoscalers.contains(&key) {
-                    let text = format!("{key} is shown twice in {name}");
-                    shown.broken.push(InvariantViolation::new("E1", text));
-                }
-                shown.autoscalers.insert(key);
+                let text = format!("{key} is shown twice in {name}");
+                shown.broken.push(InvariantViolation::new("E1", text));
             }
             let Some(variant) = label(metric, "variant_name") else {
                 continue;
