@@ -84,7 +84,7 @@ impl HpaCondition {
 }
 
 /// What comes of one decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HpaDecision {
     /// Replicas to have; nothing where it could not be said, which holds those there are.
     pub desired: Option<u32>,
@@ -152,11 +152,7 @@ pub fn decide(
     if history.recommendations.is_empty() {
         history.recommendations.push((now, seen.wanted));
     }
-    let mut outcome = HpaDecision {
-        desired: None,
-        current: Vec::new(),
-        conditions: Vec::new(),
-    };
+    let mut outcome = HpaDecision::default();
     if seen.wanted == 0 && spec.min != 0 {
         let why = "scaling is disabled since the replica count of the target is zero";
         let disabled = HpaCondition::new("ScalingActive", false, ("ScalingDisabled", why));
@@ -171,16 +167,15 @@ pub fn decide(
     let Some(proposed) = propose(spec, seen, &mut outcome) else {
         return outcome;
     };
-    let bounded = match &spec.behavior {
+    let (bounded, why) = match &spec.behavior {
         None => settle(now, spec, seen, proposed, history, &mut outcome),
         Some(behavior) => {
             let stable = stabilize(now, behavior, seen, proposed, history, &mut outcome);
-            let (bounded, why) = limit(now, spec, behavior, seen.wanted, stable, history);
-            let limited = HpaCondition::new("ScalingLimited", why != WITHIN, why);
-            outcome.conditions.push(limited);
-            bounded
+            limit(now, spec, behavior, seen.wanted, stable, history)
         }
     };
+    let limited = HpaCondition::new("ScalingLimited", why != WITHIN, why);
+    outcome.conditions.push(limited);
     outcome.desired = Some(bounded);
     outcome
 }
@@ -277,7 +272,7 @@ fn settle(
     proposed: u32,
     history: &mut History,
     outcome: &mut HpaDecision,
-) -> u32 {
+) -> Bounded {
     let recent = history
         .recommendations
         .iter()
@@ -289,16 +284,13 @@ fn settle(
         .conditions
         .push(stabilized(ScalingDirection::Down, proposed, stable));
     let most = most(spec, seen.wanted.saturating_mul(2).max(4));
-    let (bounded, why) = if stable < spec.min {
+    if stable < spec.min {
         (spec.min, TOO_FEW)
     } else if stable > most.0 {
         most
     } else {
         (stable, WITHIN)
-    };
-    let limited = HpaCondition::new("ScalingLimited", why != WITHIN, why);
-    outcome.conditions.push(limited);
-    bounded
+    }
 }
 
 /// With a behavior: the present replicas, moved only as far as all recent recommendations agree.

@@ -21,14 +21,6 @@ struct Price {
     cost: f64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Spending {
-    starting: f64,
-    serving: f64,
-    draining: f64,
-    cost: f64,
-}
-
 #[derive(Debug)]
 pub(super) struct Meter {
     server: Insider,
@@ -36,7 +28,8 @@ pub(super) struct Meter {
     prices: BTreeMap<String, Price>,
     version: u64,
     now: Duration,
-    spending: Spending,
+    /// What one second spends now, and what an hour costs.
+    spending: (GpuSeconds, f64),
     scales: BTreeMap<String, u32>,
     gpu_seconds: GpuSeconds,
     cost: f64,
@@ -58,7 +51,7 @@ impl Meter {
             prices: prices.collect(),
             version: 0,
             now: Duration::ZERO,
-            spending: Spending::default(),
+            spending: (GpuSeconds::default(), 0.0),
             scales: BTreeMap::new(),
             gpu_seconds: GpuSeconds::default(),
             cost: 0.0,
@@ -71,11 +64,11 @@ impl Meter {
         let begins = self.now.max(self.scored.from);
         let ends = now.min(self.scored.until);
         let seconds = ends.saturating_sub(begins).as_secs_f64();
-        let spending = self.spending;
+        let (spending, cost) = self.spending;
         self.gpu_seconds.starting += spending.starting * seconds;
         self.gpu_seconds.serving += spending.serving * seconds;
         self.gpu_seconds.draining += spending.draining * seconds;
-        self.cost += spending.cost * seconds / 3_600.0;
+        self.cost += cost * seconds / 3_600.0;
         self.now = now;
         let version = self.server.version();
         if version == self.version {
@@ -90,8 +83,8 @@ impl Meter {
         }
     }
 
-    fn spent(&self) -> Spending {
-        let mut spending = Spending::default();
+    fn spent(&self) -> (GpuSeconds, f64) {
+        let (mut spending, mut cost) = (GpuSeconds::default(), 0.0);
         for pod in self.server.list(PODS).into_iter().map(Object) {
             let price = pod.label(VARIANT).and_then(|name| self.prices.get(name));
             let Some(price) = price else {
@@ -109,9 +102,9 @@ impl Meter {
                 &mut spending.starting
             };
             *state += price.gpus;
-            spending.cost += price.cost;
+            cost += price.cost;
         }
-        spending
+        (spending, cost)
     }
 
     fn follow_scales(&mut self, now: Duration, why: impl Fn(&str) -> String) {

@@ -41,7 +41,7 @@ pub(super) fn reconcile(set: &Object, pods: &[Object], now: WallTime) -> Vec<Wri
             let options = json!({"preconditions": {"uid": pod.uid()}});
             writes.push(Write::Delete(pod_path(pod), options));
             let message = format!("Deleted pod: {}", pod.name());
-            announce(set, "SuccessfulDelete", &message, &mut writes, now);
+            writes.push(news(set, "SuccessfulDelete", &message, now));
         }
     }
     let least = set.number("/spec/minReadySeconds").saturating_mul(1000);
@@ -67,15 +67,12 @@ fn create(set: &Object) -> Write {
 }
 
 pub(super) fn created(set: &Object, pod: &str, now: WallTime) -> Write {
-    let about = ("apps/v1", "ReplicaSet", set);
-    let what = (Volume::Normal, "SuccessfulCreate");
-    event(about, COMPONENT, what, &format!("Created pod: {pod}"), now)
+    news(set, "SuccessfulCreate", &format!("Created pod: {pod}"), now)
 }
 
-fn announce(set: &Object, reason: &str, message: &str, writes: &mut Vec<Write>, now: WallTime) {
+fn news(set: &Object, reason: &str, message: &str, now: WallTime) -> Write {
     let about = ("apps/v1", "ReplicaSet", set);
-    let what = (Volume::Normal, reason);
-    writes.push(event(about, COMPONENT, what, message, now));
+    event(about, COMPONENT, (Volume::Normal, reason), message, now)
 }
 
 fn ready_since(pod: &Object) -> Option<WallTime> {
