@@ -88,7 +88,8 @@ impl<'a> Run<'a> {
     ) -> Result<Self, String> {
         let doors = PodListeners::default();
         let (scenario, quiet_from) = plot.visited(schedule);
-        let world = World::arranged(&scenario, seed, DATE, Some(doors.clone()), SYNC).await?;
+        let staff = Some(doors.clone());
+        let world = World::arranged(&scenario, seed, DATE, staff, SYNC, false).await?;
         let trace = Trace::new(world.clock.clone(), keep);
         let insider = Insider::new(world.server.clone(), "person");
         let ended = Arc::new(Notify::new());

@@ -76,7 +76,8 @@ impl Play<'_> {
         prepared.scenario.without = self.policy.without;
         prepared.scenario.interval = setup.interval.unwrap_or(prepared.scenario.interval);
         let sync = actuation.sync();
-        let world = World::arranged(&prepared.scenario, self.seed, DATE, staff, sync).await?;
+        let world = &prepared.scenario;
+        let world = World::arranged(world, self.seed, DATE, staff, sync, false).await?;
         let server = Insider::new(world.server.clone(), "laboratory");
         actuation.arrange(&server, &prepared).await?;
         let scored = scored(spec.prelude.0, spec.duration.0);

@@ -134,7 +134,7 @@ pub(super) async fn unattended(
     date: WallTime,
 ) -> Result<(World, Insider), String> {
     let staff = Some(PodListeners::default());
-    let world = World::arranged(scenario, seed, date, staff, SYNC).await?;
+    let world = World::arranged(scenario, seed, date, staff, SYNC, false).await?;
     let server = Insider::new(world.server.clone(), "laboratory");
     for variant in scenario.variants() {
         let plural = "horizontalpodautoscalers";

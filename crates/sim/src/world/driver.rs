@@ -356,6 +356,7 @@ impl Driver {
             gpus += tally.gpus;
         }
         self.add(passed, cost, gpus);
+        let struck = self.scenario.troubles.iter().take(self.state.troubles);
         self.frames.send_replace(Arc::new(Frame {
             seconds: now.monotonic.as_secs_f64(),
             at: stamp(now.wall),
@@ -364,15 +365,10 @@ impl Driver {
             gpus_used: gpus,
             gpus_total: self.scenario.gpus(),
             totals: self.state.totals.clone(),
-            faults: self.struck(),
+            faults: struck
+                .map(|(at, fault)| (at.as_secs_f64(), fault.to_string()))
+                .collect(),
         }));
-    }
-
-    fn struck(&self) -> Vec<(f64, String)> {
-        let struck = self.scenario.troubles.iter().take(self.state.troubles);
-        struck
-            .map(|(at, fault)| (at.as_secs_f64(), fault.to_string()))
-            .collect()
     }
 
     fn add(&mut self, passed: Duration, cost: f64, gpus: u32) {
@@ -387,22 +383,18 @@ impl Driver {
         totals.cost += cost * hours;
     }
 
-    fn sizes(&self) -> BTreeMap<String, u32> {
-        let workloads = WORKLOADS.iter().flat_map(|kind| self.server.list(kind));
-        let workloads = workloads.map(Object);
-        let ours = workloads.filter(|one| one.namespace() == self.scenario.namespace);
-        let size = |one: &Object| one.count("/spec/replicas").unwrap_or(0);
-        ours.map(|one| (one.name().to_owned(), size(&one)))
-            .collect()
-    }
-
     fn tally(&self, variant: &str) -> ReplicaTally {
         let tally = self.state.tallies.get(variant);
         tally.copied().unwrap_or_default()
     }
 
     fn count_scalings(&mut self, now: Moment) {
-        let sizes = self.sizes();
+        let workloads = WORKLOADS.iter().flat_map(|kind| self.server.list(kind));
+        let workloads = workloads.map(Object);
+        let ours = workloads.filter(|one| one.namespace() == self.scenario.namespace);
+        let size = |one: &Object| one.count("/spec/replicas").unwrap_or(0);
+        let sizes = ours.map(|one| (one.name().to_owned(), size(&one)));
+        let sizes: BTreeMap<String, u32> = sizes.collect();
         let known = std::mem::take(&mut self.state.sizes);
         let changed = sizes
             .iter()

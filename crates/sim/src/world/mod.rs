@@ -101,30 +101,12 @@ fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, S
 impl World {
     /// Builds a world that begins at this date, and sets it going; or says why there is none.
     pub async fn begin(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Self, String> {
-        Self::found(scenario, seed, date, None, SYNC, false).await
+        Self::arranged(scenario, seed, date, None, SYNC, false).await
     }
 
-    pub(crate) async fn shown(
-        scenario: &Scenario,
-        seed: u64,
-        date: WallTime,
-    ) -> Result<Self, String> {
-        Self::found(scenario, seed, date, None, SYNC, true).await
-    }
-
-    /// Builds a world for an experiment. It has no controller of its own where `staff` is given: others start and
-    /// end those that answer at these doors.
+    /// The same for an experiment, or a show with its history. It has no controller of its own where `staff` is given:
+    /// others start and end those that answer at these doors.
     pub(crate) async fn arranged(
-        scenario: &Scenario,
-        seed: u64,
-        date: WallTime,
-        staff: Option<PodListeners>,
-        hpa_sync: Duration,
-    ) -> Result<Self, String> {
-        Self::found(scenario, seed, date, staff, hpa_sync, false).await
-    }
-
-    async fn found(
         scenario: &Scenario,
         seed: u64,
         date: WallTime,

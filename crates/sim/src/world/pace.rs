@@ -24,6 +24,7 @@ use tokio::time::sleep;
 use tower::ServiceExt;
 
 use super::{Frame, Scenario, World};
+use crate::hpa::SYNC;
 use crate::lab::{PolicyChoice, Seats};
 use crate::real_clock::real;
 use crate::threads::paused;
@@ -186,7 +187,7 @@ impl Stage {
     async fn perform(self, play: Play, begun: oneshot::Sender<Begun>) {
         let (scenario, seed, date) = (&play.scenario, play.seed, play.date);
         let world = match &play.policy {
-            None => World::shown(scenario, seed, date).await,
+            None => World::arranged(scenario, seed, date, None, SYNC, true).await,
             Some(policy) => Seats::world(policy, scenario, seed, date).await,
         };
         let world = match world {

@@ -38,17 +38,14 @@ impl RequestLog {
     pub(super) fn ended(&self, served: &Served) {
         use crate::router::Rejection;
         let result = match &served.verdict {
-            RequestVerdict::Answered(completion) => {
-                served
-                    .time_to_first_token()
-                    .map_or(RequestResult::Failed, |first_token| {
-                        RequestResult::Answered {
-                            first_token,
-                            per_token: completion.time_per_output_token(),
-                            tokens: completion.output_tokens,
-                        }
-                    })
-            }
+            RequestVerdict::Answered(completion) => match served.time_to_first_token() {
+                Some(first_token) => RequestResult::Answered {
+                    first_token,
+                    per_token: completion.time_per_output_token(),
+                    tokens: completion.output_tokens,
+                },
+                None => RequestResult::Failed,
+            },
             RequestVerdict::Lost(_) | RequestVerdict::Rejected(Rejection::Expired) => {
                 RequestResult::Failed
             }

@@ -6,6 +6,7 @@ use http::HeaderValue;
 use tokio::time::sleep;
 
 use super::{DATE, World, quiet};
+use crate::hpa::SYNC;
 use crate::prometheus::QueryValue;
 use crate::world::scenario;
 use wva::doctor::look::{DoctorScope, look};
@@ -27,7 +28,8 @@ async fn a_world_that_is_shown_remembers_its_decisions() {
     assert!(silent.plan().is_some());
     assert_eq!(page(&silent, "/debug/recording").0, 404);
     silent.end().await;
-    let shown = World::shown(&quiet(), 1, DATE).await.unwrap();
+    let shown = World::arranged(&quiet(), 1, DATE, None, SYNC, true);
+    let shown = shown.await.unwrap();
     // A thread of its own writes the record.
     let mut minutes = 0;
     while page(&shown, "/debug/recording").0 == 404 && minutes < 60 {
