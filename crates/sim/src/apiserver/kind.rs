@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::list;
 use super::schema::Schema;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub(super) struct Column {
     pub(super) name: String,
+    #[serde(rename = "type")]
     pub(super) kind: String,
+    #[serde(rename = "jsonPath")]
     pub(super) path: String,
     pub(super) priority: i64,
     pub(super) description: String,
@@ -143,17 +147,7 @@ fn scale_paths(document: &Value) -> Option<ScalePaths> {
 }
 
 fn columns(document: &Value) -> Vec<Column> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let columns: Vec<_> = list(document)
-        .iter()
-        .map(|column| Column {
-            name: text(&column["name"]),
-            kind: text(&column["type"]),
-            path: text(&column["jsonPath"]),
-            priority: column["priority"].as_i64().unwrap_or(0),
-            description: text(&column["description"]),
-        })
-        .collect();
+    let columns = Vec::<Column>::deserialize(document).unwrap_or_default();
     if !columns.is_empty() {
         return columns;
     }

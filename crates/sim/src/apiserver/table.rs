@@ -227,25 +227,24 @@ fn node_status(object: &Value, _argument: &str) -> Value {
 }
 
 fn reference(object: &Value, path: &str) -> Value {
-    let place = object.pointer(path);
-    let part = |name: &str| {
-        place
-            .and_then(|place| place[name].as_str())
-            .unwrap_or_default()
-    };
-    format!("{}/{}", part("kind"), part("name")).into()
+    let (kind, name) = named(object.pointer(path));
+    format!("{kind}/{name}").into()
+}
+
+fn named(reference: Option<&Value>) -> (&str, &str) {
+    let part = |name: &str| reference.and_then(|one| one[name].as_str());
+    (
+        part("kind").unwrap_or_default(),
+        part("name").unwrap_or_default(),
+    )
 }
 
 fn event_object(object: &Value, _argument: &str) -> Value {
     let about = object
         .get("involvedObject")
         .or_else(|| object.get("regarding"));
-    let part = |name: &str| {
-        about
-            .and_then(|about| about[name].as_str())
-            .unwrap_or_default()
-    };
-    format!("{}/{}", part("kind").to_lowercase(), part("name")).into()
+    let (kind, name) = named(about);
+    format!("{}/{name}", kind.to_lowercase()).into()
 }
 
 fn event_message(object: &Value, _argument: &str) -> Value {

@@ -111,10 +111,7 @@ impl State {
             return Err(ApiRefusal::bad_request(if kind.is_custom() {
                 format!("strict decoding error: {text}")
             } else {
-                format!(
-                    "{} in version {:?} cannot be handled as a {}: strict decoding error: {text}",
-                    kind.kind, kind.version, kind.kind
-                )
+                undecodable(kind, &format!("strict decoding error: {text}"))
             }));
         }
         validate::fill(&kind.schema, object);
@@ -352,11 +349,13 @@ fn decodable(kind: &Kind, object: &Value) -> Result<(), ApiRefusal> {
         .iter()
         .find(|cause| cause.reason == "FieldValueTypeInvalid");
     wrong.map_or(Ok(()), |cause| {
-        Err(ApiRefusal::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: {}",
-            kind.kind, kind.version, kind.kind, cause.message
-        )))
+        let text = undecodable(kind, &cause.message);
+        Err(ApiRefusal::bad_request(text))
     })
+}
+
+fn undecodable(Kind { kind, version, .. }: &Kind, why: &str) -> String {
+    format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
 }
 
 fn validate_object(
