@@ -1,9 +1,9 @@
 //! The series of a router that controllers and scaling policies read.
 
-use std::borrow::Cow;
-
 use super::pool::RouterPool;
-use crate::exposition::{ExpositionLabels, MetricFamily, MetricKind, Page, SeriesValue, labels};
+use crate::exposition::{
+    ExpositionLabels, ExpositionSeries, MetricFamily, MetricKind, Page, SeriesValue, labels,
+};
 use crate::number;
 
 /// The port behind which servers listen, as the scheduler's series name it.
@@ -11,51 +11,32 @@ const PORT: &str = "8000";
 /// Who asks and how urgently, where the request does not say.
 const FAIRNESS: [(&str, &str); 2] = [("fairness_id", "default-flow"), ("priority", "0")];
 
-#[derive(Default)]
-struct Writer(Vec<MetricFamily>);
-
-impl Writer {
-    fn family(
-        &mut self,
-        name: impl Into<Cow<'static, str>>,
-        kind: MetricKind,
-        series: &[(ExpositionLabels, SeriesValue)],
-    ) {
-        let family = MetricFamily::of(name, kind, series.to_vec());
-        self.0.push(family);
-    }
-
-    /// Under both names: the router still shows some series a second time, as they were called before.
-    /// Source: llm-d-autoscaling #1202.
-    fn twice(&mut self, name: &str, kind: MetricKind, series: &[(ExpositionLabels, SeriesValue)]) {
-        for prefix in ["llm_d_epp", "inference_extension"] {
-            self.family(format!("{prefix}_{name}"), kind, series);
-        }
-    }
+/// Under both names: the router still shows some series a second time, as they were called before.
+/// Source: llm-d-autoscaling #1202.
+fn twice(name: &str, kind: MetricKind, series: &[ExpositionSeries]) -> [MetricFamily; 2] {
+    ["llm_d_epp", "inference_extension"]
+        .map(|prefix| MetricFamily::of(format!("{prefix}_{name}"), kind, series.to_vec()))
 }
 
 impl RouterPool {
     /// What the router shows to a scrape, by the names of llm-d-router since June 2026.
     pub(crate) fn page(&self) -> Page {
-        let mut page = Writer::default();
-        self.requests(&mut page);
-        self.scheduler(&mut page);
+        let mut families = Vec::from(self.requests());
+        families.extend(self.scheduler());
         if self.spec.flow_control.is_some() {
-            let flow = self.flow();
-            self.queue_size(&mut page, &flow);
-            let held = [(flow, SeriesValue::Value(self.held_bytes()))];
-            page.twice("flow_control_queue_bytes", MetricKind::Gauge, &held);
+            families.extend(self.queue_size());
+            let held = [(self.flow(), SeriesValue::Value(self.held_bytes()))];
+            families.extend(twice("flow_control_queue_bytes", MetricKind::Gauge, &held));
         }
-        Page { families: page.0 }
+        Page { families }
     }
 
     /// The part of [`RouterPool::page`] that says how many requests are held.
     pub(crate) fn queue_page(&self) -> Page {
-        let mut page = Writer::default();
-        if self.spec.flow_control.is_some() {
-            self.queue_size(&mut page, &self.flow());
+        let held = self.spec.flow_control.map(|_control| self.queue_size());
+        Page {
+            families: held.into_iter().flatten().collect(),
         }
-        Page { families: page.0 }
     }
 
     fn models(&self) -> [(&'static str, &str); 2] {
@@ -65,23 +46,18 @@ impl RouterPool {
         ]
     }
 
-    fn requests(&self, page: &mut Writer) {
+    fn requests(&self) -> [MetricFamily; 2] {
         let who = labels(self.models().into_iter().chain(FAIRNESS));
-        let came = SeriesValue::Value(number::real(self.statistics.requests));
-        page.family(
-            "llm_d_epp_request_total",
-            MetricKind::Counter,
-            &[(who.clone(), came)],
-        );
-        let running = SeriesValue::Value(number::length(self.reading().dispatched));
-        page.family(
-            "llm_d_epp_request_running",
-            MetricKind::Gauge,
-            &[(who, running)],
-        );
+        let single = |name, kind, value| MetricFamily::single(name, kind, &who, value);
+        let came = number::real(self.statistics.requests);
+        let running = number::length(self.reading().dispatched);
+        [
+            single("llm_d_epp_request_total", MetricKind::Counter, came),
+            single("llm_d_epp_request_running", MetricKind::Gauge, running),
+        ]
     }
 
-    fn scheduler(&self, page: &mut Writer) {
+    fn scheduler(&self) -> [MetricFamily; 2] {
         let attempts = |status: &str, endpoint: &str, count: u64| {
             let (namespace, port) = if endpoint.is_empty() {
                 ("", "")
@@ -101,11 +77,8 @@ impl RouterPool {
         let picked = s.picked.iter();
         let picked = picked.map(|(endpoint, count)| attempts("success", endpoint, *count));
         let picked = picked.chain([attempts("failure", "", s.not_picked)]);
-        page.twice(
-            "scheduler_attempts_total",
-            MetricKind::Counter,
-            &picked.collect::<Vec<_>>(),
-        );
+        let picked: Vec<ExpositionSeries> = picked.collect();
+        twice("scheduler_attempts_total", MetricKind::Counter, &picked)
     }
 
     fn flow(&self) -> ExpositionLabels {
@@ -113,12 +86,9 @@ impl RouterPool {
         labels(FAIRNESS.into_iter().chain(pool).chain(self.models()))
     }
 
-    fn queue_size(&self, page: &mut Writer, flow: &ExpositionLabels) {
-        let held = SeriesValue::Value(number::length(self.queue.len()));
-        page.twice(
-            "flow_control_queue_size",
-            MetricKind::Gauge,
-            &[(flow.clone(), held)],
-        );
+    fn queue_size(&self) -> [MetricFamily; 2] {
+        let size = number::length(self.queue.len());
+        let held = [(self.flow(), SeriesValue::Value(size))];
+        twice("flow_control_queue_size", MetricKind::Gauge, &held)
     }
 }
