@@ -7,29 +7,14 @@ use super::record::LabRecord;
 use super::scenario::{LoadedScenario, load};
 use crate::threads::each;
 
-/// The scenarios of the gates and what is judged in each.
-const GATES: [GateScenario; 4] = [
-    GateScenario {
-        name: "steady",
-        has_fixed_rival: true,
-        is_constant: true,
-    },
-    GateScenario {
-        name: "gate-waves",
-        has_fixed_rival: true,
-        is_constant: false,
-    },
-    GateScenario {
-        name: "gate-conversation",
-        has_fixed_rival: true,
-        is_constant: false,
-    },
-    // A fixed fleet that is sized for the step has foreseen it.
-    GateScenario {
-        name: "step",
-        has_fixed_rival: false,
-        is_constant: false,
-    },
+/// The scenario whose load is constant.
+const CONSTANT: &str = "steady";
+/// The scenarios of the gates, and whether fixed fleets are rivals there: one sized for the step has foreseen it.
+const GATES: [(&str, bool); 4] = [
+    (CONSTANT, true),
+    ("gate-waves", true),
+    ("gate-conversation", true),
+    ("step", false),
 ];
 const SEEDS: u64 = 4;
 /// Attainment by which a fixed fleet may be better.
@@ -38,13 +23,6 @@ const MARGIN: f64 = 0.02;
 const EQUAL_COST: f64 = 0.01;
 /// Seconds of constant load after which the direction of a scale no longer changes.
 const SETTLED: f64 = 1_800.0;
-
-#[derive(Debug, Clone, Copy)]
-struct GateScenario {
-    name: &'static str,
-    has_fixed_rival: bool,
-    is_constant: bool,
-}
 
 /// One run of a gate.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,7 +33,7 @@ pub(crate) struct GateReport {
 }
 
 struct GateTask {
-    gate: GateScenario,
+    has_fixed_rival: bool,
     scenario: LoadedScenario,
     seed: u64,
 }
@@ -67,10 +45,10 @@ pub(crate) fn gates(
     ended: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<GateReport>, String> {
     let mut tasks = Vec::new();
-    for gate in GATES {
-        let scenario = load(gate.name)?;
+    for (name, has_fixed_rival) in GATES {
+        let scenario = load(name)?;
         tasks.extend((1..=SEEDS).map(|seed| GateTask {
-            gate,
+            has_fixed_rival,
             scenario: scenario.clone(),
             seed,
         }));
@@ -99,11 +77,11 @@ fn play_all(
 impl GateTask {
     fn play(&self, policy: &PolicyChoice) -> Result<GateReport, String> {
         let record = self.run(policy)?;
-        let fleet = self.gate.has_fixed_rival.then(|| self.affordable(&record));
+        let fleet = self.has_fixed_rival.then(|| self.affordable(&record));
         let rival = fleet
             .flatten()
             .map(|count| self.run(&PolicyChoice::fixed(count)));
-        Ok(judge(self.gate, &record, rival.transpose()?.as_ref()))
+        Ok(judge(&record, rival.transpose()?.as_ref()))
     }
 
     fn run(&self, policy: &PolicyChoice) -> Result<LabRecord, String> {
@@ -129,9 +107,9 @@ impl GateTask {
     }
 }
 
-fn judge(gate: GateScenario, record: &LabRecord, rival: Option<&LabRecord>) -> GateReport {
+fn judge(record: &LabRecord, rival: Option<&LabRecord>) -> GateReport {
     let place = format!("{} seed {}", record.scenario, record.seed);
-    let late_reversals = if gate.is_constant {
+    let late_reversals = if record.scenario == CONSTANT {
         reversals(record)
     } else {
         Vec::new()

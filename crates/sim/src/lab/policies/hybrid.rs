@@ -17,7 +17,7 @@ const NOISE: (f64, f64, f64) = (1.0, 0.1, 10.0);
 const UNKNOWN: f64 = 10.0;
 
 /// A Kalman filter of a level and its trend.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TrendFilter {
     level: f64,
     trend: f64,
@@ -32,13 +32,9 @@ pub(super) struct TrendFilter {
 impl TrendFilter {
     pub(super) fn new() -> Self {
         Self {
-            level: 0.0,
-            trend: 0.0,
             level_variance: UNKNOWN,
             trend_variance: UNKNOWN,
-            covariance: 0.0,
-            samples: 0,
-            last: 0.0,
+            ..Self::default()
         }
     }
 

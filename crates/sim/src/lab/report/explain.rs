@@ -87,11 +87,8 @@ fn decisions_text(run: &LabRecord, at: f64) -> String {
     let mut before: Vec<&ScaleChange> = run.decisions.iter().filter(|it| it.at <= at).collect();
     before.sort_by(|one, other| other.at.total_cmp(&one.at));
     let is_latest = |position: usize, decision: &ScaleChange| {
-        let newer = before.iter().take(position);
-        newer
-            .filter(|newer| newer.variant == decision.variant)
-            .count()
-            == 0
+        let mut newer = before.iter().take(position);
+        !newer.any(|newer| newer.variant == decision.variant)
     };
     let shown: Vec<&&ScaleChange> = before
         .iter()

@@ -2,16 +2,10 @@
 
 use std::sync::Mutex;
 
-use super::{GateReport, GateScenario, GateTask, judge, play_all};
+use super::{GateReport, GateTask, judge, play_all};
 use crate::lab::policies::PolicyChoice;
 use crate::lab::record::{LabRecord, LabScore, LabSeries, LongWait, ScaleChange};
 use crate::lab::scenario::LoadedScenario;
-
-const ALL: GateScenario = GateScenario {
-    name: "steady",
-    has_fixed_rival: true,
-    is_constant: true,
-};
 
 fn record(policy: &str, attainment: f64, cost: f64) -> LabRecord {
     LabRecord {
@@ -57,7 +51,7 @@ fn wait(grew: bool, reason: Option<&str>) -> LongWait {
 }
 
 fn violations(record: &LabRecord, rival: &LabRecord) -> Vec<String> {
-    judge(ALL, record, Some(rival)).violations
+    judge(record, Some(rival)).violations
 }
 
 #[test]
@@ -96,11 +90,9 @@ fn settled_scales_do_not_reverse() {
         violations(&ours, &rival),
         [format!("{expected}; and 1 more")]
     );
-    let changing = GateScenario {
-        is_constant: false,
-        ..ALL
-    };
-    assert_eq!(judge(changing, &ours, None).violations.len(), 0);
+    // Where the load changes they may.
+    ours.scenario = "gate-waves".to_owned();
+    assert_eq!(judge(&ours, None).violations.len(), 0);
 }
 
 #[test]
@@ -118,7 +110,7 @@ fn long_waits_end_in_growth_or_have_a_reason() {
 #[test]
 fn a_report_names_both_runs_and_their_processor_time() {
     let ours = record("wva-slo", 0.97, 35.0);
-    let report = judge(ALL, &ours, Some(&record("static-5", 0.96, 35.0)));
+    let report = judge(&ours, Some(&record("static-5", 0.96, 35.0)));
     let line = "steady seed 1: wva-slo 97.00 % at 0.00 GPU-h, static-5 96.00 % at 0.00 GPU-h, 0 late reversals, 0 \
                 long waits";
     let expected = GateReport {
@@ -137,10 +129,7 @@ fn a_line_is_given_as_each_run_ends() {
     );
     let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
     let task = |seed| GateTask {
-        gate: GateScenario {
-            has_fixed_rival: false,
-            ..ALL
-        },
+        has_fixed_rival: false,
         scenario: scenario.clone(),
         seed,
     };
