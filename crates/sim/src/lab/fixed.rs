@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::accounting::Scored;
+use super::accounting::{Scored, share};
 use super::fluid::{FluidDemand, GOAL, primaries};
 use super::loads::ModelLoad;
 use super::seats::{lengths, unattended};
 use crate::load::Arrivals;
-use crate::number;
 use crate::threads::paused;
 use crate::world::{LoadSource, Scenario, ScenarioModel};
 use wva_base::moment::WallTime;
@@ -112,11 +111,7 @@ async fn shares(scenario: &Scenario, seed: u64, date: WallTime) -> Result<Vec<f6
     let shares = models.map(|(before, after)| {
         let ended = after.ended.0.saturating_sub(before.ended.0);
         let good = after.ended.1.saturating_sub(before.ended.1);
-        if ended == 0 {
-            1.0
-        } else {
-            number::real(good) / number::real(ended)
-        }
+        share(good, ended)
     });
     Ok(shares.collect())
 }
