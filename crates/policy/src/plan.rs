@@ -24,7 +24,7 @@ use wva_base::moment::Moment;
 pub use super::reason::Reason;
 pub use super::spare::Spare;
 
-pub(crate) use super::reason::{Abstention, MissingInput, MissingSignal, ViewGap};
+pub(crate) use super::reason::{Abstention, MissingInput, MissingSignal, ReleaseObstacle, ViewGap};
 pub(crate) use super::spare::SpareTrigger;
 pub(crate) use super::transition::TransitionReason;
 

@@ -56,7 +56,8 @@ pub struct Supply {
     /// What one replica can take while it meets the targets.
     pub per_replica: RequestRate,
     /// What the ready replicas can take.
-    pub supply: RequestRate,
+    #[serde(rename = "supply")]
+    pub ready: RequestRate,
     /// What the ready and pending replicas can take.
     pub anticipated: RequestRate,
     /// Demand over supply; absent without supply.
@@ -92,7 +93,7 @@ pub(crate) fn supply(
     let anticipated = (ready.to_f64() + pending.to_f64()) * per_replica.0;
     Supply {
         per_replica,
-        supply: RequestRate(supply),
+        ready: RequestRate(supply),
         anticipated: RequestRate(anticipated),
         utilisation: (supply > 0.0).then(|| demand.0 / supply),
         needed: whole(demand.0 / per_replica.0),
@@ -115,7 +116,7 @@ impl QueueingModelFigures {
         for variant in variants.values() {
             if let Some(own) = variant.supply {
                 demand += variant.demand.0;
-                supply += own.supply.0;
+                supply += own.ready.0;
                 anticipated += own.anticipated.0;
             }
         }

@@ -243,12 +243,12 @@ pub(super) fn answer(given: &Given) -> Answer {
             let found = supply(RequestRate(demand), RequestRate(*capacity), ready, pending);
             numbers(&[
                 ("needed", found.needed.to_f64()),
-                ("supply", found.supply.0),
+                ("supply", found.ready.0),
                 ("anticipated", found.anticipated.0),
                 ("per_replica", found.per_replica.0),
                 ("utilisation", found.utilisation.unwrap_or(f64::NAN)),
                 ("required", (demand - found.anticipated.0).max(0.0)),
-                ("spare", (found.supply.0 - demand).max(0.0)),
+                ("spare", (found.ready.0 - demand).max(0.0)),
             ])
         }
     }

@@ -215,7 +215,7 @@ fn a_known_idle_model_can_shrink() {
     assert_eq!(asked, Some(0.0));
     let supply = figures.variants[&variant()].supply.unwrap();
     assert_eq!(supply.needed, Replicas::ZERO);
-    assert_eq!(figures.spare, supply.supply);
+    assert_eq!(figures.spare, supply.ready);
 }
 
 #[test]

@@ -28,7 +28,8 @@ async fn a_world_that_is_shown_remembers_its_decisions() {
     assert!(silent.plan().is_some());
     assert_eq!(page(&silent, "/debug/recording").0, 404);
     silent.end().await;
-    let shown = World::arranged(&quiet(), 1, DATE, None, SYNC, true);
+    let scenario = quiet();
+    let shown = World::arranged(&scenario, 1, DATE, None, SYNC, true);
     let shown = shown.await.unwrap();
     // A thread of its own writes the record.
     let mut minutes = 0;
