@@ -68,7 +68,6 @@ macro_rules! mirrors {
     ($($(#[$doc:meta])* $field:ident: $view:ty = $kind:ident $(by $index:expr)?;)*) => {
         /// The halves that watchers write.
         #[derive(Debug)]
-        #[expect(missing_docs, reason = "each is the mirror of the kind in its row")]
         pub struct MirrorWriters {
             $($(#[$doc])* pub $field: Arc<MirrorWriter<$view>>,)*
         }
@@ -83,7 +82,6 @@ macro_rules! mirrors {
 
         /// One mirror per kind.
         #[derive(Debug, Clone)]
-        #[expect(missing_docs, reason = "each is the mirror of the kind in its row")]
         pub struct MirrorReaders {
             $($(#[$doc])* pub $field: Mirror<$view>,)*
         }
@@ -109,33 +107,53 @@ macro_rules! mirrors {
 }
 
 mirrors! {
+    /// VariantAutoscalings, found by the target they name.
     variants: VariantRecord = VariantAutoscaling by |record| target_of(record).iter().map(object_key).collect();
+    /// PodAutoscalers, found by the name of the target that they scale.
     pod_autoscalers: StoredAutoscaler = PodAutoscaler by |stored| stored.target().iter().map(object_key).collect();
+    /// Deployments, found by what controls them.
     deployments: TargetObject = Deployment by workload_owner;
+    /// StatefulSets, found by what controls them.
     stateful_sets: TargetObject = StatefulSet by workload_owner;
+    /// LeaderWorkerSets, found by what controls them.
     leader_worker_sets: TargetObject = LeaderWorkerSet by workload_owner;
-    /// Those with settings.
+    /// ConfigMaps with settings.
     config_maps: ConfigMapObject = ConfigMap;
+    /// Those of the controller's own namespace, where another one is watched.
     system_config_maps: ConfigMapObject = SystemConfigMap;
+    /// Namespaces.
     namespaces: NamespaceObject = Namespace;
-    /// Found by what controls them, and by each of their labels.
+    /// Pods, found by what controls them, and by each of their labels.
     pods: PodObject = Pod by names_of_pod;
+    /// ReplicaSets, found by what controls them.
     replica_sets: ReplicaSetObject = ReplicaSet by |set| owner(&set.namespace, set.controller.as_ref()).into_iter().collect();
-    /// Which have any GPUs, slices say too.
+    /// Nodes, while growth is limited to their GPUs. Which have any, slices say too.
     nodes: NodeView = Node;
+    /// Pods of all namespaces that hold GPUs, while growth is limited to free ones.
     holding_pods: GpuPod = HoldingPod;
+    /// ResourceClaimTemplates, while growth is limited to GPUs.
     claim_templates: ClaimTemplateObject = ResourceClaimTemplate;
+    /// Slices of pools of GPUs, while growth is limited to those of nodes.
     slices: SliceObject = ResourceSlice;
+    /// ResourceClaims of all namespaces that hold GPUs, likewise.
     claims: ClaimObject = ResourceClaim;
+    /// InferencePools of the stable group.
     pools_v1: PoolObject = InferencePoolV1;
+    /// InferencePools of the alpha group.
     pools_v1alpha2: PoolObject = InferencePoolV1Alpha2;
+    /// InferencePools of the Gateway API.
     pools_gateway: PoolObject = InferencePoolGateway;
+    /// InferencePools of llm-d.
     pools_llm_d: PoolObject = InferencePoolLlmD;
+    /// HorizontalPodAutoscalers, found by the target they scale.
     horizontal_pod_autoscalers: ScalerObject = HorizontalPodAutoscaler by scaled;
+    /// KEDA's ScaledObjects, found by the target they scale.
     scaled_objects: ScalerObject = ScaledObject by scaled;
-    /// Those with a port for metrics.
+    /// Services with a port for metrics.
     services: ServiceObject = Service;
+    /// ServiceMonitors.
     service_monitors: ServiceMonitorObject = ServiceMonitor;
+    /// The ConfigMap that says how the API server vouches for others, where external metrics are served.
     authentication: ConfigMapObject = AuthenticationConfigMap;
 }
 

@@ -32,6 +32,7 @@ pub enum ArgumentFault {
     )]
     Variable {
         flag: String,
+        /// Cut where it is long.
         value: String,
         assumed: String,
     },

@@ -141,7 +141,7 @@ pub enum AutoscalerReason {
     GrowthStabilised { window: Duration },
     /// A larger recommendation of the window holds a release back.
     ReleaseStabilised { window: Duration },
-    /// One step leads no further.
+    /// One step leads no further: the factor of a growth, the divisor of a release.
     RateLimited { rate: f64 },
     /// Load alone does not lead to zero.
     ZeroNotEnabled,

@@ -89,6 +89,7 @@ pub enum QueueError {
     NoRoom,
     #[error("arrival rate {0} must be finite and at least 0")]
     ArrivalRate(f64),
+    /// The load is the arrival rate over the highest service rate.
     #[error("offered load {load} must be below the room of {room} requests")]
     Overload { load: f64, room: u32 },
     #[error("the queue at arrival rate {0} cannot be computed in 64 bits")]

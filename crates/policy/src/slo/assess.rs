@@ -251,8 +251,9 @@ impl Part<'_> {
         let reserved = reserve.with(remembered);
         let (service, anticipated) = self.supply();
         let (hold, share_kept) = self.hold(waits, memory, now);
+        let ready = self.peers().map(|(given, _)| given.ready).sum();
         let floor = hold.map_or(0.0, |hold| {
-            hold.floor(share_kept, service, anticipated, band)
+            hold.floor(share_kept, ready, (service, anticipated), band)
         });
         let ceiling = orders_nothing(anticipated, band);
         // What was needed before keeps replicas; those that are missing for it are not worth a start.
@@ -323,7 +324,7 @@ impl Part<'_> {
             Some(ReleaseHold::ShortMemory)
         } else if is_over {
             Some(ReleaseHold::OverObjective)
-        } else if taken_back > 0.0 {
+        } else if taken_back > unproven {
             Some(ReleaseHold::TakenBack)
         } else {
             (unproven > 0.0).then_some(ReleaseHold::AssumedLatency)

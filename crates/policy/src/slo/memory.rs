@@ -130,7 +130,8 @@ impl NeedMemory {
     /// The share of so many replicas that are needed by a release that was taken back, while needs are about the same;
     /// else 0.
     pub fn taken_back(&self, replicas: Replicas, now: Moment) -> f64 {
-        let known = (self.taken_back).filter(|release| now.since(release.at) < release.lasts);
+        let stands = |release: &TakenBack| now.since(release.at) < release.lasts;
+        let known = (self.taken_back).filter(|release| stands(release) && replicas.0 > 0);
         known.map_or(0.0, |release| {
             release.replicas.min(replicas).to_f64() / replicas.to_f64()
         })

@@ -3,7 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::combine::{Awaited, Band};
+use crate::rounding;
 use crate::throughput::floor::{MARGIN, orders_nothing};
+use crate::units::Replicas;
+
+/// Part of a replica below which a share of replicas is a whole number of them.
+const WHOLE: f64 = 1e-6;
 
 wva_base::named! {
     /// Why replicas of a role are not released; its text is the end of a line.
@@ -41,22 +46,29 @@ impl ReleaseHold {
         matches!(self, Self::TakenBack | Self::AssumedLatency)
     }
 
-    /// The least demand at which nothing is released that is held: everything, or the `kept` share of `supply`. It
-    /// orders nothing.
-    pub(super) fn floor(self, kept: f64, supply: f64, anticipated: f64, band: Band) -> f64 {
-        match self {
-            Self::ShortMemory | Self::TakenBack | Self::AssumedLatency if kept < 1.0 => {
-                // A release begins at the lower end of the band and aims at its middle.
-                let aim = f64::midpoint(band.scale_up, band.scale_down);
-                band.scale_down.min(aim * kept) * supply * (1.0 - MARGIN)
-            }
-            Self::Backlog
-            | Self::OverObjective
-            | Self::ShortMemory
-            | Self::TakenBack
-            | Self::AssumedLatency => {
-                (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing(anticipated, band))
-            }
+    /// The least demand at which nothing is released that is held: everything, or the `kept` share of what so many
+    /// `ready` replicas supply. It orders nothing.
+    pub(super) fn floor(
+        self,
+        kept: f64,
+        ready: Replicas,
+        (supply, anticipated): (f64, f64),
+        band: Band,
+    ) -> f64 {
+        // A release begins at the lower end of the band and aims at its middle.
+        let aim = f64::midpoint(band.scale_up, band.scale_down);
+        let share = band.scale_down.min(aim * kept);
+        let released = |left: f64| rounding::floor(ready.to_f64() * (1.0 - left) + WHOLE);
+        let is_held = match self {
+            Self::Backlog | Self::OverObjective => true,
+            // Not one more may go, so none does where the lower end of the band lets more go.
+            Self::ShortMemory | Self::TakenBack => released(share / aim) > released(kept),
+            Self::AssumedLatency => false,
+        };
+        if is_held || kept >= 1.0 {
+            (band.scale_up * supply * (1.0 + MARGIN)).min(orders_nothing(anticipated, band))
+        } else {
+            share * supply * (1.0 - MARGIN)
         }
     }
 }

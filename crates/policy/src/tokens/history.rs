@@ -26,6 +26,7 @@ pub(super) const HISTORY_AGE: Duration = Duration::from_hours(24);
 pub struct EngineKey {
     pub model: Arc<str>,
     pub accelerator: Accelerator,
+    /// Of one replica.
     pub gpus: Gpus,
     /// How the engine is started; `None` if that is not known.
     pub fingerprint: Option<EngineFingerprint>,

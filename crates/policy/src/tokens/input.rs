@@ -44,6 +44,7 @@ pub struct TokenVariantInput {
     #[serde(default)]
     pub role: ServingRole,
     pub accelerator: Accelerator,
+    /// Of one replica.
     pub gpus: Gpus,
     /// The arguments of its engine; `None` while its scale target is not known.
     pub engine: Option<EngineArgs>,

@@ -76,14 +76,16 @@ fn a_release_that_was_taken_back_is_not_tried_again_at_the_same_need() {
 
 #[test]
 fn a_release_ends_at_the_share_that_is_kept() {
-    let band = Band {
-        scale_up: 0.85,
-        scale_down: 0.7,
-    };
-    // Of sixteen replicas without load.
-    let released = |hold: ReleaseHold, kept: f64| {
-        let demand = hold.floor(kept / 16.0, 1_600.0, 1_600.0, band);
-        rounding::floor(Balance::of(demand, 1_600.0, 1_600.0, band).releasable / 100.0)
+    // Of replicas without load.
+    let released = |hold: ReleaseHold, (kept, of): (u32, u32), scale_down: f64| {
+        let band = Band {
+            scale_up: 0.85,
+            scale_down,
+        };
+        let supply = f64::from(of) * 100.0;
+        let share = f64::from(kept) / f64::from(of);
+        let demand = hold.floor(share, Replicas(of), (supply, supply), band);
+        rounding::floor(Balance::of(demand, supply, supply, band).releasable / 100.0)
     };
     let holds = [
         ReleaseHold::TakenBack,
@@ -91,8 +93,23 @@ fn a_release_ends_at_the_share_that_is_kept() {
         ReleaseHold::AssumedLatency,
     ];
     for hold in holds {
-        let kept = [4.0, 8.0, 12.0, 15.0, 16.0];
-        assert_eq!(kept.map(|kept| released(hold, kept)), [12, 8, 4, 1, 0]);
+        for (kept, scale_down, expected) in [
+            ((4, 16), 0.7, 12),
+            ((12, 16), 0.7, 4),
+            ((15, 16), 0.7, 1),
+            ((16, 16), 0.7, 0),
+            ((24, 40), 0.5, 16),
+        ] {
+            assert_eq!(released(hold, kept, scale_down), expected, "{kept:?}");
+        }
+        // From the lower end of the band more would go: none does, but while what fewer bear is assumed.
+        let is_assumed = hold == ReleaseHold::AssumedLatency;
+        for (kept, scale_down, more) in
+            [((39, 40), 0.7, 3), ((39, 40), 0.5, 10), ((32, 40), 0.5, 10)]
+        {
+            let expected = if is_assumed { more } else { 0 };
+            assert_eq!(released(hold, kept, scale_down), expected, "{kept:?}");
+        }
     }
 }
 
