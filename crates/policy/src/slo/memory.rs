@@ -127,8 +127,8 @@ impl NeedMemory {
         }
     }
 
-    /// The share of so many replicas that are needed by a release that was taken back, while needs are about the same;
-    /// else 0.
+    /// The share of so many replicas that a release which was taken back showed to be needed, while needs are about the
+    /// same; else 0.
     pub fn taken_back(&self, replicas: Replicas, now: Moment) -> f64 {
         let stands = |release: &TakenBack| now.since(release.at) < release.lasts;
         let known = (self.taken_back).filter(|release| stands(release) && replicas.0 > 0);

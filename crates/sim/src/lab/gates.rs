@@ -8,7 +8,7 @@ use super::record::LabRecord;
 use super::scenario::{LoadedScenario, load_changed};
 use crate::threads::each;
 
-/// The scenario whose load is constant.
+/// The scenario that reversals are counted in: its load is constant.
 const CONSTANT: &str = "steady";
 /// The scenarios of the gates, what is changed in each, and whether fixed fleets are rivals there: one sized for the
 /// step has foreseen it.
