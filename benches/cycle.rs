@@ -60,10 +60,8 @@ fn main() {
             println!("|---|---|---|---|---|---|---|");
             for variants in [1_000, 10_000] {
                 let this = std::env::current_exe().unwrap();
-                let done = Command::new(this)
-                    .args(["measure", &variants.to_string()])
-                    .status()
-                    .unwrap();
+                let done =
+                    Command::new(this).args(["measure", &variants.to_string()]).status().unwrap();
                 assert!(done.success());
             }
         }
@@ -192,11 +190,8 @@ fn shared(url: &str, variants: usize) -> SharedState {
     ] {
         sources.environment.insert(name.to_owned(), text.to_owned());
     }
-    let scope = WatchScope {
-        system_namespace: "system".into(),
-        watch_namespace: None,
-        instance: None,
-    };
+    let scope =
+        WatchScope { system_namespace: "system".into(), watch_namespace: None, instance: None };
     let generation = start(&sources).unwrap().generation;
     let series = Arc::new(Metrics::new(None).unwrap());
     let shared = SharedState::new(
@@ -210,17 +205,9 @@ fn shared(url: &str, variants: usize) -> SharedState {
     for variant in 0..variants {
         let view = view(variant);
         let epoch = Epoch::for_test(Role::Variant(view.key.clone()), 1);
-        shared
-            .writers
-            .variants
-            .board
-            .put(&epoch, Arc::new(view))
-            .unwrap();
+        shared.writers.variants.board.put(&epoch, Arc::new(view)).unwrap();
     }
-    let claim = Claim {
-        term: 1,
-        hold: ClaimDuration::Unlimited,
-    };
+    let claim = Claim { term: 1, hold: ClaimDuration::Unlimited };
     let writer = &shared.writers.leadership.claim;
     let epoch = Epoch::for_test(Role::Leadership, 1);
     writer.publish(&epoch, Arc::new(claim)).unwrap();
@@ -229,9 +216,7 @@ fn shared(url: &str, variants: usize) -> SharedState {
 
 #[tokio::main]
 async fn measure(variants: usize) {
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .unwrap();
+    rustls::crypto::ring::default_provider().install_default().unwrap();
     let this = std::env::current_exe().unwrap();
     let mut prometheus = Command::new(this)
         .args(["serve", &variants.to_string()])
@@ -239,17 +224,13 @@ async fn measure(variants: usize) {
         .spawn()
         .unwrap();
     let mut address = String::new();
-    BufReader::new(prometheus.stdout.take().unwrap())
-        .read_line(&mut address)
-        .unwrap();
+    BufReader::new(prometheus.stdout.take().unwrap()).read_line(&mut address).unwrap();
     let (address, bytes) = address.trim().split_once(' ').unwrap();
     let bytes: usize = bytes.parse().unwrap();
     let url = format!("http://{address}");
     let shared = shared(&url, variants);
-    let settings = PrometheusClientSettings {
-        allow_http: true,
-        ..PrometheusClientSettings::new(&*url)
-    };
+    let settings =
+        PrometheusClientSettings { allow_http: true, ..PrometheusClientSettings::new(&*url) };
     let api = Arc::new(Counting {
         inner: HttpPrometheus::new(settings).unwrap(),
         queries: AtomicU64::new(0),
@@ -258,11 +239,7 @@ async fn measure(variants: usize) {
     let actors = ActorRegistry::new();
     let before = cpu();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let kit = Kit {
-        clock: shared.clock.clone(),
-        seed: SeedTree::new(1),
-        actors: actors.clone(),
-    };
+    let kit = Kit { clock: shared.clock.clone(), seed: SeedTree::new(1), actors: actors.clone() };
     let tree = tokio::spawn(run(kit, tree(&shared, Arc::clone(&api)), async move {
         drop(stopped.await);
     }));
@@ -281,11 +258,7 @@ async fn measure(variants: usize) {
         assert_eq!(plan.decisions.len(), variants);
         let metrics = shared.metrics.load();
         assert!(metrics.failures.is_empty(), "{:?}", metrics.failures);
-        let samples = metrics
-            .models
-            .values()
-            .map(std::collections::BTreeMap::len)
-            .sum::<usize>();
+        let samples = metrics.models.values().map(std::collections::BTreeMap::len).sum::<usize>();
         assert_eq!(samples, variants * PODS);
         println!(
             "| {variants} | {} | {cycle} | {} | {} | {} | {} |",

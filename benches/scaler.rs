@@ -96,15 +96,11 @@ fn main() {
     let mut base = None;
     for objects in SIZES {
         let this = std::env::current_exe().unwrap();
-        let done = Command::new(this)
-            .args(["measure", &objects.to_string()])
-            .output()
-            .unwrap();
+        let done = Command::new(this).args(["measure", &objects.to_string()]).output().unwrap();
         assert!(done.status.success(), "{done:?}");
         let text = String::from_utf8(done.stdout).unwrap();
-        let figures: Vec<f64> = (text.split_whitespace())
-            .map(|figure| figure.parse().unwrap())
-            .collect();
+        let figures: Vec<f64> =
+            (text.split_whitespace()).map(|figure| figure.parse().unwrap()).collect();
         let [micros, first, last] = figures[..] else {
             panic!("{text}");
         };
@@ -139,10 +135,9 @@ where
 /// ScaledObjects, each with the VariantAutoscaling of its target.
 fn shared(objects: usize) -> SharedState {
     let mut sources = Sources::default();
-    for (name, text) in [
-        ("PROMETHEUS_BASE_URL", "http://prometheus"),
-        ("PROMETHEUS_ALLOW_HTTP", "true"),
-    ] {
+    for (name, text) in
+        [("PROMETHEUS_BASE_URL", "http://prometheus"), ("PROMETHEUS_ALLOW_HTTP", "true")]
+    {
         sources.environment.insert(name.to_owned(), text.to_owned());
     }
     let scope = WatchScope {

@@ -99,11 +99,7 @@ impl Controller {
         let instance = startup.generation.statics.scope.controller_instance.clone();
         let series = Metrics::new(instance.as_deref())?.with_hooks(&env.hooks);
         let wiring = Wiring::new(&env, &startup, Arc::new(series));
-        Ok(Self {
-            env,
-            startup,
-            wiring,
-        })
+        Ok(Self { env, startup, wiring })
     }
 
     /// What it knows and shows; it stays readable while the controller runs.
@@ -148,12 +144,7 @@ impl Wiring {
             Arc::from(identity::manager(&statics)),
             &startup.diagnostics,
         );
-        Self {
-            readers,
-            writers,
-            statics,
-            mailboxes: Arc::new(mailboxes),
-        }
+        Self { readers, writers, statics, mailboxes: Arc::new(mailboxes) }
     }
 
     fn tree(&self, env: &Env, startup: &Startup) -> Vec<ChildSpec<Role>> {
@@ -227,18 +218,12 @@ impl Wiring {
     /// without leader election, so that turning it on makes nothing slower to notice or to give up.
     fn write_timeout(&self) -> Duration {
         let election = &self.statics.leader_election;
-        self.statics
-            .rest_client_timeout
-            .min(election.renew_deadline / 10)
+        self.statics.rest_client_timeout.min(election.renew_deadline / 10)
     }
 
     fn permissions(&self, env: &Env) -> PermissionReporter {
         let own_pod = identity::own_pod(env, &self.statics.scope.system_namespace);
-        PermissionReporter::new(
-            env.kit.clock.clone(),
-            self.mailboxes.events.clone(),
-            own_pod,
-        )
+        PermissionReporter::new(env.kit.clock.clone(), self.mailboxes.events.clone(), own_pod)
     }
 
     fn variants(&self) -> ChildSpec<Role> {

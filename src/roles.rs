@@ -138,10 +138,7 @@ fn per_key() -> RolePolicy {
 }
 
 fn with_grace(seconds: u64, policy: RolePolicy) -> RolePolicy {
-    RolePolicy {
-        grace: Duration::from_secs(seconds),
-        ..policy
-    }
+    RolePolicy { grace: Duration::from_secs(seconds), ..policy }
 }
 
 fn supervising(children: ChildrenPolicy) -> RolePolicy {
@@ -165,13 +162,7 @@ fn machine() -> RolePolicy {
 }
 
 fn pump(stop: StopHow, stall_after: Option<Duration>) -> RolePolicy {
-    RolePolicy {
-        kind: ActorKind::Pump,
-        stop,
-        grace: LEAF_GRACE,
-        stall_after,
-        children: None,
-    }
+    RolePolicy { kind: ActorKind::Pump, stop, grace: LEAF_GRACE, stall_after, children: None }
 }
 
 // The label, with the variant or kind where there are several: `variant/ns-a/llama`,
@@ -291,21 +282,13 @@ mod tests {
                     break;
                 };
                 let policy = parent.policy();
-                assert_eq!(
-                    policy.kind,
-                    ActorKind::Supervisor,
-                    "{parent} over {ancestor}"
-                );
+                assert_eq!(policy.kind, ActorKind::Supervisor, "{parent} over {ancestor}");
                 assert!(policy.grace > ancestor.policy().grace, "{ancestor}");
                 ancestor = parent;
             }
             assert_eq!(ancestor, Role::Root, "{role}");
             let policy = role.policy();
-            assert_eq!(
-                policy.children.is_some(),
-                policy.kind == ActorKind::Supervisor,
-                "{role}"
-            );
+            assert_eq!(policy.children.is_some(), policy.kind == ActorKind::Supervisor, "{role}");
             if policy.kind == ActorKind::Machine {
                 assert_eq!(policy.stall_after, Some(Duration::from_secs(5)), "{role}");
             }

@@ -13,9 +13,7 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 /// The span of what a planning cycle brings about, in whichever role: every line within it carries the
 /// number of the cycle.
 pub fn in_cycle(cycle: Option<CycleId>) -> tracing::Span {
-    cycle.map_or_else(tracing::Span::none, |cycle| {
-        tracing::info_span!("cycle", cycle = cycle.0)
-    })
+    cycle.map_or_else(tracing::Span::none, |cycle| tracing::info_span!("cycle", cycle = cycle.0))
 }
 
 /// Changes the level while running.
@@ -66,11 +64,7 @@ pub fn install(format: LogFormatSetting, level: &str) -> Result<LevelHandle, Try
     }
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
-        let text = panic
-            .payload()
-            .downcast_ref::<&str>()
-            .copied()
-            .map(str::to_owned);
+        let text = panic.payload().downcast_ref::<&str>().copied().map(str::to_owned);
         let text = text.or_else(|| panic.payload().downcast_ref::<String>().cloned());
         tracing::error!(place, text, "panic");
     }));

@@ -11,9 +11,5 @@ pub const COMMIT: &str = match option_env!("WVA_COMMIT") {
 
 /// The version, and the commit where the build states one: `0.1.0 (9e394d1)`.
 pub fn shown() -> String {
-    if COMMIT.is_empty() {
-        VERSION.to_owned()
-    } else {
-        format!("{VERSION} ({COMMIT})")
-    }
+    if COMMIT.is_empty() { VERSION.to_owned() } else { format!("{VERSION} ({COMMIT})") }
 }

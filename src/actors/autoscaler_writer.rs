@@ -29,10 +29,7 @@ const AT_A_TIME: Duration = Duration::from_secs(15);
 /// Between two looks at the queue while attempts are in flight.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Delays between attempts at one object.
-const RETRY: Backoff = Backoff {
-    base: Duration::from_secs(1),
-    cap: Duration::from_mins(1),
-};
+const RETRY: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
 /// Delay after an object was found changed: the watch brings the new version.
 const OUTDATED: Duration = Duration::from_millis(100);
 
@@ -141,10 +138,7 @@ impl AutoscalerWriter {
             self.spared.remove(key);
             return None;
         }
-        Some(RetryEntry {
-            not_before: Some(until),
-            ..entry
-        })
+        Some(RetryEntry { not_before: Some(until), ..entry })
     }
 
     fn settle(&mut self, now: Moment, attempt: Attempt, key: ObjectKey, entry: RetryEntry) {
@@ -211,10 +205,7 @@ impl AutoscalerWriter {
             AutoscalerWriteError::Outdated if failures < 5 => OUTDATED,
             _ => RETRY.delay(usize::try_from(failures).unwrap_or(usize::MAX)),
         };
-        let delay = self
-            .generator
-            .jitter(delay, 0.2)
-            .max(asked.unwrap_or_default());
+        let delay = self.generator.jitter(delay, 0.2).max(asked.unwrap_or_default());
         if !matches!(error, AutoscalerWriteError::Outdated) {
             self.carrier.report(error);
             tracing::warn!(autoscaler = %key, %error, failures, retry_in = ?delay, "status not written");

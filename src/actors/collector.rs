@@ -126,8 +126,7 @@ impl Collector {
     async fn collect_for_cycle(&mut self, cx: &Context<CollectorMessage>) -> ActorResult {
         self.collect(cx).await?;
         // An absent optimizer finds the snapshot when it is back.
-        self.optimizer
-            .hint(optimizer::OptimizerMessage::SnapshotReady);
+        self.optimizer.hint(optimizer::OptimizerMessage::SnapshotReady);
         self.look_for_rivals(cx).await
     }
 
@@ -156,20 +155,15 @@ impl Collector {
         let dynamic = &in_force.generation.dynamic;
         let known = self.shared.learned.load();
         let known = match past {
-            Some(past) => Arc::new(policy::refit(
-                &snapshot,
-                &as_collected(past, cx.now()),
-                &known,
-                dynamic,
-            )),
+            Some(past) => {
+                Arc::new(policy::refit(&snapshot, &as_collected(past, cx.now()), &known, dynamic))
+            }
             None => known,
         };
         let at = self.shared.hooks.learned_at(&known, cx.now());
         let dynamic = self.shared.hooks.learning_settings(dynamic);
         let learned = policy::learn(&snapshot, &known, &dynamic, at);
-        self.writers
-            .learned
-            .publish(cx.epoch(), Arc::new(learned))?;
+        self.writers.learned.publish(cx.epoch(), Arc::new(learned))?;
         Ok(())
     }
 
@@ -229,12 +223,7 @@ impl Collector {
 
     fn count(&self, report: &CollectionReport, took: f64) {
         // The queries run at once, so the time is that of all of them.
-        self.shared
-            .series
-            .engine
-            .collection_duration
-            .with_label_values(&["all"])
-            .observe(took);
+        self.shared.series.engine.collection_duration.with_label_values(&["all"]).observe(took);
         for query in &report.queries {
             self.count_query(query);
         }
@@ -253,12 +242,7 @@ impl Collector {
         let name = query.query.as_str();
         if let Err(error) = &query.outcome {
             let labels = [name, error.reason()];
-            self.shared
-                .series
-                .engine
-                .collection_errors
-                .with_label_values(&labels)
-                .inc();
+            self.shared.series.engine.collection_errors.with_label_values(&labels).inc();
             tracing::warn!(query = name, %error, "metrics query failed");
         }
         for warning in &query.warnings {
@@ -271,17 +255,11 @@ impl Collector {
         let views = self.shared.board.snapshot();
         let ours: BTreeSet<(&str, &str)> = views
             .values()
-            .flat_map(|view| {
-                view.pods
-                    .iter()
-                    .map(|pod| (&*view.key.namespace, &*pod.name))
-            })
+            .flat_map(|view| view.pods.iter().map(|pod| (&*view.key.namespace, &*pod.name)))
             .collect();
         for (model, samples) in &snapshot.models {
-            let misses = samples
-                .keys()
-                .filter(|pod| !ours.contains(&(&*model.namespace, &**pod)))
-                .count();
+            let misses =
+                samples.keys().filter(|pod| !ours.contains(&(&*model.namespace, &**pod))).count();
             if misses > 0 {
                 self.shared
                     .series
@@ -302,12 +280,7 @@ impl Collector {
         }
         self.shared.series.engine.pods_discovered.reset();
         for (namespace, count) in pods {
-            self.shared
-                .series
-                .engine
-                .pods_discovered
-                .with_label_values(&[namespace])
-                .set(count);
+            self.shared.series.engine.pods_discovered.with_label_values(&[namespace]).set(count);
         }
         self.shared.series.engine.source_pods.reset();
         for (signal, sources) in &snapshot.sources {
@@ -335,10 +308,7 @@ fn as_collected(
         Vec::new()
     });
     let steps = steps.into_iter().map(|(wall, mut metrics)| {
-        let at = Moment {
-            monotonic: now.monotonic.saturating_sub(now.wall.since(wall)),
-            wall,
-        };
+        let at = Moment { monotonic: now.monotonic.saturating_sub(now.wall.since(wall)), wall };
         metrics.collected = Some(at);
         (at, metrics)
     });
@@ -374,8 +344,7 @@ impl Actor for Collector {
                 self.collect(cx).await?;
                 if self.shared.learned.load().slo.has_jump() {
                     // An absent optimizer finds the load when it is back.
-                    self.optimizer
-                        .hint(optimizer::OptimizerMessage::EarlyCycleWanted);
+                    self.optimizer.hint(optimizer::OptimizerMessage::EarlyCycleWanted);
                 }
                 self.arm(cx);
             }

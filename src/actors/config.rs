@@ -71,14 +71,7 @@ impl Config {
         mailboxes: Arc<Mailboxes>,
         levels: Option<LevelHandle>,
     ) -> Self {
-        Self {
-            shared,
-            writers,
-            epoch: epoch.clone(),
-            fixed,
-            mailboxes,
-            levels,
-        }
+        Self { shared, writers, epoch: epoch.clone(), fixed, mailboxes, levels }
     }
 
     /// All sources as they are now, or `None` while ConfigMaps have not been listed.
@@ -108,11 +101,7 @@ impl Config {
         let object = mirrors.namespaces.get(&ObjectKey::new("", namespace));
         let mut variants = mirrors.variants_in(namespace).into_iter();
         let has_variants = variants.any(|key| mirrors.managed(&key).is_some());
-        let tracking = if has_variants {
-            Tracking::Tracked
-        } else {
-            Tracking::Untracked
-        };
+        let tracking = if has_variants { Tracking::Tracked } else { Tracking::Untracked };
         let scope = mirrors.scope();
         scope.reach(namespace, object.as_deref(), tracking)
     }
@@ -125,12 +114,8 @@ impl Config {
             return;
         };
         let current = self.shared.settings.load();
-        let GenerationTransition {
-            next,
-            changes,
-            rejected,
-            mut diagnostics,
-        } = transition(&current.generation, &sources);
+        let GenerationTransition { next, changes, rejected, mut diagnostics } =
+            transition(&current.generation, &sources);
         diagnostics.notices.extend(notices);
         let hooks = &self.shared.hooks;
         let next = hooks.next_generation(&current.generation, next, &sources);
@@ -144,17 +129,9 @@ impl Config {
     fn publish(&self, now: Moment, generation: Generation, changes: Vec<SettingChange>) {
         let schedule = self.shared.settings.load().schedule;
         let schedule = schedule.with_interval(now, generation.dynamic.interval);
-        let in_force = Arc::new(InForce {
-            generation,
-            schedule,
-        });
+        let in_force = Arc::new(InForce { generation, schedule });
         let published = Arc::clone(&in_force);
-        if self
-            .writers
-            .settings
-            .publish(&self.epoch, published)
-            .is_err()
-        {
+        if self.writers.settings.publish(&self.epoch, published).is_err() {
             // A younger life of this role has judged the same sources.
             return;
         }
@@ -220,19 +197,9 @@ impl Config {
         let every = rejection_error(rejected);
         tracing::error!(config_map = &*object.name, note = every, "{REJECTION_LOG}");
         for key in rejected {
-            self.shared
-                .series
-                .config
-                .rejected
-                .with_label_values(&[key.key])
-                .inc();
+            self.shared.series.config.rejected.with_label_values(&[key.key]).inc();
         }
-        let event = notice(
-            &object,
-            EventReason::ImmutableConfigChangeRejected,
-            "Reject",
-            note,
-        );
+        let event = notice(&object, EventReason::ImmutableConfigChangeRejected, "Reject", note);
         let now = self.shared.clock.now();
         self.mailboxes.events.throw_always(now, event);
     }
@@ -290,10 +257,7 @@ impl Config {
                 note.push_str(&text);
             }
         }
-        let now_noted = notes
-            .iter()
-            .map(|(key, (_, note))| (key.clone(), note.clone()))
-            .collect();
+        let now_noted = notes.iter().map(|(key, (_, note))| (key.clone(), note.clone())).collect();
         let before = self.note(|found| std::mem::replace(&mut found.noted, now_noted));
         let Some(before) = before else { return };
         for (key, (object, note)) in notes {

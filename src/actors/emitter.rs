@@ -296,10 +296,7 @@ impl Emitter {
         let behind = undecided && is_known && stored != view.desired;
         let view = &if behind {
             let desired = stored;
-            Arc::new(VariantView {
-                desired,
-                ..(**view).clone()
-            })
+            Arc::new(VariantView { desired, ..(**view).clone() })
         } else {
             Arc::clone(view)
         };
@@ -362,14 +359,11 @@ impl Emitter {
             return;
         }
         self.unstored.remove(&record.key);
-        let shown_before = previous
-            .filter(|previous| previous.values.is_some())
-            .map(|previous| labels(previous));
+        let shown_before =
+            previous.filter(|previous| previous.values.is_some()).map(|previous| labels(previous));
         match record.values {
             Some(values) => {
-                self.shared
-                    .series
-                    .expose(&labels(record), shown_before.as_ref(), values);
+                self.shared.series.expose(&labels(record), shown_before.as_ref(), values);
             }
             None => {
                 if let Some(shown_before) = shown_before {
@@ -381,10 +375,7 @@ impl Emitter {
 }
 
 fn labels(record: &PublishedRecord) -> VariantLabels {
-    VariantLabels {
-        key: record.key.clone(),
-        accelerator: record.accelerator.label().to_owned(),
-    }
+    VariantLabels { key: record.key.clone(), accelerator: record.accelerator.label().to_owned() }
 }
 
 impl StateMachine for Emitter {
@@ -436,11 +427,7 @@ impl StateMachine for Emitter {
                     series.expose_troubles(&previous.key, &[], &news::troubles(&previous));
                 }
             }
-            EmitterEffect::Announce {
-                record,
-                decision,
-                action,
-            } => {
+            EmitterEffect::Announce { record, decision, action } => {
                 self.announce(cx.now(), &record, &decision, action);
             }
             EmitterEffect::ReportTroubles { record, previous } => {

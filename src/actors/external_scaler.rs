@@ -43,20 +43,12 @@ impl ExternalScalerPort {
             return None;
         }
         let files = settings.certificate.clone();
-        let files = files.map(|files| CertificateFiles {
-            setting: "EXTERNAL_SCALER_CERT_PATH",
-            files,
-        });
+        let files =
+            files.map(|files| CertificateFiles { setting: "EXTERNAL_SCALER_CERT_PATH", files });
         let authorities = settings.client_authorities.clone();
         let authorizer = authorities.is_some().then(|| {
             let clock = shared.clock.clone();
-            Arc::new(Authorizer::new(
-                NAME,
-                clock,
-                client.clone(),
-                None,
-                permissions.clone(),
-            ))
+            Arc::new(Authorizer::new(NAME, clock, client.clone(), None, permissions.clone()))
         });
         let authorities = authorities.map_or(ClientAuthorities::None, |path| {
             ClientAuthorities::File(AuthorityFile {
@@ -68,12 +60,7 @@ impl ExternalScalerPort {
         let tls = || Arc::new(Tls::new(NAME, files, authorities, Http2::Offered));
         let tls = settings.secure.then(tls);
         let server = ExternalScalerServer::new(shared.clone(), tls.clone(), authorizer.clone());
-        Some(Self {
-            addresses: settings.address.candidates(),
-            tls,
-            authorizer,
-            server,
-        })
+        Some(Self { addresses: settings.address.candidates(), tls, authorizer, server })
     }
 
     /// Certificate and clients, for the readiness probe; `None` in plain text.

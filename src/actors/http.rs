@@ -132,11 +132,7 @@ fn tls(
 }
 
 fn http2(settings: &ServingSettings) -> Http2 {
-    if settings.http2 {
-        Http2::Offered
-    } else {
-        Http2::Withheld
-    }
+    if settings.http2 { Http2::Offered } else { Http2::Withheld }
 }
 
 #[derive(Debug, Clone)]
@@ -185,10 +181,7 @@ mod tests {
     async fn answer(probes: &ProbeRoutes, method: Method, path: &str) -> (StatusCode, String) {
         let (head, body) = probes.answer(&head(method, path)).into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        (
-            head.status,
-            String::from_utf8(body.to_vec()).unwrap().trim().to_owned(),
-        )
+        (head.status, String::from_utf8(body.to_vec()).unwrap().trim().to_owned())
     }
 
     #[test]
@@ -198,16 +191,11 @@ mod tests {
         let state = |shared: &Readers| {
             let mut reasons = shared.readiness().into_iter();
             let name = format!("mirror/{}", kind.as_str());
-            reasons
-                .find(|reason| reason.name == name)
-                .map(|one| one.state)
+            reasons.find(|reason| reason.name == name).map(|one| one.state)
         };
         assert_eq!(state(&shared), None, "it is not requested");
         let mirrors = shared.mirrors.clone().with_external_metrics();
-        let readers = Readers {
-            mirrors,
-            ..shared.readers.clone()
-        };
+        let readers = Readers { mirrors, ..shared.readers.clone() };
         assert_eq!(state(&readers), Some(ReadinessState::NotReady));
         list::<ConfigMap>(&shared.writers.mirrors.authentication, []);
         assert_eq!(state(&readers), Some(ReadinessState::Ok));
@@ -220,10 +208,7 @@ mod tests {
         let healthz = async || answer(&probes, Method::GET, "/healthz").await;
         let unavailable = StatusCode::SERVICE_UNAVAILABLE;
         let text = |status, text: &str| (status, text.to_owned());
-        assert_eq!(
-            healthz().await,
-            text(unavailable, "the tree is not running")
-        );
+        assert_eq!(healthz().await, text(unavailable, "the tree is not running"));
 
         let egress = wva_supervise::supervisor(Role::Egress, Vec::new());
         let end = std::future::pending();

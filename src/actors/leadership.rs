@@ -131,11 +131,7 @@ impl Leadership {
             };
         }
         let end = hooks.claim_end(claim_end(rules, sent), rules.duration);
-        Ok(Look {
-            hold: ClaimDuration::Until(end),
-            free_at: None,
-            trouble: None,
-        })
+        Ok(Look { hold: ClaimDuration::Until(end), free_at: None, trouble: None })
     }
 
     /// Whether the claim may be published. A new leader reads first what its predecessor stored last:
@@ -153,9 +149,7 @@ impl Leadership {
             self.reading = None;
             return true;
         }
-        let number = *self
-            .reading
-            .get_or_insert_with(|| self.writers.relists.asked() + 1);
+        let number = *self.reading.get_or_insert_with(|| self.writers.relists.asked() + 1);
         let mirrors = &self.mirrors;
         let needed = || {
             [
@@ -213,10 +207,7 @@ impl Leadership {
         if matches!(self.claim.load().hold, ClaimDuration::Until(_))
             && !self.claim.may_write(cx.now())
         {
-            let ended = Claim {
-                term: self.claim.term() + 1,
-                hold: ClaimDuration::NotOurs,
-            };
+            let ended = Claim { term: self.claim.term() + 1, hold: ClaimDuration::NotOurs };
             self.write(cx, ended)?;
             tracing::warn!("right to write ran out: the lease could not be renewed in time");
             let emitter = &self.mailboxes.addresses.emitter;
@@ -248,10 +239,7 @@ impl Actor for Leadership {
                     None => self.writers.requests.worked(),
                     Some(error) => self.failed(&error),
                 }
-                if self
-                    .is_up_to_date(cx, look.hold, rules.retry_period / 2)
-                    .await
-                {
+                if self.is_up_to_date(cx, look.hold, rules.retry_period / 2).await {
                     self.publish(cx, look.hold)?;
                 }
                 look.free_at
@@ -277,10 +265,7 @@ impl Actor for Leadership {
         let Election::On { rules, api } = &self.election else {
             return;
         };
-        let ended = Claim {
-            term: self.claim.term() + 1,
-            hold: ClaimDuration::NotOurs,
-        };
+        let ended = Claim { term: self.claim.term() + 1, hold: ClaimDuration::NotOurs };
         if self.write(cx, ended).is_ok()
             && !self.hooks.keeps_lease()
             && let Err(error) = api.release(rules, cx.now().wall).await

@@ -40,11 +40,7 @@ pub(crate) enum MetricsReaderMessage {
 #[derive(Debug)]
 enum MetricsOutcome {
     Discovery(Result<ServedMetricsApis, RequestError>),
-    Answer {
-        request: MetricsRequest,
-        answer: Result<MetricsAnswer, RequestError>,
-        at: Moment,
-    },
+    Answer { request: MetricsRequest, answer: Result<MetricsAnswer, RequestError>, at: Moment },
 }
 
 /// Which APIs are served, as discovery answered in this round.
@@ -160,8 +156,7 @@ impl MetricsReader {
     }
 
     fn is_spared(&self, now: Moment) -> bool {
-        self.spared
-            .is_some_and(|until| now.monotonic < until.monotonic)
+        self.spared.is_some_and(|until| now.monotonic < until.monotonic)
     }
 
     fn go_on(&mut self, cx: &Context<MetricsReaderMessage>) {
@@ -180,9 +175,7 @@ impl MetricsReader {
         if matches!(self.discovered, Discovered::Unknown) {
             self.discovered = Discovered::Asked;
             let api = self.api.clone();
-            self.slots.push(Box::pin(async move {
-                MetricsOutcome::Discovery(api.served().await)
-            }));
+            self.slots.push(Box::pin(async move { MetricsOutcome::Discovery(api.served().await) }));
         }
         let Discovered::Served(served) = &self.discovered else {
             return;
@@ -204,11 +197,7 @@ impl MetricsReader {
         self.slots.push(Box::pin(async move {
             let answer = api.read(&request, version).await;
             let at = clock.now();
-            MetricsOutcome::Answer {
-                request,
-                answer,
-                at,
-            }
+            MetricsOutcome::Answer { request, answer, at }
         }));
     }
 
@@ -226,20 +215,12 @@ impl MetricsReader {
                     }
                 }
             }
-            MetricsOutcome::Answer {
-                request,
-                answer: Ok(answer),
-                at,
-            } => {
+            MetricsOutcome::Answer { request, answer: Ok(answer), at } => {
                 self.in_flight.remove(&request);
                 self.show(&request, &answer, at);
                 self.answered();
             }
-            MetricsOutcome::Answer {
-                request,
-                answer: Err(error),
-                ..
-            } => {
+            MetricsOutcome::Answer { request, answer: Err(error), .. } => {
                 self.in_flight.remove(&request);
                 let failure = request_failure(&request, &error);
                 self.fail(&request, &failure);
@@ -333,11 +314,7 @@ fn request_of(key: &SampleKey) -> Option<MetricsRequest> {
         MetricsApi::Custom | MetricsApi::External => Arc::clone(&key.source.metric),
     };
     let namespace = Arc::clone(&key.namespace);
-    Some(MetricsRequest {
-        api,
-        namespace,
-        metric,
-    })
+    Some(MetricsRequest { api, namespace, metric })
 }
 
 fn found<'a>(key: &SampleKey, answer: &'a MetricsAnswer) -> Option<&'a MeasuredMetric> {
@@ -372,10 +349,7 @@ fn value(
         });
     }
     let shown = now.since(first).saturating_sub(RENEWAL);
-    Ok(SampleReading {
-        value: Some((value, now.earlier(age.min(shown)))),
-        failure: None,
-    })
+    Ok(SampleReading { value: Some((value, now.earlier(age.min(shown)))), failure: None })
 }
 
 fn absent(request: &MetricsRequest, key: &SampleKey) -> ReadFailure {

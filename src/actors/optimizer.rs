@@ -95,12 +95,8 @@ impl Optimizer {
         }
         // Before anything is read: what is read later is of this term or of a later one.
         let term = self.shared.claim.term();
-        let duration = self
-            .shared
-            .series
-            .engine
-            .optimization_duration
-            .with_label_values(&["success"]);
+        let duration =
+            self.shared.series.engine.optimization_duration.with_label_values(&["success"]);
         let timer = duration.start_timer();
         let in_force = self.shared.settings.load();
         let cycle = self.cycles.fetch_add(1, Ordering::Relaxed) + 1;
@@ -165,9 +161,7 @@ impl Optimizer {
         if self.is_early_armed {
             return;
         }
-        let since = self
-            .planned
-            .map_or(EARLY_CYCLE_GAP, |planned| now.since(planned));
+        let since = self.planned.map_or(EARLY_CYCLE_GAP, |planned| now.since(planned));
         self.is_early_armed = true;
         effects.push(OptimizerEffect::Arm(
             EARLY_CYCLE_GAP.saturating_sub(since),

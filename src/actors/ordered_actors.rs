@@ -28,10 +28,7 @@ pub(super) struct OrderedActors<K, M> {
 
 impl<K: Ord + Clone, M: Send + 'static> OrderedActors<K, M> {
     pub(super) fn new(room: usize) -> Self {
-        Self {
-            actors: BTreeMap::new(),
-            room,
-        }
+        Self { actors: BTreeMap::new(), room }
     }
 
     /// The actor of an object, which is `None` once it is gone. One that fails is run again at once only when its object

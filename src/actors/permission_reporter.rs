@@ -19,11 +19,7 @@ wva_base::debug_of!(PermissionReporter: own_pod);
 impl PermissionReporter {
     /// Says so in events on `own_pod`, the pod of this process.
     pub fn new(clock: Clock, events: Events, own_pod: Regarding) -> Self {
-        Self {
-            clock,
-            events,
-            own_pod,
-        }
+        Self { clock, events, own_pod }
     }
 
     #[cfg(test)]

@@ -50,14 +50,7 @@ impl PodAutoscalerActor {
         epoch: &Epoch,
         writes: RetryQueue<ObjectKey>,
     ) -> Self {
-        Self {
-            key,
-            shared,
-            board,
-            epoch: epoch.clone(),
-            writes,
-            timer: TimerEpoch::default(),
-        }
+        Self { key, shared, board, epoch: epoch.clone(), writes, timer: TimerEpoch::default() }
     }
 
     fn decide(&mut self, now: Moment, effects: &mut Vec<PodAutoscalerEffect>) {
@@ -75,9 +68,7 @@ impl PodAutoscalerActor {
         let Ok(replaced) = self.board.put(&self.epoch, Arc::clone(record)) else {
             return;
         };
-        self.shared
-            .series
-            .show_autoscaler(record, replaced.as_deref());
+        self.shared.series.show_autoscaler(record, replaced.as_deref());
         self.writes.add(self.key.clone());
     }
 }

@@ -47,12 +47,7 @@ impl PodAutoscalers {
         board: Arc<AutoscalerBoardWriter>,
         mailboxes: Arc<Mailboxes>,
     ) -> Self {
-        Self {
-            shared,
-            board,
-            mailboxes,
-            actors: OrderedActors::new(MAX_AUTOSCALERS),
-        }
+        Self { shared, board, mailboxes, actors: OrderedActors::new(MAX_AUTOSCALERS) }
     }
 
     fn affected(&self, dirty: BTreeSet<AutoscalerInvalidation>) -> BTreeSet<ObjectKey> {

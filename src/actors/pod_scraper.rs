@@ -331,10 +331,7 @@ impl PageSampleState {
             older: None,
             idle_since: None,
             unavailable_since: None,
-            reading: SampleReading {
-                value: None,
-                failure,
-            },
+            reading: SampleReading { value: None, failure },
         }
     }
 
@@ -361,10 +358,8 @@ impl PageSampleState {
         let nothing = FamilySamples::default();
         let family = shown_family(metric, families).unwrap_or(&nothing);
         let before = self.older.as_ref().or(self.before.as_ref());
-        let earlier = before.map(|(then, samples)| EarlierRead {
-            samples,
-            elapsed: at.since(*then),
-        });
+        let earlier =
+            before.map(|(then, samples)| EarlierRead { samples, elapsed: at.since(*then) });
         let shown = page_value(metric, family, earlier);
         let mut idle_since = self.idle_since.take();
         // Where it is not shown, what it counted meanwhile is not known either.
@@ -422,10 +417,8 @@ fn needs_reads(metric: &PageMetric, why: &str) -> ReadFailure {
 
 /// The series of the requests that a pod runs, where observations are measured.
 fn running_of(metric: &PageMetric, pod: &MeasuredPod) -> Option<PageMetric> {
-    let may_be_silent = !matches!(
-        metric.kind,
-        Some(SeriesType::Gauge | SeriesType::Ratio | SeriesType::Counter)
-    );
+    let may_be_silent =
+        !matches!(metric.kind, Some(SeriesType::Gauge | SeriesType::Ratio | SeriesType::Counter));
     let running = may_be_silent.then(|| PageMetric::of_pod(RUNNING, pod.engine.as_deref()))?;
     running.ok()
 }

@@ -26,10 +26,7 @@ pub struct RetryEntry {
 impl RetryEntry {
     /// Another attempt at this moment at the earliest.
     pub fn at(failures: u32, due: Moment) -> Self {
-        Self {
-            failures,
-            not_before: Some(due),
-        }
+        Self { failures, not_before: Some(due) }
     }
 }
 
@@ -44,10 +41,7 @@ wva_base::debug_of!([K] RetryQueue<K>:);
 impl<K: Ord + Clone> RetryQueue<K> {
     /// An empty set whose owner is woken by `wake` when the set stops being empty or a key is added.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Inner {
-            waiting: Mutex::default(),
-            wake: Box::new(wake),
-        }))
+        Self(Arc::new(Inner { waiting: Mutex::default(), wake: Box::new(wake) }))
     }
 
     /// Adds a key, to be done at once; what is known of its failures is forgotten.
@@ -87,10 +81,7 @@ impl<K: Ord + Clone> RetryQueue<K> {
 
     /// When the next key becomes due: `now` where one waits for no time.
     pub fn next_due(&self, now: Moment) -> Option<Moment> {
-        self.waiting()
-            .values()
-            .map(|intent| intent.not_before.unwrap_or(now))
-            .min()
+        self.waiting().values().map(|intent| intent.not_before.unwrap_or(now)).min()
     }
 
     /// Drops everything: what was intended under another claim is not ours to do.
@@ -99,10 +90,7 @@ impl<K: Ord + Clone> RetryQueue<K> {
     }
 
     pub(super) fn waiting(&self) -> MutexGuard<'_, BTreeMap<K, RetryEntry>> {
-        self.0
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,10 +112,7 @@ mod tests {
         for _ in 0..1000 {
             intents.add("a");
         }
-        assert_eq!(
-            (intents.waiting().len(), wakes.load(Ordering::Relaxed)),
-            (1, 1)
-        );
+        assert_eq!((intents.waiting().len(), wakes.load(Ordering::Relaxed)), (1, 1));
         assert_eq!(intents.take_due(at(0), 8).len(), 1);
         assert!(intents.waiting().is_empty());
         intents.add("a");
@@ -137,19 +122,13 @@ mod tests {
     #[test]
     fn a_failed_attempt_waits_for_its_time_and_gives_way_to_a_newer_intent() {
         let intents = RetryQueue::new(|| {});
-        let later = RetryEntry {
-            failures: 3,
-            not_before: Some(at(10)),
-        };
+        let later = RetryEntry { failures: 3, not_before: Some(at(10)) };
         intents.put_back("a", later);
         assert_eq!(intents.take_due(at(9), 8), []);
         assert_eq!(intents.next_due(at(9)), Some(at(10)));
         assert_eq!(intents.take_due(at(10), 8), [("a", later)]);
 
-        let sooner = RetryEntry {
-            failures: 1,
-            not_before: Some(at(5)),
-        };
+        let sooner = RetryEntry { failures: 1, not_before: Some(at(5)) };
         intents.put_back("b", later);
         intents.put_back("c", sooner);
         intents.add("d");
@@ -163,13 +142,7 @@ mod tests {
         intents.put_back("a", later);
         assert_eq!(
             intents.take_due(at(0), 8),
-            [(
-                "a",
-                RetryEntry {
-                    failures: 0,
-                    not_before: None
-                }
-            )]
+            [("a", RetryEntry { failures: 0, not_before: None })]
         );
     }
 }

@@ -102,8 +102,7 @@ impl<W: RoundWork> Rounds<W> {
         if self.spared.is_some_and(is_spared) {
             return;
         }
-        self.denied
-            .retain(|_, until| now.monotonic < until.monotonic);
+        self.denied.retain(|_, until| now.monotonic < until.monotonic);
         let mut differences = self.work.differences(now);
         differences.retain(|(object, _)| !self.denied.contains_key(object));
         let most = AT_A_TIME / usize::try_from(W::REQUESTS.max(1)).unwrap_or(AT_A_TIME);
@@ -115,10 +114,8 @@ impl<W: RoundWork> Rounds<W> {
             let written = work.write(&object, change).await;
             (object, written)
         };
-        let outcomes: BTreeMap<_, _> = stream::iter(due.into_iter().map(write))
-            .buffer_unordered(IN_FLIGHT)
-            .collect()
-            .await;
+        let outcomes: BTreeMap<_, _> =
+            stream::iter(due.into_iter().map(write)).buffer_unordered(IN_FLIGHT).collect().await;
         let is_denied = |outcome: &Result<(), AutoscalerWriteError>| {
             matches!(outcome, Err(AutoscalerWriteError::Denied { .. }))
         };

@@ -276,14 +276,8 @@ impl RouterScraper {
         self.report_jump(&before, &after, cx.now());
         if !come.is_empty() {
             for (key, record) in self.shared.autoscalers.snapshot() {
-                if record
-                    .model
-                    .as_ref()
-                    .is_some_and(|model| come.contains(model))
-                {
-                    self.mailboxes
-                        .autoscalers
-                        .insert(AutoscalerInvalidation::Object(key));
+                if record.model.as_ref().is_some_and(|model| come.contains(model)) {
+                    self.mailboxes.autoscalers.insert(AutoscalerInvalidation::Object(key));
                 }
             }
             let views = self.shared.board.snapshot();
@@ -336,10 +330,7 @@ impl Answer {
 /// What the pools in front of one model say together. A model that a page does not name has no
 /// requests there. While not all answer, requests are known, and not that there are none.
 fn together(model: &ModelKey, asked: &[&Asked]) -> DirectQueue {
-    let answers: Vec<&LastAnswer> = asked
-        .iter()
-        .filter_map(|asked| asked.last.as_ref())
-        .collect();
+    let answers: Vec<&LastAnswer> = asked.iter().filter_map(|asked| asked.last.as_ref()).collect();
     let held = |answer: &&LastAnswer| answer.held.get(&model.model).copied().unwrap_or_default();
     let requests: f64 = answers.iter().map(held).sum();
     let is_whole = answers.len() == asked.len() && answers.iter().all(|answer| answer.is_whole);

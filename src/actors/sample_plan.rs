@@ -57,10 +57,7 @@ wva_base::debug_of!([T] RequestSlots<T>: width);
 
 impl<T> RequestSlots<T> {
     pub(super) fn new(width: usize) -> Self {
-        Self {
-            width,
-            in_flight: FuturesUnordered::new(),
-        }
+        Self { width, in_flight: FuturesUnordered::new() }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -81,9 +78,7 @@ impl<T> RequestSlots<T> {
 
     /// The next one that ends; `None` at the end of the slice, or without any.
     pub(super) async fn next(&mut self, slice: SliceEnd) -> Option<T> {
-        timeout_at(slice.0, self.in_flight.next())
-            .await
-            .unwrap_or_default()
+        timeout_at(slice.0, self.in_flight.next()).await.unwrap_or_default()
     }
 }
 

@@ -177,8 +177,7 @@ impl ScaleReader {
 
     fn is_spared(&self, cx: &Context<ScaleReaderMessage>) -> bool {
         let now = cx.now();
-        self.spared
-            .is_some_and(|until| now.monotonic < until.monotonic)
+        self.spared.is_some_and(|until| now.monotonic < until.monotonic)
     }
 
     /// Leaves the API server alone for as long as it has asked for, if it has, and goes on then.
@@ -209,10 +208,8 @@ impl ScaleReader {
     /// Says how reading goes: that one of several is refused is not made up for by the others.
     fn report_errors(&self, readings: &[(TargetKey, Reading)]) {
         let asked = readings.iter().filter_map(|(_, reading)| reading.as_ref());
-        let errors: Vec<&ReadError> = asked
-            .clone()
-            .filter_map(|read| read.as_ref().err())
-            .collect();
+        let errors: Vec<&ReadError> =
+            asked.clone().filter_map(|read| read.as_ref().err()).collect();
         for error in &errors {
             tracing::warn!(%error, "scale subresource not read");
             if matches!(error, ReadError::Denied { .. }) {
@@ -294,10 +291,7 @@ pub(crate) fn scale_target(record: &VariantRecord) -> Option<(TargetKey, ScaleSo
     };
     let (_, version) = spec.target.group_version()?;
     let version = Arc::from(version);
-    let source = ScaleSource {
-        kind: ScaleKind { kind, version },
-        form: ReadForm::Scale,
-    };
+    let source = ScaleSource { kind: ScaleKind { kind, version }, form: ReadForm::Scale };
     Some((target, source))
 }
 

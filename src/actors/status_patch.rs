@@ -56,13 +56,9 @@ pub(crate) fn patch(
     let essence = |allocation: Option<&OptimizedAlloc>| {
         allocation.map(|known| (known.num_replicas, known.accelerator.clone()))
     };
-    let before = stored
-        .desired_optimized_alloc
-        .as_ref()
-        .filter(|known| known.num_replicas.is_some());
-    let after = allocation
-        .as_ref()
-        .filter(|known| known.num_replicas.is_some());
+    let before =
+        stored.desired_optimized_alloc.as_ref().filter(|known| known.num_replicas.is_some());
+    let after = allocation.as_ref().filter(|known| known.num_replicas.is_some());
     let same = essence(before) == essence(after)
         && stored.observed_generation == Some(record.generation)
         && !condition::differ(&stored.conditions, &conditions)
@@ -147,10 +143,7 @@ fn report(
     if !condition::differ(&object.status.conditions, &conditions) {
         return None;
     }
-    let status = VariantAutoscalingStatus {
-        conditions,
-        ..VariantAutoscalingStatus::default()
-    };
+    let status = VariantAutoscalingStatus { conditions, ..VariantAutoscalingStatus::default() };
     Some((stored_as(object, record, status), StatusDifference::Essence))
 }
 
@@ -173,10 +166,7 @@ fn decided(record: &PublishedRecord) -> Option<OptimizedAlloc> {
         num_replicas: Some(values.desired.to_count()),
         accelerator: Some(record.accelerator.label().to_owned()),
         last_run_time: Some(condition::time(record.decided.at)),
-        cycle_id: record
-            .decided
-            .cycle
-            .and_then(|cycle| i64::try_from(cycle.0).ok()),
+        cycle_id: record.decided.cycle.and_then(|cycle| i64::try_from(cycle.0).ok()),
     })
 }
 
@@ -206,9 +196,7 @@ mod tests {
                 generation: 4,
                 lifecycle: Lifecycle::Live,
                 accelerator_label: None,
-                spec: SpecReading::Malformed {
-                    why: Arc::from("not read here"),
-                },
+                spec: SpecReading::Malformed { why: Arc::from("not read here") },
                 stored: StoredAllocation::default(),
             },
             instance: None,
@@ -251,10 +239,7 @@ mod tests {
                 condition(ConditionType::ActuationReady),
                 condition(ConditionType::Ready),
             ],
-            decided: Decided {
-                cycle: Some(CycleId(9)),
-                at: WallTime(5_000),
-            },
+            decided: Decided { cycle: Some(CycleId(9)), at: WallTime(5_000) },
             outlived: None,
             standing: Ownership::Alone,
         }
@@ -281,40 +266,24 @@ mod tests {
         assert_eq!((&*first.uid, &*first.resource_version), ("uid", "17"));
         assert_eq!(first.status.observed_generation, Some(4));
         let allocation = first.status.desired_optimized_alloc.clone().unwrap();
-        assert_eq!(
-            (allocation.num_replicas, allocation.cycle_id),
-            (Some(3), Some(9))
-        );
+        assert_eq!((allocation.num_replicas, allocation.cycle_id), (Some(3), Some(9)));
         let kinds = first.status.conditions.iter().map(|one| &*one.type_);
         let kinds: Vec<&str> = kinds.collect();
         assert_eq!(
             kinds,
-            [
-                "Ready",
-                "ActuationReady",
-                "TargetResolved",
-                "MetricsAvailable",
-                "OptimizationReady"
-            ]
+            ["Ready", "ActuationReady", "TargetResolved", "MetricsAvailable", "OptimizationReady"]
         );
         assert_eq!(first.status.actuation, None);
 
         let stored = object(first.status);
-        assert_eq!(
-            patch(&record(Some(3), ConditionStatus::True), &stored, NOW),
-            None
-        );
+        assert_eq!(patch(&record(Some(3), ConditionStatus::True), &stored, NOW), None);
         let mut reworded = record(Some(3), ConditionStatus::True);
         reworded.conditions[4].message = "in other words".to_owned();
         let (patch, difference) = super::patch(&reworded, &stored, "wva-me", NOW).unwrap();
         assert_eq!(difference, StatusDifference::Words);
         assert_eq!(patch.status.conditions[0].message, "in other words");
         let time = |patch: &StatusPatch| patch.status.conditions[0].last_transition_time.clone();
-        assert_eq!(
-            time(&patch).0.as_second(),
-            60,
-            "the condition did not change"
-        );
+        assert_eq!(time(&patch).0.as_second(), 60, "the condition did not change");
     }
 
     #[test]
@@ -326,10 +295,7 @@ mod tests {
         );
         let stored = object(stored.unwrap().status);
         let count = patch(&record(Some(2), ConditionStatus::True), &stored, NOW).unwrap();
-        assert_eq!(
-            count.status.desired_optimized_alloc.unwrap().num_replicas,
-            Some(2)
-        );
+        assert_eq!(count.status.desired_optimized_alloc.unwrap().num_replicas, Some(2));
         assert!(patch(&record(Some(3), ConditionStatus::False), &stored, NOW).is_some());
         let mut moved = record(Some(3), ConditionStatus::True);
         moved.accelerator = Accelerator::Unresolved;
@@ -338,10 +304,7 @@ mod tests {
         let cleared = patch(&record(None, ConditionStatus::True), &stored, NOW).unwrap();
         assert_eq!(cleared.status.desired_optimized_alloc, None);
         let cleared = object(cleared.status);
-        assert_eq!(
-            patch(&record(None, ConditionStatus::True), &cleared, NOW),
-            None
-        );
+        assert_eq!(patch(&record(None, ConditionStatus::True), &cleared, NOW), None);
     }
 
     #[test]
@@ -354,10 +317,7 @@ mod tests {
             ..record(None, ConditionStatus::False)
         };
         let written = patch(&unseen, &stored, NOW).unwrap();
-        assert_eq!(
-            written.status.desired_optimized_alloc,
-            stored.status.desired_optimized_alloc
-        );
+        assert_eq!(written.status.desired_optimized_alloc, stored.status.desired_optimized_alloc);
     }
 
     #[test]
@@ -365,10 +325,7 @@ mod tests {
         let empty = object(VariantAutoscalingStatus::default());
         let stored = patch(&record(Some(3), ConditionStatus::True), &empty, NOW);
         let stored = object(stored.unwrap().status);
-        let edited = PublishedRecord {
-            generation: 5,
-            ..record(Some(3), ConditionStatus::True)
-        };
+        let edited = PublishedRecord { generation: 5, ..record(Some(3), ConditionStatus::True) };
         let written = patch(&edited, &stored, NOW).unwrap();
         assert_eq!(written.status.observed_generation, Some(5));
 

@@ -27,10 +27,7 @@ const IN_FLIGHT: usize = 8;
 /// For how long one occasion goes on. With what eight writes may take after that, it is well below the limit on
 /// silence.
 const AT_A_TIME: Duration = Duration::from_secs(15);
-const RETRY: Backoff = Backoff {
-    base: Duration::from_secs(1),
-    cap: Duration::from_mins(1),
-};
+const RETRY: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
 /// Delay after an object was found changed: the watch brings the new version.
 const OUTDATED: Duration = Duration::from_millis(100);
 /// A change of words alone is written this long after the last write at the earliest: words change
@@ -304,9 +301,7 @@ impl StatusWriter {
 
     /// Sends the emitter the count that is stored now, if that is known.
     fn settled(&self, key: VariantKey, stored: Option<Replicas>) {
-        self.mailboxes
-            .settled
-            .insert(StatusWriteResult { key, stored });
+        self.mailboxes.settled.insert(StatusWriteResult { key, stored });
     }
 
     fn count(&self, result: &str) {

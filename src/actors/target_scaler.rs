@@ -45,13 +45,7 @@ pub(crate) struct DirectScale {
 
 impl DirectScales {
     pub(crate) fn new(shared: Readers, api: WriteApi, named: DirtySet<TargetKey>) -> Self {
-        Self {
-            shared,
-            api,
-            named,
-            begun: BTreeMap::new(),
-            is_idle: true,
-        }
+        Self { shared, api, named, begun: BTreeMap::new(), is_idle: true }
     }
 
     /// What is due now, whether it was begun or not.
@@ -136,9 +130,7 @@ impl RoundWork for DirectScales {
             return Err(AutoscalerWriteError::Outdated);
         }
         let DirectScale { target, step } = scale;
-        let permit = self
-            .shared
-            .permit(now, self.api.timeout * ScaleWrite::REQUESTS);
+        let permit = self.shared.permit(now, self.api.timeout * ScaleWrite::REQUESTS);
         let permit = permit.filter(|permit| permit.term() == term);
         let permit = permit.ok_or(AutoscalerWriteError::Expired)?;
         let api_version = self.api_version(key, &target);

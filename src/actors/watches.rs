@@ -99,16 +99,8 @@ pub(crate) fn watchers(wiring: &WatcherWiring<'_>) -> Vec<ChildSpec<Role>> {
         wiring.slices(),
         wiring.claims(),
         wiring.pools(WatchedKind::InferencePoolV1, "v1", &mirrors.pools_v1),
-        wiring.pools(
-            WatchedKind::InferencePoolV1Alpha2,
-            "v1alpha2",
-            &mirrors.pools_v1alpha2,
-        ),
-        wiring.pools(
-            WatchedKind::InferencePoolGateway,
-            "v1",
-            &mirrors.pools_gateway,
-        ),
+        wiring.pools(WatchedKind::InferencePoolV1Alpha2, "v1alpha2", &mirrors.pools_v1alpha2),
+        wiring.pools(WatchedKind::InferencePoolGateway, "v1", &mirrors.pools_gateway),
         wiring.pools(WatchedKind::InferencePoolLlmD, "v1", &mirrors.pools_llm_d),
         wiring.scalers::<HorizontalPodAutoscaler>(
             WatchedKind::HorizontalPodAutoscaler,
@@ -138,11 +130,7 @@ impl WatcherWiring<'_> {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        scoped(
-            &self.client,
-            self.statics.scope.watch_namespace.as_deref(),
-            version,
-        )
+        scoped(&self.client, self.statics.scope.watch_namespace.as_deref(), version)
     }
 
     /// A kind of which every object is wanted and a malformed one is treated as absent.
@@ -152,9 +140,7 @@ impl WatcherWiring<'_> {
         mirror: &Arc<MirrorWriter<K::View>>,
         notify: impl Fn(WatchUpdate<'_, K::View>) + Send + Sync + 'static,
     ) -> WatchSpec<K> {
-        let KindSpec {
-            group, resource, ..
-        } = kind.spec();
+        let KindSpec { group, resource, .. } = kind.spec();
         let url = api.resource_url();
         debug_assert!(url.contains(group) && url.ends_with(resource), "{url}");
         WatchSpec {
@@ -162,10 +148,7 @@ impl WatcherWiring<'_> {
             api: Arc::new(api),
             older: Arc::default(),
             discovery: None,
-            options: WatchOptions {
-                page_size: kind.spec().page_size,
-                ..WatchOptions::default()
-            },
+            options: WatchOptions { page_size: kind.spec().page_size, ..WatchOptions::default() },
             wanted: Arc::new(|_| true),
             malformed: |_, _, _| None,
             mirror: Arc::clone(mirror),
@@ -177,11 +160,9 @@ impl WatcherWiring<'_> {
     fn watcher<K: Projected>(&self, spec: WatchSpec<K>) -> ChildSpec<Role> {
         let (shared, permissions) = (self.shared.clone(), self.permissions.clone());
         let spec = Arc::new(spec);
-        wva_supervise::child(
-            Role::Watcher(spec.kind),
-            &Address::vacant(),
-            move |_epoch| Watcher::new(Arc::clone(&spec), shared.clone(), permissions.clone()),
-        )
+        wva_supervise::child(Role::Watcher(spec.kind), &Address::vacant(), move |_epoch| {
+            Watcher::new(Arc::clone(&spec), shared.clone(), permissions.clone())
+        })
     }
 
     /// A kind of scale target; what one changes may also be below another one.
@@ -223,9 +204,7 @@ impl WatcherWiring<'_> {
         };
         let older = kind.spec().older_versions.iter();
         self.watcher(WatchSpec::<K> {
-            older: older
-                .map(|version| self.api_in(&ServedVersion::Older(version)))
-                .collect(),
+            older: older.map(|version| self.api_in(&ServedVersion::Older(version))).collect(),
             ..Self::spec(kind, self.api(), mirror, notify)
         })
     }
@@ -264,18 +243,14 @@ impl WatcherWiring<'_> {
             match update {
                 WatchUpdate::Changed(changed) => {
                     let name = &changed.key.name;
-                    mailboxes
-                        .dirty
-                        .insert(Invalidation::Namespace(Arc::clone(name)));
+                    mailboxes.dirty.insert(Invalidation::Namespace(Arc::clone(name)));
                     mailboxes
                         .autoscalers
                         .insert(AutoscalerInvalidation::Namespace(Arc::clone(name)));
                 }
                 WatchUpdate::Synced => {
                     mailboxes.dirty.insert(Invalidation::Everything);
-                    mailboxes
-                        .autoscalers
-                        .insert(AutoscalerInvalidation::Everything);
+                    mailboxes.autoscalers.insert(AutoscalerInvalidation::Everything);
                 }
             }
         };
@@ -356,9 +331,7 @@ impl WatcherWiring<'_> {
                     .autoscalers
                     .insert_all(scalers.clone().filter_map(|scaler| makers(scaler)));
                 let targets = scalers.filter_map(|scaler| scaler.target.clone());
-                mailboxes
-                    .dirty
-                    .insert_all(targets.map(Invalidation::Target));
+                mailboxes.dirty.insert_all(targets.map(Invalidation::Target));
             }
             WatchUpdate::Synced => {
                 mailboxes.dirty.insert(Invalidation::Everything);
@@ -392,11 +365,8 @@ impl WatcherWiring<'_> {
         let system = &self.shared.mirrors.scope().system_namespace;
         let mirror = &self.mirrors.service_monitors;
         let notify = move |update: WatchUpdate<'_, ServiceMonitorObject>| {
-            if let WatchUpdate::Changed(ObjectUpdate {
-                key,
-                before: Some(gone),
-                after: None,
-            }) = update
+            if let WatchUpdate::Changed(ObjectUpdate { key, before: Some(gone), after: None }) =
+                update
                 && key.name.ends_with(OWN_SERVICE_MONITOR)
             {
                 let notice = service_monitor_deleted(key, &gone.uid);

@@ -52,21 +52,15 @@ pub fn differ(stored: &[Condition], merged: &[Condition]) -> bool {
 
 /// Whether a condition says the same as the stored one in other words.
 pub fn reworded(stored: &[Condition], merged: &[Condition]) -> bool {
-    merged.iter().any(|new| {
-        stored
-            .iter()
-            .any(|old| old.type_ == new.type_ && old.message != new.message)
-    })
+    merged
+        .iter()
+        .any(|new| stored.iter().any(|old| old.type_ == new.type_ && old.message != new.message))
 }
 
 /// A wall-clock time as Kubernetes stores it, whole seconds. Times beyond what a calendar can hold
 /// become its end.
 pub fn time(at: WallTime) -> Time {
-    let fallback = if at.0 < 0 {
-        Timestamp::MIN
-    } else {
-        Timestamp::MAX
-    };
+    let fallback = if at.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
     Time(Timestamp::from_second(at.0.div_euclid(1000)).unwrap_or(fallback))
 }
 
@@ -81,12 +75,7 @@ mod tests {
     use wva_base::moment::WallTime;
 
     fn resolved(status: ConditionStatus, reason: ConditionReason, message: &str) -> Judged {
-        Judged {
-            kind: ConditionType::TargetResolved,
-            status,
-            reason,
-            message: message.to_owned(),
-        }
+        Judged { kind: ConditionType::TargetResolved, status, reason, message: message.to_owned() }
     }
 
     #[test]
@@ -97,10 +86,7 @@ mod tests {
 
         let same = merge(&first, &[resolved(False, TargetContested, "b")], 2, later);
         assert_eq!(same[0].last_transition_time, time(early));
-        assert_eq!(
-            (&*same[0].reason, &*same[0].message),
-            ("TargetContested", "b")
-        );
+        assert_eq!((&*same[0].reason, &*same[0].message), ("TargetContested", "b"));
         assert_eq!(same[0].observed_generation, Some(2));
 
         let changed = merge(&same, &[resolved(True, TargetFound, "c")], 2, latest);

@@ -29,9 +29,7 @@ pub struct InferencePoolSpec {
 pub enum Selector {
     /// As `v1` has it.
     #[serde(rename_all = "camelCase")]
-    Stable {
-        match_labels: BTreeMap<String, String>,
-    },
+    Stable { match_labels: BTreeMap<String, String> },
     /// As `v1alpha2` has it: labels that a pod must carry.
     Alpha(BTreeMap<String, String>),
 }

@@ -19,11 +19,8 @@ use wva_supervise::ChildSpec;
 
 impl Wiring {
     pub(super) fn egress(&self, env: &Env) -> Vec<ChildSpec<Role>> {
-        let mut children = vec![
-            self.emitter(),
-            self.status_writer(env),
-            self.autoscaler_writer(env),
-        ];
+        let mut children =
+            vec![self.emitter(), self.status_writer(env), self.autoscaler_writer(env)];
         if self.statics.deletion_costs == FeatureSwitch::Enabled {
             children.push(self.pod_marker(env));
         }
@@ -60,11 +57,7 @@ impl Wiring {
             self.permissions(env),
             api,
         );
-        pump(
-            Role::EventRecorder,
-            &self.addresses().event_recorder,
-            recorder,
-        )
+        pump(Role::EventRecorder, &self.addresses().event_recorder, recorder)
     }
 
     fn autoscaler_writer(&self, env: &Env) -> ChildSpec<Role> {

@@ -44,11 +44,9 @@ impl Wiring {
             self.mailboxes.plans.clone(),
             self.addresses().collector.clone(),
         );
-        wva_supervise::machine(
-            Role::Optimizer,
-            &self.addresses().optimizer,
-            move |_epoch| optimizer.clone(),
-        )
+        wva_supervise::machine(Role::Optimizer, &self.addresses().optimizer, move |_epoch| {
+            optimizer.clone()
+        })
     }
 
     fn pod_scraper(&self, env: &Env) -> ChildSpec<Role> {

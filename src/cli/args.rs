@@ -16,10 +16,7 @@ const MEANINGLESS: [(&str, &str); 4] = [
         "leader-election-namespace",
         "the Lease is in the namespace of the controller; remove it, or set POD_NAMESPACE",
     ),
-    (
-        "leader-election-resource-lock",
-        "the lock is always a Lease; remove it",
-    ),
+    ("leader-election-resource-lock", "the lock is always a Lease; remove it"),
 ];
 
 /// The command of the command line.
@@ -91,10 +88,7 @@ where
     I: IntoIterator<Item = String>,
 {
     let mut parser = Parser {
-        parsed: ControllerArguments {
-            flags: FlagValues::default(),
-            action: SettingsAction::Run,
-        },
+        parsed: ControllerArguments { flags: FlagValues::default(), action: SettingsAction::Run },
         errors: Vec::new(),
         switch: None,
     };
@@ -184,10 +178,9 @@ impl Parser {
                 let given = GivenFlag { name: flag, text };
                 self.parsed.flags.0.insert(spec.name, given);
             }
-            None => self.errors.push(ArgumentError::MissingValue {
-                flag: dashed(flag),
-                kind: spec.kind.as_str(),
-            }),
+            None => self
+                .errors
+                .push(ArgumentError::MissingValue { flag: dashed(flag), kind: spec.kind.as_str() }),
         }
     }
 
@@ -235,19 +228,12 @@ mod tests {
 
     fn parsed(arguments: &[&str]) -> Result<ControllerArguments, Vec<ArgumentError>> {
         let (parsed, errors) = parse(arguments.iter().map(|argument| (*argument).to_owned()));
-        if errors.is_empty() {
-            Ok(parsed)
-        } else {
-            Err(errors)
-        }
+        if errors.is_empty() { Ok(parsed) } else { Err(errors) }
     }
 
     fn texts(arguments: &[&str]) -> Vec<(&'static str, String)> {
         let flags = parsed(arguments).unwrap().flags.0;
-        flags
-            .into_iter()
-            .map(|(key, given)| (key, given.text))
-            .collect()
+        flags.into_iter().map(|(key, given)| (key, given.text)).collect()
     }
 
     #[test]
@@ -261,11 +247,7 @@ mod tests {
             vec!["--leader-elect=false", "--leader-elect"],
             vec!["--enable-leader-election"],
         ] {
-            assert_eq!(
-                texts(&form),
-                [("LEADER_ELECT", "true".to_owned())],
-                "{form:?}"
-            );
+            assert_eq!(texts(&form), [("LEADER_ELECT", "true".to_owned())], "{form:?}");
         }
         for form in [
             vec!["--watch-namespace=a"],
@@ -273,25 +255,13 @@ mod tests {
             vec!["--watch-namespace", "a"],
             vec!["-watch-namespace", "a"],
         ] {
-            assert_eq!(
-                texts(&form),
-                [("WATCH_NAMESPACE", "a".to_owned())],
-                "{form:?}"
-            );
+            assert_eq!(texts(&form), [("WATCH_NAMESPACE", "a".to_owned())], "{form:?}");
         }
         assert_eq!(texts(&["-v=2"]), [("V", "2".to_owned())]);
         assert_eq!(texts(&["-v", "2"]), [("V", "2".to_owned())]);
+        assert_eq!(texts(&["--watch-namespace="]), [("WATCH_NAMESPACE", String::new())]);
         assert_eq!(
-            texts(&["--watch-namespace="]),
-            [("WATCH_NAMESPACE", String::new())]
-        );
-        assert_eq!(
-            texts(&[
-                "--zap-devel",
-                "--zap-encoder=console",
-                "--zap-log-level",
-                "debug"
-            ]),
+            texts(&["--zap-devel", "--zap-encoder=console", "--zap-log-level", "debug"]),
             [
                 ("LOG_FORMAT", "console".to_owned()),
                 ("LOG_LEVEL", "debug".to_owned()),
@@ -304,20 +274,14 @@ mod tests {
     fn actions_are_recognised() {
         let action = |arguments: &[&str]| parsed(arguments).unwrap().action;
         assert_eq!(action(&[]), SettingsAction::Run);
-        assert_eq!(
-            action(&["--print-config"]),
-            SettingsAction::PrintConfig(PrintFormat::Text)
-        );
+        assert_eq!(action(&["--print-config"]), SettingsAction::PrintConfig(PrintFormat::Text));
         assert_eq!(
             action(&["--print-config=json"]),
             SettingsAction::PrintConfig(PrintFormat::Json)
         );
         assert_eq!(action(&["-h", "-v"]), SettingsAction::Help);
         assert_eq!(action(&["-h", "--version"]), SettingsAction::Help);
-        assert_eq!(
-            action(&["-version", "--print-config"]),
-            SettingsAction::Version
-        );
+        assert_eq!(action(&["-version", "--print-config"]), SettingsAction::Version);
         let arguments = parsed(&["--config-file", "/etc/wva/config.yaml"]).unwrap();
         assert_eq!(arguments.config_file(), Some("/etc/wva/config.yaml"));
         assert_eq!(parsed(&["--config-file="]).unwrap().config_file(), None);
@@ -325,14 +289,9 @@ mod tests {
 
     #[test]
     fn all_errors_are_named_at_once_with_their_remedy() {
-        let errors = parsed(&[
-            "--leader-elct",
-            "--leader-elect",
-            "true",
-            "--print-config=xml",
-            "-v",
-        ])
-        .unwrap_err();
+        let errors =
+            parsed(&["--leader-elct", "--leader-elect", "true", "--print-config=xml", "-v"])
+                .unwrap_err();
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
@@ -367,10 +326,7 @@ mod tests {
         ];
         assert_eq!(texts(&standalone).len(), standalone.len());
         let list = "*,-pod-autoscaler-controller".to_owned();
-        assert_eq!(
-            texts(&["--controllers", &list]),
-            [("CONTROLLERS", list.clone())]
-        );
+        assert_eq!(texts(&["--controllers", &list]), [("CONTROLLERS", list.clone())]);
         let errors = parsed(&[
             "--kube-api-qps=100",
             "--kube-api-burst",
@@ -380,9 +336,7 @@ mod tests {
             "--leader-elect",
             "--leader-election-resource-lock=leases",
         ]);
-        let texts: Vec<String> = (errors.unwrap_err().iter())
-            .map(ToString::to_string)
-            .collect();
+        let texts: Vec<String> = (errors.unwrap_err().iter()).map(ToString::to_string).collect();
         assert_eq!(
             texts,
             [

@@ -30,9 +30,7 @@ fn shells() -> impl TypedValueParser<Value = Shell> {
 }
 
 pub(super) fn run(program: &Program, arguments: impl Iterator<Item = String>) -> ExitCode {
-    program.run_command(arguments, |given: CompletionsFlags| {
-        print(&script(program, given.shell))
-    })
+    program.run_command(arguments, |given: CompletionsFlags| print(&script(program, given.shell)))
 }
 
 fn script(program: &Program, shell: Shell) -> String {
@@ -66,10 +64,8 @@ pub fn controller_command() -> Command {
         .num_args(0..=1)
         .require_equals(true)
         .value_parser(["text", "json"]);
-    let version = Arg::new("version")
-        .long("version")
-        .help("Print the version")
-        .action(ArgAction::SetTrue);
+    let version =
+        Arg::new("version").long("version").help("Print the version").action(ArgAction::SetTrue);
     let settings =
         schema::all().flat_map(|spec| spec.flags.iter().map(move |flag| setting(spec, flag)));
     Command::new("controller")

@@ -72,9 +72,7 @@ pub fn run(
     if !errors.is_empty() {
         return fail(errors);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(serve(sources, hooks)),
         Err(error) => fail([format!("the runtime cannot start: {error}")]),
@@ -98,12 +96,8 @@ fn sources(
         Ok(text) => (text, None),
         Err(error) => (None, Some(error)),
     };
-    let sources = Sources {
-        flags: arguments.flags.clone(),
-        environment,
-        config_file,
-        ..Sources::default()
-    };
+    let sources =
+        Sources { flags: arguments.flags.clone(), environment, config_file, ..Sources::default() };
     (sources, error)
 }
 
@@ -197,15 +191,10 @@ async fn prepare(
     fixed: Sources,
     hooks: Arc<dyn ControllerHooks>,
 ) -> Result<(Env, Startup), Vec<String>> {
-    let kube = connect(&KubeconfigSource::Infer)
-        .await
-        .map_err(|error| vec![error.to_string()])?;
+    let kube = connect(&KubeconfigSource::Infer).await.map_err(|error| vec![error.to_string()])?;
     let mut sources = fixed.clone();
     read_config_maps(&kube, &mut sources).await?;
-    let FirstGeneration {
-        generation,
-        diagnostics,
-    } = started(&sources)?;
+    let FirstGeneration { generation, diagnostics } = started(&sources)?;
     let statics = Arc::clone(&generation.statics);
     let prometheus = prometheus(&statics).map_err(|errors| texts(&errors))?;
     let levels = telemetry::install(statics.log_format, generation.log_level().as_str())
@@ -214,11 +203,7 @@ async fn prepare(
     let identity = identity(&fixed, &seed);
     announce(&generation, &identity);
     log_diagnostics(&diagnostics);
-    let kit = Kit {
-        clock: Clock::real(),
-        seed,
-        actors: ActorRegistry::new(),
-    };
+    let kit = Kit { clock: Clock::real(), seed, actors: ActorRegistry::new() };
     let env = Env {
         kit,
         kube,
@@ -229,11 +214,7 @@ async fn prepare(
         levels: Some(levels),
         hooks,
     };
-    let startup = Startup {
-        generation,
-        fixed,
-        diagnostics,
-    };
+    let startup = Startup { generation, fixed, diagnostics };
     Ok((env, startup))
 }
 
@@ -267,10 +248,7 @@ fn missing_files(sources: &Sources) -> Vec<String> {
     let files = specs.into_iter().filter_map(|spec| {
         let path = values.text(spec)?;
         let error = std::fs::metadata(&path).err()?;
-        Some(format!(
-            "{}={path:?}: {error}; mount the file, or unset the key",
-            spec.name
-        ))
+        Some(format!("{}={path:?}: {error}; mount the file, or unset the key", spec.name))
     });
     files.collect()
 }
@@ -321,9 +299,7 @@ fn log_diagnostics(diagnostics: &Diagnostics) {
 
 /// The name of the pod, and a part that differs from the process before in it.
 fn identity(sources: &Sources, seed: &SeedTree) -> Arc<str> {
-    let host = ["POD_NAME", "HOSTNAME"]
-        .iter()
-        .find_map(|name| sources.environment.get(*name));
+    let host = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| sources.environment.get(*name));
     let host = host.map_or("wva", String::as_str);
     Arc::from(format!("{host}_{:016x}", seed.child("identity").next_u64()))
 }
@@ -334,14 +310,10 @@ async fn read_config_maps(client: &Client, sources: &mut Sources) -> Result<(), 
     let place = locate_main(sources).map_err(|errors| texts(&errors))?;
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), &place.namespace);
     let deadline = FIRST_LOOK.min(place.request_timeout);
-    let list = within(deadline, api.list(&ListParams::default()))
-        .await
-        .map_err(|error| {
-            let namespace = &place.namespace;
-            vec![format!(
-                "unable to bootstrap initial ConfigMaps in namespace {namespace}: {error}"
-            )]
-        })?;
+    let list = within(deadline, api.list(&ListParams::default())).await.map_err(|error| {
+        let namespace = &place.namespace;
+        vec![format!("unable to bootstrap initial ConfigMaps in namespace {namespace}: {error}")]
+    })?;
     let objects: Vec<(String, BTreeMap<String, String>)> = list
         .items
         .into_iter()

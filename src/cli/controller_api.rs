@@ -92,11 +92,8 @@ impl ControllerApi {
         let url = format!("{}{path}", self.address);
         let failed = |error: reqwest::Error| {
             let has_certificate = url.starts_with("https:");
-            let flags = if has_certificate {
-                ", and --ca-file or --insecure-skip-tls-verify"
-            } else {
-                ""
-            };
+            let flags =
+                if has_certificate { ", and --ca-file or --insecure-skip-tls-verify" } else { "" };
             format!("{url}: {}; check --address{flags}", causes(&error))
         };
         let mut request = self.client.get(&url);
@@ -196,10 +193,8 @@ mod tests {
             assert!(stream.read(&mut request).await.unwrap() > 0);
             stream.write_all(answer.as_bytes()).await.unwrap();
         });
-        let flags = ControllerFlags {
-            address: Some(address.clone()),
-            ..ControllerFlags::default()
-        };
+        let flags =
+            ControllerFlags { address: Some(address.clone()), ..ControllerFlags::default() };
         let api = ControllerApi::of(&flags).unwrap().unwrap();
         let error = api.page("/debug/recording").await.unwrap_err();
         served.await.unwrap();

@@ -15,18 +15,13 @@ pub(super) struct CrdsFlags;
 /// # Errors
 /// Does not fail for the definitions that are compiled in; the error is the serialiser's.
 pub(crate) fn text() -> Result<String, serde_yaml::Error> {
-    let documents = definitions()
-        .iter()
-        .map(serde_yaml::to_string)
-        .collect::<Result<Vec<String>, _>>()?;
+    let documents =
+        definitions().iter().map(serde_yaml::to_string).collect::<Result<Vec<String>, _>>()?;
     Ok(documents.join("---\n"))
 }
 
 fn definitions() -> [CustomResourceDefinition; 2] {
-    [
-        variant_autoscaling::definition(),
-        pod_autoscaler::definition(),
-    ]
+    [variant_autoscaling::definition(), pod_autoscaler::definition()]
 }
 
 #[cfg(test)]
@@ -40,10 +35,7 @@ mod tests {
     use super::{definitions, text};
 
     /// Every folder that ships the definitions, a file each. `UPDATE=1` writes them.
-    const FOLDERS: [&str; 2] = [
-        "charts/workload-variant-autoscaler/crds",
-        "config/crd/bases",
-    ];
+    const FOLDERS: [&str; 2] = ["charts/workload-variant-autoscaler/crds", "config/crd/bases"];
 
     #[test]
     fn shipped_copies_are_what_the_command_prints() {
@@ -51,10 +43,7 @@ mod tests {
         for definition in definitions() {
             let text = serde_yaml::to_string(&definition).unwrap();
             let spec = definition.spec;
-            assert!(
-                !spec.group.is_empty(),
-                "a file of config/crd/bases is no definition"
-            );
+            assert!(!spec.group.is_empty(), "a file of config/crd/bases is no definition");
             for folder in FOLDERS {
                 let copy = format!("{folder}/{}_{}.yaml", spec.group, spec.names.plural);
                 let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(&copy);
@@ -63,10 +52,7 @@ mod tests {
                     fs::write(&path, &text).unwrap();
                 }
                 let shipped = fs::read_to_string(&path).unwrap_or_default();
-                assert!(
-                    shipped == text,
-                    "{copy} is out of date; run this test with UPDATE=1"
-                );
+                assert!(shipped == text, "{copy} is out of date; run this test with UPDATE=1");
             }
         }
     }

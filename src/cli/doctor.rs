@@ -44,13 +44,7 @@ pub(in crate::cli) struct DoctorFlags {
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     prometheus: Option<String>,
     /// The form of the report
-    #[arg(
-        short = 'o',
-        long,
-        value_name = "FORMAT",
-        value_enum,
-        default_value = "text"
-    )]
+    #[arg(short = 'o', long, value_name = "FORMAT", value_enum, default_value = "text")]
     output: DoctorOutput,
     /// Look again until everything is fine, for at most so long
     #[arg(long, value_name = "DURATION", value_parser = to_duration)]

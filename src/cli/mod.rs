@@ -110,9 +110,7 @@ pub fn run(arguments: &[String], environment: BTreeMap<String, String>) -> ExitC
 
 /// Runs a future to its end, on a runtime of its own.
 fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(future),
         Err(error) => Err(format!("the runtime cannot start: {error}")),
@@ -129,10 +127,7 @@ pub fn print(text: &str) -> ExitCode {
 }
 
 fn write_to(output: &mut impl Write, text: &str) -> ExitCode {
-    match output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-    {
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of a pipe has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
@@ -174,24 +169,15 @@ mod tests {
     #[test]
     fn a_misspelt_command_is_refused_with_the_one_that_was_meant() {
         for (line, said) in [
-            (
-                "paln",
-                "unknown command \"paln\", did you mean \"plan\"?; wva --help lists them",
-            ),
+            ("paln", "unknown command \"paln\", did you mean \"plan\"?; wva --help lists them"),
             (
                 "--verson",
                 "unknown argument \"--verson\", did you mean \"--version\"?; wva --help lists them",
             ),
             ("x", "unknown command \"x\"; wva --help lists them"),
             ("-x", "unknown argument \"-x\"; wva --help lists them"),
-            (
-                "--version=1",
-                "--version takes no value, and has \"1\"; leave the value out",
-            ),
-            (
-                "--help=",
-                "--help takes no value, and has \"\"; leave the value out",
-            ),
+            ("--version=1", "--version takes no value, and has \"1\"; leave the value out"),
+            ("--help=", "--help takes no value, and has \"\"; leave the value out"),
             (
                 "complete",
                 "unknown command \"complete\", did you mean \"completions\"?; wva --help lists them",
@@ -219,10 +205,7 @@ mod tests {
                 "--print-config=json",
                 "--print-config belongs to wva controller; run wva controller --print-config=json",
             ),
-            (
-                "-v 2",
-                "-v belongs to wva controller; run wva controller -v 2",
-            ),
+            ("-v 2", "-v belongs to wva controller; run wva controller -v 2"),
         ] {
             let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
             assert_eq!(PROGRAM.unknown(&arguments[0], &arguments), said);
@@ -259,10 +242,7 @@ mod tests {
         let mut taken = Vec::new();
         assert_eq!(write_to(&mut taken, "text"), ExitCode::SUCCESS);
         assert_eq!(taken, b"text");
-        let mut full = std::fs::OpenOptions::new()
-            .write(true)
-            .open("/dev/full")
-            .unwrap();
+        let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         assert_eq!(write_to(&mut full, "text"), ExitCode::FAILURE);
     }
 

@@ -9,12 +9,7 @@ use crate::cluster::client::{KubeconfigSource, connect};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(super) struct NamespaceFlags {
     /// The namespace; without it that of the kubeconfig
-    #[arg(
-        short = 'n',
-        long,
-        value_name = "NAMESPACE",
-        conflicts_with = "all_namespaces"
-    )]
+    #[arg(short = 'n', long, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
     namespace: Option<String>,
     /// All namespaces
     #[arg(short = 'A', long)]

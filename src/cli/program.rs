@@ -88,10 +88,7 @@ impl Program {
         }
         let meant = usage::likeliest(command, self.words.iter().copied());
         let meant = meant.map_or_else(String::new, |meant| format!(", did you mean {meant:?}?"));
-        format!(
-            "unknown command {command:?}{meant}; {} lists them",
-            self.help()
-        )
+        format!("unknown command {command:?}{meant}; {} lists them", self.help())
     }
 
     /// What is wrong with a flag in the place of a command; it may be one of another command.

@@ -156,12 +156,7 @@ fn worded(program: &Program, error: &clap::Error, command: &Command) -> String {
                 }
             }
             let flags = command.get_arguments().filter_map(clap::Arg::get_long);
-            unknown(
-                program,
-                &argument,
-                flags.chain(["help"]),
-                &format!("{name} --help"),
-            )
+            unknown(program, &argument, flags.chain(["help"]), &format!("{name} --help"))
         }
         ErrorKind::InvalidValue if value.is_empty() => {
             format!("{flag} needs a value; write {flag}={name}")

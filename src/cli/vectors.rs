@@ -35,22 +35,13 @@ impl Case {
     fn sources(&self) -> Sources {
         let mut environment = self.environment.clone();
         if self.address.is_none() {
-            environment.insert(
-                "PROMETHEUS_BASE_URL".to_owned(),
-                "https://p:9090".to_owned(),
-            );
+            environment.insert("PROMETHEUS_BASE_URL".to_owned(), "https://p:9090".to_owned());
         }
         Sources {
             flags: parse(self.arguments.clone()).0.flags,
             environment,
-            config_file: self
-                .file
-                .as_ref()
-                .map(|file| serde_yaml::to_string(file).unwrap()),
-            main: self
-                .config_map
-                .clone()
-                .map_or(MainConfigMap::Absent, MainConfigMap::Present),
+            config_file: self.file.as_ref().map(|file| serde_yaml::to_string(file).unwrap()),
+            main: self.config_map.clone().map_or(MainConfigMap::Absent, MainConfigMap::Present),
             ..Sources::default()
         }
     }

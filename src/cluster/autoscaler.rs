@@ -78,11 +78,7 @@ impl AutoscalerWriteError {
         match error.code() {
             Some(404) => Self::Gone,
             Some(409) => Self::Outdated,
-            _ if error.is_denied() => Self::Denied {
-                verbs,
-                resource: resource.to_owned(),
-                error,
-            },
+            _ if error.is_denied() => Self::Denied { verbs, resource: resource.to_owned(), error },
             _ => Self::Failed(error),
         }
     }
@@ -148,10 +144,8 @@ impl WriteApi {
         let objects: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), namespace, resource);
         let name = &write.target.name;
-        let mut found: Scale = permit
-            .request(self.timeout, objects.get_scale(name))
-            .await?
-            .map_err(denied)?;
+        let mut found: Scale =
+            permit.request(self.timeout, objects.get_scale(name)).await?.map_err(denied)?;
         let spec = found.spec.get_or_insert_default();
         let seen = Replicas::from_count(spec.replicas.unwrap_or_default());
         if seen == write.to {
@@ -163,10 +157,7 @@ impl WriteApi {
         spec.replicas = Some(write.to.to_count());
         let parameters = self.post();
         let replaced = objects.replace_scale(name, &parameters, &found);
-        permit
-            .request(self.timeout, replaced)
-            .await?
-            .map_err(denied)?;
+        permit.request(self.timeout, replaced).await?.map_err(denied)?;
         Ok(true)
     }
 
@@ -179,10 +170,7 @@ impl WriteApi {
         if !permit.covers(self.timeout) {
             return Err(AutoscalerWriteError::Expired);
         }
-        let scales = ScaleApi {
-            client: self.client.clone(),
-            timeout: self.timeout,
-        };
+        let scales = ScaleApi { client: self.client.clone(), timeout: self.timeout };
         let served = scales.served(&kind).await;
         let served = served.map_err(AutoscalerWriteError::Failed)?;
         let served = served.map_err(AutoscalerWriteError::Unscalable)?;
@@ -241,9 +229,7 @@ impl WriteApi {
             ..PatchParams::apply(&self.manager)
         };
         let patch = Patch::Apply(manifest);
-        let applied = permit
-            .request(self.timeout, api.patch(name, &parameters, &patch))
-            .await?;
+        let applied = permit.request(self.timeout, api.patch(name, &parameters, &patch)).await?;
         applied.map_err(|error| hpa_error(error, "patch"))?;
         Ok(())
     }
@@ -264,10 +250,7 @@ impl WriteApi {
             ..DeleteParams::background()
         };
         let name = seen.name.unwrap_or_default();
-        match permit
-            .request(self.timeout, api.delete(&name, &parameters))
-            .await?
-        {
+        match permit.request(self.timeout, api.delete(&name, &parameters)).await? {
             Ok(_) => Ok(()),
             Err(error) if error.code() == Some(404) => Ok(()),
             Err(error) => Err(hpa_error(error, "delete")),
@@ -308,10 +291,7 @@ impl WriteApi {
     }
 
     fn post(&self) -> PostParams {
-        PostParams {
-            field_manager: Some(self.manager.to_string()),
-            ..PostParams::default()
-        }
+        PostParams { field_manager: Some(self.manager.to_string()), ..PostParams::default() }
     }
 }
 
@@ -334,16 +314,11 @@ fn holds(present: &Value, manifest: &Value) -> bool {
     match (present, manifest) {
         (Value::Object(present), Value::Object(manifest)) => manifest.iter().all(|(key, value)| {
             value.as_object().is_some_and(serde_json::Map::is_empty)
-                || present
-                    .get(key)
-                    .is_some_and(|present| holds(present, value))
+                || present.get(key).is_some_and(|present| holds(present, value))
         }),
         (Value::Array(present), Value::Array(manifest)) => {
             present.len() == manifest.len()
-                && present
-                    .iter()
-                    .zip(manifest)
-                    .all(|(one, other)| holds(one, other))
+                && present.iter().zip(manifest).all(|(one, other)| holds(one, other))
         }
         (present, manifest) => present == manifest,
     }
@@ -362,9 +337,7 @@ pub(crate) fn reported(hpa: &HorizontalPodAutoscaler) -> GeneratedHpaStatus {
     GeneratedHpaStatus {
         current: Replicas::from_count(status.current_replicas.unwrap_or_default()),
         desired: Replicas::from_count(status.desired_replicas),
-        last_scale_time: status
-            .last_scale_time
-            .map(|time| WallTime(time.0.as_millisecond())),
+        last_scale_time: status.last_scale_time.map(|time| WallTime(time.0.as_millisecond())),
         conditions: conditions
             .map(|condition| Judgement {
                 kind: Arc::from(condition.type_),

@@ -43,22 +43,18 @@ pub async fn connect(source: &KubeconfigSource) -> Result<Client, ConnectError> 
 
 async fn configuration(source: &KubeconfigSource) -> Result<Config, ConnectError> {
     match source {
-        KubeconfigSource::Infer => Config::infer()
-            .await
-            .map_err(|error| ConnectError::Infer(error.to_string())),
+        KubeconfigSource::Infer => {
+            Config::infer().await.map_err(|error| ConnectError::Infer(error.to_string()))
+        }
         KubeconfigSource::File { path, context } => {
             let refuse = |error: kube::config::KubeconfigError| ConnectError::File {
                 path: path.clone(),
                 why: error.to_string(),
             };
             let file = Kubeconfig::read_from(path).map_err(refuse)?;
-            let options = KubeConfigOptions {
-                context: context.clone(),
-                ..KubeConfigOptions::default()
-            };
-            Config::from_custom_kubeconfig(file, &options)
-                .await
-                .map_err(refuse)
+            let options =
+                KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
+            Config::from_custom_kubeconfig(file, &options).await.map_err(refuse)
         }
     }
 }
@@ -171,25 +167,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_kubeconfig_that_does_not_serve_is_named() {
-        let source = KubeconfigSource::File {
-            path: PathBuf::from("/nowhere/config"),
-            context: None,
-        };
+        let source =
+            KubeconfigSource::File { path: PathBuf::from("/nowhere/config"), context: None };
         let error = connect(&source).await.err().unwrap().to_string();
-        assert!(
-            error.starts_with("kubeconfig \"/nowhere/config\" cannot be used"),
-            "{error}"
-        );
+        assert!(error.starts_with("kubeconfig \"/nowhere/config\" cannot be used"), "{error}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_request_ends_by_its_deadline() {
         let started = Instant::now();
-        let answer = within(
-            Duration::from_secs(5),
-            std::future::pending::<kube::Result<()>>(),
-        )
-        .await;
+        let answer =
+            within(Duration::from_secs(5), std::future::pending::<kube::Result<()>>()).await;
         assert_eq!(started.elapsed(), Duration::from_secs(5));
         let error = answer.unwrap_err();
         assert!(matches!(error, RequestError::TimedOut { .. }), "{error:?}");
@@ -201,19 +189,9 @@ mod tests {
     async fn a_broken_connection_is_named_down_to_its_cause() {
         let broken = std::io::Error::other("certificate has expired");
         let failed = async { Err::<(), _>(kube::Error::ReadEvents(broken)) };
-        let error = within(Duration::from_secs(5), failed)
-            .await
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("the API server cannot be reached: "),
-            "{error}"
-        );
-        assert_eq!(
-            error.matches("certificate has expired").count(),
-            1,
-            "{error}"
-        );
+        let error = within(Duration::from_secs(5), failed).await.unwrap_err().to_string();
+        assert!(error.starts_with("the API server cannot be reached: "), "{error}");
+        assert_eq!(error.matches("certificate has expired").count(), 1, "{error}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -222,9 +200,6 @@ mod tests {
         let refusal = async { Err::<(), _>(kube::Error::Api(Box::new(status))) };
         let error = within(Duration::from_secs(5), refusal).await.unwrap_err();
         assert_eq!(error.code(), Some(404));
-        assert_eq!(
-            error.to_string(),
-            "the API server answered 404: unknown object"
-        );
+        assert_eq!(error.to_string(), "the API server answered 404: unknown object");
     }
 }

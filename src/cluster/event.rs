@@ -81,14 +81,7 @@ impl EventNotice {
         action: &'static str,
         note: String,
     ) -> Self {
-        Self {
-            regarding,
-            severity: EventType::Warning,
-            reason,
-            action,
-            note,
-            cycle: None,
-        }
+        Self { regarding, severity: EventType::Warning, reason, action, note, cycle: None }
     }
 }
 
@@ -102,11 +95,7 @@ pub(crate) struct Occurrence {
 
 impl Occurrence {
     pub(crate) fn once(notice: EventNotice, at: WallTime) -> Self {
-        Self {
-            notice,
-            times: 1,
-            at,
-        }
+        Self { notice, times: 1, at }
     }
 
     fn times(&self) -> i32 {
@@ -180,10 +169,8 @@ async fn repeat(
     occurrence: &Occurrence,
     earlier: &Posted,
 ) -> Result<Option<Posted>, EventError> {
-    let posted = Posted {
-        count: earlier.count.saturating_add(occurrence.times()),
-        ..earlier.clone()
-    };
+    let posted =
+        Posted { count: earlier.count.saturating_add(occurrence.times()), ..earlier.clone() };
     let patch = Patch::Merge(json!({ "series": series(posted.count, occurrence.at) }));
     let parameters = PatchParams::default();
     let events: Api<Event> = Api::namespaced(api.client.clone(), &posted.namespace);
@@ -218,20 +205,14 @@ async fn create(
 }
 
 fn series(count: i32, at: WallTime) -> EventSeries {
-    EventSeries {
-        count,
-        last_observed_time: micro_time(at),
-    }
+    EventSeries { count, last_observed_time: micro_time(at) }
 }
 
 fn document(api: &EventApi, occurrence: &Occurrence) -> Event {
     let Occurrence { notice, at, .. } = occurrence;
     let regarding = &notice.regarding;
-    let namespace = if regarding.namespace.is_empty() {
-        CLUSTER_NAMESPACE
-    } else {
-        &regarding.namespace
-    };
+    let namespace =
+        if regarding.namespace.is_empty() { CLUSTER_NAMESPACE } else { &regarding.namespace };
     let identity = fingerprint(&[
         &regarding.uid,
         &regarding.kind,
@@ -244,10 +225,7 @@ fn document(api: &EventApi, occurrence: &Occurrence) -> Event {
     Event {
         metadata: ObjectMeta {
             namespace: Some(namespace.to_owned()),
-            name: Some(format!(
-                "{}.{identity:016x}",
-                stem.trim_end_matches(['.', '-'])
-            )),
+            name: Some(format!("{}.{identity:016x}", stem.trim_end_matches(['.', '-']))),
             ..ObjectMeta::default()
         },
         regarding: Some(ObjectReference {
@@ -278,11 +256,7 @@ fn failure(error: RequestError) -> EventError {
 }
 
 fn micro_time(at: WallTime) -> MicroTime {
-    let fallback = if at.0 < 0 {
-        Timestamp::MIN
-    } else {
-        Timestamp::MAX
-    };
+    let fallback = if at.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
     MicroTime(Timestamp::from_millisecond(at.0).unwrap_or(fallback))
 }
 

@@ -72,17 +72,11 @@ const fn pools(name: &'static str, group: &'static str) -> KindSpec {
 
 impl KindSpec {
     const fn required(self) -> Self {
-        Self {
-            is_required: true,
-            ..self
-        }
+        Self { is_required: true, ..self }
     }
 
     const fn for_settings(self) -> Self {
-        Self {
-            is_for_settings: true,
-            ..self
-        }
+        Self { is_for_settings: true, ..self }
     }
 
     const fn large(self) -> Self {
@@ -92,18 +86,12 @@ impl KindSpec {
 
     /// Dynamic resource allocation is served as v1 from Kubernetes 1.34 on, before it only in these, if at all.
     const fn of_devices(self) -> Self {
-        Self {
-            older_versions: &["v1beta2", "v1beta1"],
-            ..self
-        }
+        Self { older_versions: &["v1beta2", "v1beta1"], ..self }
     }
 
     /// No version of it is published.
     const fn discovered(self) -> Self {
-        Self {
-            is_discovered: true,
-            ..self
-        }
+        Self { is_discovered: true, ..self }
     }
 
     const fn when(self, condition: WatchCondition) -> Self {

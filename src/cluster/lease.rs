@@ -39,11 +39,7 @@ impl LeaseError {
 impl LeaseApi {
     /// A lease by name. `timeout` bounds every request and lies well below the retry period.
     pub fn new(client: kube::Client, namespace: &str, name: &str, timeout: Duration) -> Self {
-        Self {
-            api: Api::namespaced(client, namespace),
-            name: name.to_owned(),
-            timeout,
-        }
+        Self { api: Api::namespaced(client, namespace), name: name.to_owned(), timeout }
     }
 
     /// The record, if the object exists.
@@ -66,19 +62,12 @@ impl LeaseApi {
             LeaseMove::Wait { .. } => {}
             LeaseMove::Create(proposal) => {
                 let lease = self.lease(&rules.identity, rules.duration, *proposal, None, now);
-                self.within(self.api.create(&PostParams::default(), &lease))
-                    .await?;
+                self.within(self.api.create(&PostParams::default(), &lease)).await?;
             }
             LeaseMove::Replace { version, proposal } => {
-                let lease = self.lease(
-                    &rules.identity,
-                    rules.duration,
-                    *proposal,
-                    Some(version),
-                    now,
-                );
-                self.within(self.api.replace(&self.name, &PostParams::default(), &lease))
-                    .await?;
+                let lease =
+                    self.lease(&rules.identity, rules.duration, *proposal, Some(version), now);
+                self.within(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
             }
         }
         Ok(())
@@ -93,15 +82,12 @@ impl LeaseApi {
             return Ok(());
         }
         let proposal = LeaseProposal {
-            kind: ProposalKind::Renew {
-                acquired: record.acquired,
-            },
+            kind: ProposalKind::Renew { acquired: record.acquired },
             transitions: record.transitions,
         };
         let second = Duration::from_secs(1);
         let lease = self.lease("", second, proposal, Some(&record.version), now);
-        self.within(self.api.replace(&self.name, &PostParams::default(), &lease))
-            .await?;
+        self.within(self.api.replace(&self.name, &PostParams::default(), &lease)).await?;
         Ok(())
     }
 
@@ -141,10 +127,7 @@ impl LeaseApi {
         request: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, LeaseError> {
         let answer = within(self.timeout, request).await;
-        answer.map_err(|error| LeaseError {
-            lease: self.name.clone(),
-            error,
-        })
+        answer.map_err(|error| LeaseError { lease: self.name.clone(), error })
     }
 }
 
@@ -182,9 +165,7 @@ fn micro_time(at: WallTime) -> Option<MicroTime> {
 
 fn record(lease: Lease) -> LeaseRecord {
     let spec = lease.spec.unwrap_or_default();
-    let seconds = spec
-        .lease_duration_seconds
-        .and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
     LeaseRecord {
         holder: Arc::from(spec.holder_identity.unwrap_or_default()),
         duration: Duration::from_secs(seconds.unwrap_or(0)),
@@ -192,12 +173,8 @@ fn record(lease: Lease) -> LeaseRecord {
             .lease_transitions
             .and_then(|count| u32::try_from(count).ok())
             .unwrap_or(0),
-        acquired: spec
-            .acquire_time
-            .map(|time| WallTime(time.0.as_millisecond())),
-        renewed: spec
-            .renew_time
-            .map(|time| WallTime(time.0.as_millisecond())),
+        acquired: spec.acquire_time.map(|time| WallTime(time.0.as_millisecond())),
+        renewed: spec.renew_time.map(|time| WallTime(time.0.as_millisecond())),
         version: Arc::from(lease.metadata.resource_version.unwrap_or_default()),
     }
 }
@@ -211,19 +188,10 @@ mod tests {
 
     #[test]
     fn a_lease_never_says_less_than_its_duration() {
-        for (millis, seconds) in [
-            (0, 1),
-            (100, 1),
-            (1_000, 1),
-            (4_900, 5),
-            (5_000, 5),
-            (60_001, 61),
-        ] {
-            assert_eq!(
-                whole_seconds(Duration::from_millis(millis)),
-                seconds,
-                "{millis} ms"
-            );
+        for (millis, seconds) in
+            [(0, 1), (100, 1), (1_000, 1), (4_900, 5), (5_000, 5), (60_001, 61)]
+        {
+            assert_eq!(whole_seconds(Duration::from_millis(millis)), seconds, "{millis} ms");
         }
     }
 
@@ -238,10 +206,7 @@ mod tests {
         assert_eq!(different.len(), alike.len(), "{names:?}");
         for name in &names {
             let fits = |letter: char| letter.is_ascii_alphanumeric() || ".-".contains(letter);
-            assert!(
-                name.starts_with("a.b-team-a-1") && name.chars().all(fits),
-                "{name}"
-            );
+            assert!(name.starts_with("a.b-team-a-1") && name.chars().all(fits), "{name}");
         }
     }
 }

@@ -137,11 +137,7 @@ struct ValueItem {
 impl MetricsApiClient {
     pub(crate) async fn served(&self) -> Result<ServedMetricsApis, RequestError> {
         let groups = within(self.timeout, self.client.list_api_groups()).await?;
-        let all = [
-            MetricsApi::Resource,
-            MetricsApi::Custom,
-            MetricsApi::External,
-        ];
+        let all = [MetricsApi::Resource, MetricsApi::Custom, MetricsApi::External];
         let served = all.into_iter().filter_map(|api| {
             let group = groups.groups.iter().find(|one| one.name == api.group())?;
             let mut versions = api.versions().iter().copied();
@@ -239,10 +235,7 @@ fn by_pod(list: List<ValueItem>) -> BTreeMap<Arc<str>, MeasuredMetric> {
             items.entry(object.name).or_default().push(value);
         }
     }
-    items
-        .into_iter()
-        .filter_map(|(pod, values)| Some((pod, total(values.into_iter())?)))
-        .collect()
+    items.into_iter().filter_map(|(pod, values)| Some((pod, total(values.into_iter())?))).collect()
 }
 
 fn measured(item: &ValueItem) -> MeasuredMetric {
@@ -283,18 +276,11 @@ mod tests {
     use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 
     fn apis(server: &FakeServer) -> MetricsApiClient {
-        MetricsApiClient {
-            client: server.client(),
-            timeout: Duration::from_secs(5),
-        }
+        MetricsApiClient { client: server.client(), timeout: Duration::from_secs(5) }
     }
 
     fn request(api: MetricsApi, metric: &str) -> MetricsRequest {
-        MetricsRequest {
-            api,
-            namespace: "ns".into(),
-            metric: metric.into(),
-        }
+        MetricsRequest { api, namespace: "ns".into(), metric: metric.into() }
     }
 
     async fn read(api: MetricsApi, metric: &str, answer: Value) -> (MetricsAnswer, String) {
@@ -304,10 +290,7 @@ mod tests {
     }
 
     fn known(value: f64, at: Option<i64>) -> MeasuredMetric {
-        MeasuredMetric {
-            value: Ok(value),
-            at: at.map(WallTime),
-        }
+        MeasuredMetric { value: Ok(value), at: at.map(WallTime) }
     }
 
     #[tokio::test]
@@ -380,14 +363,8 @@ mod tests {
         let times = ["1970-01-01T00:00:09Z", "1970-01-01T00:00:08Z"];
         let list = json!({"items": [item("100m", times[0]), item("2", times[1])]});
         let (answer, path) = read(MetricsApi::External, "q", list).await;
-        assert_eq!(
-            path,
-            "/apis/external.metrics.k8s.io/v1beta1/namespaces/ns/q"
-        );
-        assert_eq!(
-            answer,
-            MetricsAnswer::External(Some(known(2.1, Some(8_000))))
-        );
+        assert_eq!(path, "/apis/external.metrics.k8s.io/v1beta1/namespaces/ns/q");
+        assert_eq!(answer, MetricsAnswer::External(Some(known(2.1, Some(8_000)))));
         let (answer, _) = read(MetricsApi::External, "q", json!({"items": []})).await;
         assert_eq!(answer, MetricsAnswer::External(None));
         let list = json!({"items": [item("1", times[0]), item("much", times[1])]});
@@ -416,10 +393,7 @@ mod tests {
         ]);
         let apis = apis(&server);
         let listed = apis.served().await.unwrap();
-        let both = [
-            (MetricsApi::Resource, "v1beta1"),
-            (MetricsApi::Custom, "v1beta2"),
-        ];
+        let both = [(MetricsApi::Resource, "v1beta1"), (MetricsApi::Custom, "v1beta2")];
         assert_eq!(listed, BTreeMap::from(both));
         let listed = apis.served().await.unwrap();
         assert_eq!(listed, BTreeMap::from([(MetricsApi::Custom, "v1beta1")]));

@@ -68,11 +68,7 @@ pub struct ObjectUpdate<V> {
 
 impl<V> ObjectUpdate<V> {
     fn gone((key, before): (ObjectKey, Arc<V>)) -> Self {
-        Self {
-            key,
-            before: Some(before),
-            after: None,
-        }
+        Self { key, before: Some(before), after: None }
     }
 }
 
@@ -116,9 +112,7 @@ pub enum MirrorError {
 
 impl<V> Clone for Mirror<V> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 
@@ -141,8 +135,7 @@ impl<V> Mirror<V> {
     pub fn naming(&self, named: &ObjectKey) -> Vec<(ObjectKey, Arc<V>)> {
         let state = self.read();
         let keys = state.index.naming.get(named).into_iter().flatten();
-        keys.filter_map(|key| Some((key.clone(), Arc::clone(state.objects.get(key)?))))
-            .collect()
+        keys.filter_map(|key| Some((key.clone(), Arc::clone(state.objects.get(key)?)))).collect()
     }
 
     /// How many objects name `named`.
@@ -164,11 +157,7 @@ impl<V> Mirror<V> {
 
     /// All objects, in order of namespace and name.
     pub fn all(&self) -> Vec<(ObjectKey, Arc<V>)> {
-        self.read()
-            .objects
-            .iter()
-            .map(|(key, value)| (key.clone(), Arc::clone(value)))
-            .collect()
+        self.read().objects.iter().map(|(key, value)| (key.clone(), Arc::clone(value))).collect()
     }
 
     /// Whether the mirror has ever been complete.
@@ -202,10 +191,7 @@ impl<V> Mirror<V> {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State<V>> {
-        self.shared
-            .state
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -237,10 +223,7 @@ impl<V> MirrorWriter<V> {
             capacity,
             state: RwLock::new(State {
                 objects: BTreeMap::new(),
-                index: Index {
-                    named,
-                    naming: BTreeMap::new(),
-                },
+                index: Index { named, naming: BTreeMap::new() },
                 revision: 0,
                 sync: SyncState::Never,
                 contact: None,
@@ -352,20 +335,13 @@ impl<V: PartialEq> MirrorWriter<V> {
             state.index.add(&key, &after);
             state.objects.insert(key.clone(), Arc::clone(&after));
             state.count_if(true);
-            Ok(Some(ObjectUpdate {
-                key,
-                before,
-                after: Some(after),
-            }))
+            Ok(Some(ObjectUpdate { key, before, after: Some(after) }))
         })?
     }
 
     /// Begins a fresh list; the content stays readable until [`MirrorWriter::replace`].
     pub fn relist(&self) -> Relist<V> {
-        Relist {
-            objects: BTreeMap::new(),
-            capacity: self.shared.capacity,
-        }
+        Relist { objects: BTreeMap::new(), capacity: self.shared.capacity }
     }
 
     /// Puts a complete list in place of the content, at once. Returns all objects that came,
@@ -415,10 +391,7 @@ impl<V> Relist<V> {
     /// If it is one too many; the list goes on without it.
     pub fn add(&mut self, key: ObjectKey, value: V) -> Result<(), MirrorError> {
         if self.objects.len() >= self.capacity && !self.objects.contains_key(&key) {
-            return Err(MirrorError::Full {
-                key,
-                capacity: self.capacity,
-            });
+            return Err(MirrorError::Full { key, capacity: self.capacity });
         }
         self.objects.insert(key, Arc::new(value));
         Ok(())

@@ -78,10 +78,7 @@ pub(crate) async fn review_token(
     token: &str,
 ) -> Result<Option<User>, RequestError> {
     let review = TokenReview {
-        spec: TokenReviewSpec {
-            token: Some(token.to_owned()),
-            audiences: None,
-        },
+        spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: None },
         ..TokenReview::default()
     };
     let api: Api<TokenReview> = Api::all(client.clone());
@@ -108,19 +105,15 @@ pub(crate) async fn review_access(
     user: &User,
     access: &Access,
 ) -> Result<AccessDecision, RequestError> {
-    let review = SubjectAccessReview {
-        spec: specification(user, access),
-        ..SubjectAccessReview::default()
-    };
+    let review =
+        SubjectAccessReview { spec: specification(user, access), ..SubjectAccessReview::default() };
     let api: Api<SubjectAccessReview> = Api::all(client.clone());
     let answer = within(DEADLINE, api.create(&PostParams::default(), &review)).await?;
     let status = answer.status.unwrap_or_default();
     Ok(if status.allowed && status.denied != Some(true) {
         AccessDecision::Allowed
     } else {
-        AccessDecision::Denied {
-            reason: status.reason.unwrap_or_default(),
-        }
+        AccessDecision::Denied { reason: status.reason.unwrap_or_default() }
     })
 }
 
@@ -135,18 +128,10 @@ fn specification(user: &User, access: &Access) -> SubjectAccessReviewSpec {
     };
     match access {
         Access::Path { verb, path } => {
-            spec.non_resource_attributes = Some(NonResourceAttributes {
-                verb: given(verb),
-                path: given(path),
-            });
+            spec.non_resource_attributes =
+                Some(NonResourceAttributes { verb: given(verb), path: given(path) });
         }
-        Access::Resource {
-            verb,
-            group,
-            version,
-            resource,
-            namespace,
-        } => {
+        Access::Resource { verb, group, version, resource, namespace } => {
             // A rule for */scale matches what is named apart.
             let (resource, subresource) = match resource.split_once('/') {
                 Some((resource, subresource)) => (resource, given(subresource)),
@@ -189,17 +174,11 @@ mod tests {
             "groups": ["system:authenticated"], "extra": { "scope": ["a"] },
         });
         for (status, wanted) in [
-            (
-                json!({ "authenticated": true, "user": user }),
-                Some(prometheus()),
-            ),
+            (json!({ "authenticated": true, "user": user }), Some(prometheus())),
             (json!({ "authenticated": false, "user": user }), None),
             (json!({ "user": user }), None),
             (json!({ "authenticated": true }), None),
-            (
-                json!({ "authenticated": true, "user": { "username": "" } }),
-                None,
-            ),
+            (json!({ "authenticated": true, "user": { "username": "" } }), None),
             (json!({ "error": "token has expired" }), None),
         ] {
             let server = FakeServer::new([FakeResponse::Json(201, json!({ "status": status }))]);
@@ -220,10 +199,7 @@ mod tests {
             resource: "wva_desired_replicas".to_owned(),
             namespace: "team-a".to_owned(),
         };
-        let get = Access::Path {
-            verb: "get".to_owned(),
-            path: "/metrics".to_owned(),
-        };
+        let get = Access::Path { verb: "get".to_owned(), path: "/metrics".to_owned() };
         let scale = Access::Resource {
             verb: "update",
             group: "apps",
@@ -261,10 +237,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_a_clear_yes_is_one() {
-        let get = Access::Path {
-            verb: "get".to_owned(),
-            path: "/metrics".to_owned(),
-        };
+        let get = Access::Path { verb: "get".to_owned(), path: "/metrics".to_owned() };
         for (status, reason) in [
             (json!({ "allowed": false, "reason": "no rule" }), "no rule"),
             (json!({ "allowed": true, "denied": true }), ""),
@@ -272,11 +245,7 @@ mod tests {
             let server = FakeServer::new([FakeResponse::Json(201, json!({ "status": status }))]);
             let decision = review_access(&server.client(), &prometheus(), &get).await;
             let reason = reason.to_owned();
-            assert_eq!(
-                decision.unwrap(),
-                AccessDecision::Denied { reason },
-                "{status}"
-            );
+            assert_eq!(decision.unwrap(), AccessDecision::Denied { reason }, "{status}");
         }
         let server = FakeServer::new([refusal(403, "Forbidden", "may not ask")]);
         let error = review_access(&server.client(), &prometheus(), &get).await;

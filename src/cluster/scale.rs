@@ -52,12 +52,10 @@ impl ReadTarget {
     /// Its pods that answer requests by their labels; `None` if it states none.
     pub fn reporting(&self) -> Option<Result<LabelSelector, &InvalidSelector>> {
         let stated = self.selector.as_ref()?.as_ref();
-        Some(
-            stated.map(|selector| match kind_without_watcher(&self.object.key) {
-                Some(kind) => reporting(kind, selector.clone()),
-                None => selector.clone(),
-            }),
-        )
+        Some(stated.map(|selector| match kind_without_watcher(&self.object.key) {
+            Some(kind) => reporting(kind, selector.clone()),
+            None => selector.clone(),
+        }))
     }
 }
 
@@ -102,10 +100,7 @@ impl ScaleKind {
     pub fn of(api_version: &str, kind: &Arc<str>) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self {
-            kind: Arc::new(GroupKind {
-                group: Arc::from(group),
-                kind: Arc::clone(kind),
-            }),
+            kind: Arc::new(GroupKind { group: Arc::from(group), kind: Arc::clone(kind) }),
             version: Arc::from(version),
         }
     }
@@ -180,11 +175,7 @@ impl ScaleApi {
             return Ok(Err(why.into()));
         }
         let list = if kind.kind.group.is_empty() {
-            within(
-                self.timeout,
-                self.client.list_core_api_resources(&kind.version),
-            )
-            .await
+            within(self.timeout, self.client.list_core_api_resources(&kind.version)).await
         } else {
             within(self.timeout, self.client.list_api_group_resources(&version)).await
         };
@@ -297,9 +288,8 @@ fn read_service(target: &TargetKey, object: &DynamicObject) -> ReadTarget {
 fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
     let spec = scale.spec.as_ref().and_then(|spec| spec.replicas);
     let status = scale.status.as_ref();
-    let status_replicas = status
-        .map(|status| Replicas::from_count(status.replicas))
-        .unwrap_or_default();
+    let status_replicas =
+        status.map(|status| Replicas::from_count(status.replicas)).unwrap_or_default();
     TargetObject {
         key: target.clone(),
         uid: Arc::from(scale.metadata.uid.as_deref().unwrap_or_default()),
@@ -309,18 +299,11 @@ fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
         // An absent field is 0: the field is left out where it is 0.
         spec_replicas: Some(spec.map(Replicas::from_count).unwrap_or_default()),
         status_replicas,
-        outdated_replicas: if rolls_out(&target.kind) {
-            status_replicas
-        } else {
-            Replicas::ZERO
-        },
+        outdated_replicas: if rolls_out(&target.kind) { status_replicas } else { Replicas::ZERO },
         ready_replicas: Replicas::ZERO,
         placement: Placement::default(),
         // Its pods show it, as far as there are any.
-        template: ReplicaTemplate {
-            gpu_count: GpuCount::Unknown,
-            ..ReplicaTemplate::default()
-        },
+        template: ReplicaTemplate { gpu_count: GpuCount::Unknown, ..ReplicaTemplate::default() },
         pod_labels: None,
         controller: None,
     }
@@ -333,10 +316,7 @@ fn rolls_out(kind: &TargetKind) -> bool {
     let TargetKind::Other(kind) = kind else {
         return true;
     };
-    !matches!(
-        (&*kind.group, &*kind.kind),
-        ("apps", "ReplicaSet") | ("", "ReplicationController")
-    )
+    !matches!((&*kind.group, &*kind.kind), ("apps", "ReplicaSet") | ("", "ReplicationController"))
 }
 
 /// The kind of a target that has no watcher.
@@ -362,11 +342,7 @@ pub fn autoscaler_target(stored: &StoredAutoscaler) -> Option<(TargetKey, ScaleS
     check_object_name(&target.name).ok()?;
     let source = ScaleSource {
         kind: ScaleKind::of(&reference.api_version, &reference.kind),
-        form: if reference.has_roles() {
-            ReadForm::StormService
-        } else {
-            ReadForm::Scale
-        },
+        form: if reference.has_roles() { ReadForm::StormService } else { ReadForm::Scale },
     };
     (written.resolve(&target.namespace)? == target).then_some((target, source))
 }

@@ -59,23 +59,11 @@ fn page() -> String {
     }
     text.push_str(STATUS);
     let types = [
-        (
-            ConditionType::TargetResolved,
-            "the target is there, and this object's alone",
-        ),
+        (ConditionType::TargetResolved, "the target is there, and this object's alone"),
         (ConditionType::MetricsAvailable, "its replicas are seen"),
-        (
-            ConditionType::OptimizationReady,
-            "a decision was made, and why",
-        ),
-        (
-            ConditionType::ActuationReady,
-            "an HPA or ScaledObject follows, or what keeps it from it",
-        ),
-        (
-            ConditionType::Ready,
-            "target, metrics and decision in one word",
-        ),
+        (ConditionType::OptimizationReady, "a decision was made, and why"),
+        (ConditionType::ActuationReady, "an HPA or ScaledObject follows, or what keeps it from it"),
+        (ConditionType::Ready, "target, metrics and decision in one word"),
         (
             ConditionType::ControllerConflict,
             "another controller claims or publishes the object; absent while none does",
@@ -97,20 +85,13 @@ fn fields(text: &mut String, parent: &str, schema: &JSONSchemaProps) {
     for (name, field) in schema.properties.iter().flatten() {
         let path = format!("{parent}{name}");
         let required = schema.required.iter().flatten().any(|given| given == name);
-        let default = field
-            .default
-            .as_ref()
-            .map(|value| code(&value.0.to_string()));
+        let default = field.default.as_ref().map(|value| code(&value.0.to_string()));
         text.push_str(&row(&[
             code(&path),
             kind(field),
             default.unwrap_or_default(),
             limits(field, required),
-            field
-                .description
-                .clone()
-                .unwrap_or_default()
-                .replace('\n', " "),
+            field.description.clone().unwrap_or_default().replace('\n', " "),
         ]));
         fields(text, &format!("{path}."), field);
     }
@@ -149,13 +130,7 @@ fn the_page_in_the_repository_is_the_one_made_from_the_definition() {
 #[test]
 fn the_page_names_every_field_that_can_be_written() {
     let page = page();
-    for field in [
-        "scaleTargetRef.kind",
-        "modelID",
-        "variantCost",
-        "minReplicas",
-        "maxReplicas",
-    ] {
+    for field in ["scaleTargetRef.kind", "modelID", "variantCost", "minReplicas", "maxReplicas"] {
         assert!(page.contains(&format!("| `{field}` |")), "{field}");
     }
 }

@@ -31,12 +31,7 @@ fn the_decision_in_the_docs_is_what_the_page_shows() {
     let document = SnapshotDocument::parse(FLEET).unwrap();
     let situation = document.situation(&settings.freshness).unwrap();
     let (snapshot, now) = (&situation.snapshot, situation.now);
-    let learned = learn(
-        snapshot,
-        &situation.learned.unwrap_or_default(),
-        &settings,
-        now,
-    );
+    let learned = learn(snapshot, &situation.learned.unwrap_or_default(), &settings, now);
     let plan = plan(snapshot, &learned, &settings, 1, now);
     let key = VariantKey::new("inference", "llama-8b-h100");
     let decision = &plan.decisions[&key];

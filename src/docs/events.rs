@@ -39,26 +39,18 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
             "the published count changed, below the replicas that exist, or fell to them",
         ],
         EventReason::ScaledToZero => ["Normal", variant, "the published count became 0"],
-        EventReason::VariantRefused => [
-            "Warning",
-            variant,
-            "the controller handles as many variants as it accepts",
-        ],
-        EventReason::VariantQuarantined => [
-            "Warning",
-            variant,
-            "its handling keeps failing; the count is kept",
-        ],
-        EventReason::NoOtherController => [
-            "Normal",
-            variant,
-            "a conflict with another controller is over",
-        ],
-        EventReason::AutoscalerQuarantined => [
-            "Warning",
-            autoscaler,
-            "its handling keeps failing; the target keeps its replicas",
-        ],
+        EventReason::VariantRefused => {
+            ["Warning", variant, "the controller handles as many variants as it accepts"]
+        }
+        EventReason::VariantQuarantined => {
+            ["Warning", variant, "its handling keeps failing; the count is kept"]
+        }
+        EventReason::NoOtherController => {
+            ["Normal", variant, "a conflict with another controller is over"]
+        }
+        EventReason::AutoscalerQuarantined => {
+            ["Warning", autoscaler, "its handling keeps failing; the target keeps its replicas"]
+        }
         EventReason::Autoscaler(reason) => {
             let (kind, event) = autoscaler_event(reason);
             [kind, autoscaler, event]
@@ -68,16 +60,12 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
             "the controller's pod",
             "the API server refuses what the shipped roles grant",
         ],
-        EventReason::ServiceMonitorDeleted => [
-            "Warning",
-            "ServiceMonitor",
-            "Prometheus will no longer scrape the controller",
-        ],
-        EventReason::ImmutableConfigChangeRejected => [
-            "Warning",
-            "ConfigMap",
-            "an edit needs a restart; the rest of it was applied",
-        ],
+        EventReason::ServiceMonitorDeleted => {
+            ["Warning", "ServiceMonitor", "Prometheus will no longer scrape the controller"]
+        }
+        EventReason::ImmutableConfigChangeRejected => {
+            ["Warning", "ConfigMap", "an edit needs a restart; the rest of it was applied"]
+        }
         EventReason::InvalidConfigEntry => [
             "Warning",
             "ConfigMap",
@@ -91,10 +79,9 @@ fn described(reason: EventReason) -> Option<[&'static str; 3]> {
 fn autoscaler_event(reason: AutoscalerEventReason) -> (&'static str, &'static str) {
     match reason {
         AutoscalerEventReason::AlgorithmRun => ("Normal", "another count was decided"),
-        AutoscalerEventReason::MultiPodAutoscalerConflict => (
-            "Warning",
-            "several objects name the target; the note names the one that scales it",
-        ),
+        AutoscalerEventReason::MultiPodAutoscalerConflict => {
+            ("Warning", "several objects name the target; the note names the one that scales it")
+        }
         AutoscalerEventReason::SuccessfulRescale => ("Normal", "the count was written"),
         AutoscalerEventReason::FailedGetScale => ("Warning", "the target cannot be read"),
         AutoscalerEventReason::FailedGetReplicas => ("Warning", "the target states no count"),

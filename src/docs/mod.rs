@@ -37,9 +37,7 @@ fn code(text: &str) -> String {
 pub(crate) fn check_block(file: &str, after: &str, printed: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let page = fs::read_to_string(&path).unwrap();
-    let at = page
-        .find(after)
-        .unwrap_or_else(|| panic!("{file}: {after}"));
+    let at = page.find(after).unwrap_or_else(|| panic!("{file}: {after}"));
     let opening = at + page[at..].find("```").unwrap();
     let begin = opening + page[opening..].find('\n').unwrap() + 1;
     let end = begin + page[begin..].find("```").unwrap();

@@ -22,17 +22,11 @@ fn every_document_states_the_same_number_of_queries() {
             "docs/development/differences.md",
             format!("at most {most} for all models, {by_percentages} of them by percentages"),
         ),
-        (
-            "docs/development/differences.md",
-            format!("| QRY-19 | at most {most} queries"),
-        ),
+        ("docs/development/differences.md", format!("| QRY-19 | at most {most} queries")),
         (
             "docs/development/benchmarks.md",
             // Without the question that is sent only where two publish.
-            format!(
-                "| at most {most} queries | {},",
-                by_percentages + ownership_conflicts - 1
-            ),
+            format!("| at most {most} queries | {},", by_percentages + ownership_conflicts - 1),
         ),
         (
             "actors.md",

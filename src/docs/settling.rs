@@ -56,11 +56,7 @@ fn original() -> Vec<u32> {
         let wanted = wanted.clamp(1, MOST);
         recommended.insert(second, wanted);
         recommended.retain(|at, _| *at + 300 > second);
-        if wanted < count {
-            *recommended.values().min().unwrap()
-        } else {
-            wanted
-        }
+        if wanted < count { *recommended.values().min().unwrap() } else { wanted }
     })
 }
 
@@ -78,9 +74,7 @@ fn here() -> Vec<u32> {
     let mut state = AutoscalerState::default();
     counts(|second, count| {
         let name = |number: u32| -> Arc<str> { format!("p-{number}").into() };
-        let pod = AutoscaledPod::Ready {
-            ready_for: Duration::from_hours(1),
-        };
+        let pod = AutoscaledPod::Ready { ready_for: Duration::from_hours(1) };
         let each = f64::from(load(second)) / f64::from(count);
         let signal = FreshnessBands::default().judge(each, Duration::ZERO, 0.0..=f64::MAX);
         let view = AutoscalerView {
@@ -144,9 +138,5 @@ fn a_load_that_doubles_settles() {
     assert_eq!(turns(&here).len(), 0);
     assert_eq!((here[0], *here.last().unwrap()), (2, 4));
     let file = "docs/development/differences.md";
-    check_block(
-        file,
-        "`a_load_that_doubles_settles`",
-        &plot(&original, &here),
-    );
+    check_block(file, "`a_load_that_doubles_settles`", &plot(&original, &here));
 }

@@ -26,9 +26,7 @@ pub(super) fn filled(command: &str, places: &[(&str, &str)]) -> String {
 /// A word inside of JSON in single quotes.
 fn quoted(word: &str) -> String {
     let text = Value::from(word).to_string();
-    let text = text
-        .strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'));
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     text.unwrap_or_default().replace('\'', r"'\''")
 }
 

@@ -288,25 +288,19 @@ impl Facts {
 
     /// Takes in what scalers declare, which depends on objects and controllers.
     pub fn declare(&mut self) {
-        self.declared = if self.takes_annotations() {
-            declared(self)
-        } else {
-            Vec::new()
-        };
+        self.declared = if self.takes_annotations() { declared(self) } else { Vec::new() };
     }
 
     /// All variants, whichever object declares them.
     pub fn every_variant(&self) -> impl Iterator<Item = &LiveObject> {
         let all = self.all(LiveKind::VariantAutoscaling).iter();
-        all.chain(&self.declared)
-            .filter(|object| !object.is_leaving())
+        all.chain(&self.declared).filter(|object| !object.is_leaving())
     }
 
     /// The variants to look at.
     pub fn variants(&self) -> impl Iterator<Item = &LiveObject> {
         let name = self.variant.as_deref();
-        self.every_variant()
-            .filter(move |object| name.is_none_or(|name| name == object.name()))
+        self.every_variant().filter(move |object| name.is_none_or(|name| name == object.name()))
     }
 
     /// The file of an object that is named without its object.

@@ -409,13 +409,7 @@ impl FindingCode {
 
     /// A finding of this code.
     pub fn at(self, object: ObjectName, cause: impl Into<String>) -> Finding {
-        Finding {
-            code: self,
-            object,
-            cause: cause.into(),
-            value: String::new(),
-            target: None,
-        }
+        Finding { code: self, object, cause: cause.into(), value: String::new(), target: None }
     }
 }
 
@@ -451,10 +445,7 @@ impl Finding {
     /// The same with the value of its remedy.
     #[must_use]
     pub fn with(self, value: impl Into<String>) -> Self {
-        Self {
-            value: value.into(),
-            ..self
-        }
+        Self { value: value.into(), ..self }
     }
 
     /// The finding as JSON.

@@ -30,12 +30,7 @@ impl ObjectName {
         namespace: impl Into<String>,
         name: impl Into<String>,
     ) -> Self {
-        Self {
-            kind: kind.into(),
-            namespace: namespace.into(),
-            name: name.into(),
-            file: None,
-        }
+        Self { kind: kind.into(), namespace: namespace.into(), name: name.into(), file: None }
     }
 
     /// Whether both name one object, in whichever files.

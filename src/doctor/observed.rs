@@ -68,10 +68,7 @@ pub(crate) fn observe(shared: &Readers) -> ObservedFindings {
             (FindingCode::CostsEqual, object)
         }));
     }
-    found.extend(tiers(
-        views.values().map(|view| &**view),
-        &shared.settings.load().generation,
-    ));
+    found.extend(tiers(views.values().map(|view| &**view), &shared.settings.load().generation));
     let plan = shared.plan.load();
     let conflicts = shared.ownership_conflicts.load();
     for view in views.values() {

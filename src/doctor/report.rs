@@ -34,12 +34,7 @@ pub struct OutageForecast {
 
 impl OutageForecast {
     fn line(&self) -> String {
-        format!(
-            "{}: {}, {}\n",
-            self.object,
-            counted(self.replicas, "replica"),
-            self.why
-        )
+        format!("{}: {}, {}\n", self.object, counted(self.replicas, "replica"), self.why)
     }
 }
 
@@ -121,12 +116,10 @@ impl Diagnosis {
 
     /// Every check that could not look, with why.
     pub fn unseen(&self) -> impl Iterator<Item = (&'static str, &[String])> {
-        self.lines
-            .iter()
-            .filter_map(|(_, title, outcome)| match outcome {
-                CheckOutcome::Unseen(why) => Some((*title, why.as_slice())),
-                _ => None,
-            })
+        self.lines.iter().filter_map(|(_, title, outcome)| match outcome {
+            CheckOutcome::Unseen(why) => Some((*title, why.as_slice())),
+            _ => None,
+        })
     }
 
     /// What it amounts to.
@@ -146,15 +139,15 @@ impl Diagnosis {
         let mut said = BTreeSet::new();
         for group in FindingGroup::ALL {
             let lines = self.lines.iter().filter(|(of, _, _)| *of == group);
-            let lines: String = lines
-                .map(|(_, title, outcome)| line(title, outcome, &mut said))
-                .collect();
+            let lines: String =
+                lines.map(|(_, title, outcome)| line(title, outcome, &mut said)).collect();
             if lines.is_empty() {
                 continue;
             }
-            let took = self.took.get(&group).map_or_else(String::new, |took| {
-                format!(" ({:.1} s)", took.as_secs_f64())
-            });
+            let took = self
+                .took
+                .get(&group)
+                .map_or_else(String::new, |took| format!(" ({:.1} s)", took.as_secs_f64()));
             let heading = format!("{}{took}", group.as_str());
             text.push_str(&section(&heading, &lines));
         }
@@ -168,9 +161,7 @@ impl Diagnosis {
         }
         if !self.not_read.is_empty() {
             let lines = self.not_read.iter();
-            let lines: Vec<String> = lines
-                .map(|(file, why)| format!("{file}: {why}\n"))
-                .collect();
+            let lines: Vec<String> = lines.map(|(file, why)| format!("{file}: {why}\n")).collect();
             text.push_str(&section("not read", &lines.concat()));
         }
         text.push_str(&self.summary());
@@ -180,9 +171,7 @@ impl Diagnosis {
     fn summary(&self) -> String {
         let of = |severity| {
             let found = self.findings();
-            found
-                .filter(|finding| finding.code.spec().severity == severity)
-                .count()
+            found.filter(|finding| finding.code.spec().severity == severity).count()
         };
         let (errors, warnings) = (of(FindingSeverity::Error), of(FindingSeverity::Warning));
         let unseen = self.unseen().count();
@@ -190,9 +179,8 @@ impl Diagnosis {
             0 => String::new(),
             checks => format!(", {} could not look", counted(checks, "check")),
         };
-        let read = self
-            .objects_read
-            .map_or_else(String::new, |read| counted(read, "object") + " read, ");
+        let read =
+            self.objects_read.map_or_else(String::new, |read| counted(read, "object") + " read, ");
         let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
         format!("{read}{errors}, {warnings}{blind}\n")
     }
@@ -201,13 +189,8 @@ impl Diagnosis {
     pub fn to_json(&self) -> Value {
         let findings: Vec<Value> = self.findings().map(Finding::to_json).collect();
         let notes: Vec<Value> = self.notes.iter().map(SettingsNote::to_json).collect();
-        let unseen = self
-            .unseen()
-            .map(|(check, why)| json!({ "check": check, "why": why }));
-        let took = self
-            .took
-            .iter()
-            .map(|(group, took)| (group.as_str(), took.as_secs_f64()));
+        let unseen = self.unseen().map(|(check, why)| json!({ "check": check, "why": why }));
+        let took = self.took.iter().map(|(group, took)| (group.as_str(), took.as_secs_f64()));
         let mut document = json!({
             "verdict": self.verdict().as_str(),
             "findings": findings,

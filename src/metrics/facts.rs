@@ -131,10 +131,8 @@ impl Rows {
     ) {
         let subject = RowSubject::Model(model.clone());
         let key = [&*model.namespace, &*model.model];
-        let counts: Option<Vec<f64>> = decisions
-            .iter()
-            .map(|decision| decision.current.map(Replicas::to_f64))
-            .collect();
+        let counts: Option<Vec<f64>> =
+            decisions.iter().map(|decision| decision.current.map(Replicas::to_f64)).collect();
         if let Some(counts) = counts {
             self.add(&subject, Fact::ModelReplicas, key, counts.iter().sum());
         }
@@ -209,12 +207,7 @@ impl Rows {
         for pool in pools.iter().filter(is_physical) {
             is_known = Some(is_known.unwrap_or(true) && pool.limit != Budget::Unknown);
             if let Budget::Finite(left) = pool.left {
-                self.add(
-                    &RowSubject::Fleet,
-                    Fact::AvailableGpus,
-                    [&*pool.kind],
-                    left.to_f64(),
-                );
+                self.add(&RowSubject::Fleet, Fact::AvailableGpus, [&*pool.kind], left.to_f64());
             }
         }
         if let Some(is_known) = is_known {
@@ -248,10 +241,7 @@ fn objectives(figures: &ModelFigures) -> Option<[(&'static str, f64); 2]> {
         (goal.time_to_first_token, goal.inter_token_latency)
     });
     let (first, next) = of_slo.or_else(of_queueing)?;
-    Some([
-        ("time_to_first_token", first),
-        ("inter_token_latency", next),
-    ])
+    Some([("time_to_first_token", first), ("inter_token_latency", next)])
 }
 
 fn utilization(decision: &Decision, tokens: Option<&TokenVariantFigures>) -> Option<f64> {
@@ -321,10 +311,7 @@ pub(super) fn enforced(decision: &Decision) -> Option<&'static str> {
     let changes = decision.steps.iter().filter(|step| step.from != step.to);
     changes.rev().find_map(|step| match &step.why {
         Reason::NoRequests { .. } => Some("scale_to_zero"),
-        Reason::Woken {
-            cause: WakeCause::MinimumOfOne,
-            ..
-        } => Some("minimum_replicas"),
+        Reason::Woken { cause: WakeCause::MinimumOfOne, .. } => Some("minimum_replicas"),
         _ => None,
     })
 }

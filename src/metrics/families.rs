@@ -187,9 +187,8 @@ impl EngineSeries {
                 };
                 let (namespace, reason) = (label("namespace"), label("reason"));
                 if !live.contains(namespace)
-                    && let Err(error) = self
-                        .mapping_misses
-                        .remove_label_values(&[namespace, reason])
+                    && let Err(error) =
+                        self.mapping_misses.remove_label_values(&[namespace, reason])
                 {
                     tracing::warn!(namespace, %error, "series not removed");
                 }

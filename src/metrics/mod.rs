@@ -101,10 +101,7 @@ impl Metrics {
         let system = Registry::new_custom(None, labels)?;
         system.register(Box::new(ProcessCollector::for_self()))?;
         let noted = RefCell::default();
-        let registrar = |registry| Registrar {
-            registry,
-            families: &noted,
-        };
+        let registrar = |registry| Registrar { registry, families: &noted };
         let variants = VariantSeries::new(&registrar(&pipeline))?;
         let planned = PlannedSeries::new(&registrar(&pipeline))?;
         let registrar = registrar(&process_wide);
@@ -143,9 +140,7 @@ impl Metrics {
     }
 
     fn exclusively(&self) -> RwLockWriteGuard<'_, ()> {
-        self.exposition
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.exposition.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows a variant's values under `labels`, and removes what it showed under `previous` if that
@@ -159,29 +154,19 @@ impl Metrics {
         let _exclusive = self.exclusively();
         if let Some(previous) = previous.filter(|previous| *previous != labels) {
             if self.hooks.keeps_labels() {
-                drop(
-                    self.variants
-                        .desired
-                        .remove_label_values(&previous.values()),
-                );
+                drop(self.variants.desired.remove_label_values(&previous.values()));
             } else {
                 self.remove(previous);
             }
         }
         let label_values = labels.values();
-        self.variants
-            .desired
-            .with_label_values(&label_values)
-            .set(values.desired.to_f64());
+        self.variants.desired.with_label_values(&label_values).set(values.desired.to_f64());
         self.variants
             .current
             .with_label_values(&label_values)
             .set(self.hooks.current_replicas(values.current));
         let ratio = self.variants.ratio.with_label_values(&label_values);
-        ratio.set(
-            self.hooks
-                .ratio(values.ratio, values.desired, values.current),
-        );
+        ratio.set(self.hooks.ratio(values.ratio, values.desired, values.current));
     }
 
     /// Shows what a role did since the process started: messages sent and handled, restarts.
@@ -192,19 +177,14 @@ impl Metrics {
 
     /// Shows whether the last cycle decided on usable metrics.
     pub fn expose_metrics_up(&self, key: &VariantKey, up: bool) {
-        self.variants
-            .up
-            .with_label_values(&[&*key.name, &*key.namespace])
-            .set(i64::from(up));
+        self.variants.up.with_label_values(&[&*key.name, &*key.namespace]).set(i64::from(up));
     }
 
     /// Shows how many ready replicas of a variant report how freshly.
     pub fn expose_freshness(&self, key: &VariantKey, figures: &VariantFigures) {
         let unavailable = figures.outdated;
         let fresh = figures.reporting.saturating_sub(figures.stale);
-        let missing = figures
-            .ready
-            .saturating_sub(figures.reporting + unavailable);
+        let missing = figures.ready.saturating_sub(figures.reporting + unavailable);
         let counts = [fresh, figures.stale, missing, unavailable];
         for (status, count) in FRESHNESS.into_iter().zip(counts) {
             self.variants
@@ -243,10 +223,9 @@ impl Metrics {
                         }
                 )
         });
-        for (gauge, holds) in [
-            (&self.variants.at_maximum, at_maximum),
-            (&self.variants.limited, limited),
-        ] {
+        for (gauge, holds) in
+            [(&self.variants.at_maximum, at_maximum), (&self.variants.limited, limited)]
+        {
             gauge.with_label_values(&labels).set(i64::from(holds));
         }
     }
@@ -323,10 +302,7 @@ impl Metrics {
             Action::ScaleDown => "down",
             Action::NoChange => return,
         };
-        self.variants
-            .scaling
-            .with_label_values(&scaling_values(labels, direction, reason))
-            .inc();
+        self.variants.scaling.with_label_values(&scaling_values(labels, direction, reason)).inc();
     }
 
     /// Removes every series of a variant.
@@ -335,11 +311,7 @@ impl Metrics {
         self.remove(labels);
         self.planned.withdraw(&labels.key);
         // An absent series is what was asked for, so the answer does not matter.
-        for gauge in [
-            &self.variants.up,
-            &self.variants.at_maximum,
-            &self.variants.limited,
-        ] {
+        for gauge in [&self.variants.up, &self.variants.at_maximum, &self.variants.limited] {
             let values = [&*labels.key.name, &*labels.key.namespace];
             drop(gauge.remove_label_values(&values));
         }
@@ -350,11 +322,7 @@ impl Metrics {
     }
 
     fn remove(&self, labels: &VariantLabels) {
-        for family in [
-            &self.variants.desired,
-            &self.variants.current,
-            &self.variants.ratio,
-        ] {
+        for family in [&self.variants.desired, &self.variants.current, &self.variants.ratio] {
             // Removing what is not there is an error to the library and success to us.
             drop(family.remove_label_values(&labels.values()));
         }
@@ -383,11 +351,7 @@ impl Metrics {
         let optimizer = [optimizer_name(dynamic)];
         self.config.optimizer.with_label_values(&optimizer).set(1);
         let word = |holds: bool| if holds { "true" } else { "false" };
-        let labels = [
-            analyzer_name(dynamic),
-            word(dynamic.limits_growth()),
-            word(to_zero),
-        ];
+        let labels = [analyzer_name(dynamic), word(dynamic.limits_growth()), word(to_zero)];
         self.config.info.with_label_values(&labels).set(1);
     }
 
@@ -411,10 +375,7 @@ impl Metrics {
         if pipeline == Visibility::Hidden {
             return Vec::new();
         }
-        let _shared = self
-            .exposition
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _shared = self.exposition.read().unwrap_or_else(PoisonError::into_inner);
         self.pipeline.gather()
     }
 }
@@ -449,13 +410,7 @@ fn scaling_values<'a>(
     direction: &'a str,
     reason: PlanStage,
 ) -> [&'a str; 5] {
-    [
-        &labels.key.name,
-        &labels.key.namespace,
-        direction,
-        reason.as_str(),
-        &labels.accelerator,
-    ]
+    [&labels.key.name, &labels.key.namespace, direction, reason.as_str(), &labels.accelerator]
 }
 
 /// How a model is decided on of which no entry says anything.
@@ -476,11 +431,7 @@ fn analyzer_name(settings: &DynamicSettings) -> &'static str {
 
 /// How scarce or plentiful GPUs are given out.
 fn optimizer_name(settings: &DynamicSettings) -> &'static str {
-    if settings.limits_growth() {
-        "greedy-by-score"
-    } else {
-        "cost-aware"
-    }
+    if settings.limits_growth() { "greedy-by-score" } else { "cost-aware" }
 }
 
 #[cfg(test)]

@@ -40,11 +40,7 @@ fn pipeline(metrics: &Metrics) -> Vec<String> {
     let shown = metrics.exposition(Visibility::Shown).unwrap();
     let is_of_pipeline =
         |line: &&str| line.starts_with("wva_") && !hidden.lines().any(|other| other == *line);
-    shown
-        .lines()
-        .filter(is_of_pipeline)
-        .map(str::to_owned)
-        .collect()
+    shown.lines().filter(is_of_pipeline).map(str::to_owned).collect()
 }
 
 #[test]
@@ -56,10 +52,8 @@ fn a_plan_is_shown_until_another_one_says_otherwise_or_its_variants_go() {
     let text = fleet("{types: {H100: {total: 2, used: 2}}}");
     metrics.expose_plan(&planned(&[&text], TOKENS), |_| false);
     // The GPUs are there without any request.
-    let fleet_alone = [
-        r#"wva_available_gpus{accelerator_type="H100"} 0"#,
-        "wva_gpu_discovery_up 1",
-    ];
+    let fleet_alone =
+        [r#"wva_available_gpus{accelerator_type="H100"} 0"#, "wva_gpu_discovery_up 1"];
     assert_eq!(pipeline(&metrics), fleet_alone);
 
     metrics.expose_plan(&planned(&[&text], TOKENS), |_| true);
@@ -108,10 +102,7 @@ fn the_latency_objectives_of_an_analyzer_are_shown_in_seconds() {
     };
     for (settings, shown) in [
         (TOKENS, None),
-        (
-            "saturation: {default: {analyzerName: slo}}",
-            Some(["0.05", "2"]),
-        ),
+        ("saturation: {default: {analyzerName: slo}}", Some(["0.05", "2"])),
         (&*queueing, Some(["0.024", "0.5"])),
         ("", None),
     ] {
@@ -119,10 +110,7 @@ fn the_latency_objectives_of_an_analyzer_are_shown_in_seconds() {
         let lines = pipeline(&metrics).into_iter();
         let found = lines.filter(|line| line.contains("_latency_objective_"));
         let expected = shown.map(|[next, first]| {
-            [
-                line("inter_token_latency", next),
-                line("time_to_first_token", first),
-            ]
+            [line("inter_token_latency", next), line("time_to_first_token", first)]
         });
         let expected: Vec<_> = expected.into_iter().flatten().collect();
         assert_eq!(found.collect::<Vec<_>>(), expected, "{settings}");

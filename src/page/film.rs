@@ -31,10 +31,7 @@ pub(crate) struct FilmLimits {
 }
 
 /// A page of a few megabytes: 50 variants have every frame.
-const LIMITS: FilmLimits = FilmLimits {
-    frames: 600,
-    rows: 30_000,
-};
+const LIMITS: FilmLimits = FilmLimits { frames: 600, rows: 30_000 };
 
 /// What the page draws. Names of fields are those of the demo's frames.
 #[derive(Debug, Default, Serialize)]
@@ -158,11 +155,7 @@ pub(crate) fn film_within<R: Read>(
         if let Some(before) = &film.latest {
             film.cost += before.frame.cost_per_hour * (seconds - before.seconds) / 3_600.0;
         }
-        let shot = Shot {
-            number,
-            seconds,
-            frame,
-        };
+        let shot = Shot { number, seconds, frame };
         if number.is_multiple_of(every) {
             film.frames.push(shot.clone());
         }
@@ -284,10 +277,7 @@ fn autoscaled(
         // A model may have the same name.
         name: format!("PodAutoscaler {key}"),
         held: view.held.and_then(Signal::value),
-        facts: Some(format!(
-            "{}, {least} to {most} replicas",
-            spec.scaling_strategy
-        )),
+        facts: Some(format!("{}, {least} to {most} replicas", spec.scaling_strategy)),
         variants: vec![FilmVariant {
             name: Arc::clone(&spec.scale_target_ref.name),
             accelerator: String::new(),
@@ -331,11 +321,7 @@ fn frame(cycle: &RecordedCycle, counts: &Counts<VariantKey>) -> FilmFrame {
         let model = model.or_insert_with(|| model_of(cycle, view));
         model.variants.push(variant);
     }
-    FilmFrame {
-        at: time(cycle.now.wall),
-        cost_per_hour,
-        models: models.into_values().collect(),
-    }
+    FilmFrame { at: time(cycle.now.wall), cost_per_hour, models: models.into_values().collect() }
 }
 
 fn variant(
@@ -353,9 +339,7 @@ fn variant(
         desired: count.and_then(|(target, _)| target.map(Replicas::to_count)),
         scaled_to: current,
         ready,
-        pending: current
-            .zip(ready)
-            .map(|(current, ready)| current.saturating_sub(ready).max(0)),
+        pending: current.zip(ready).map(|(current, ready)| current.saturating_sub(ready).max(0)),
         change: count.map(|(_, change)| Arc::clone(change)),
     }
 }
@@ -397,10 +381,7 @@ fn model_of(cycle: &RecordedCycle, view: &VariantView) -> FilmModel {
         kv_usage: mean(|pod| pod.kv_usage),
         first_token_mean_ms: mean(|pod| pod.time_to_first_token).map(milliseconds),
         per_token_mean_ms: mean(|pod| pod.inter_token_latency).map(milliseconds),
-        slo_ms: (
-            milliseconds(goal.time_to_first_token),
-            milliseconds(goal.inter_token_latency),
-        ),
+        slo_ms: (milliseconds(goal.time_to_first_token), milliseconds(goal.inter_token_latency)),
         facts: None,
         variants: Vec::new(),
     }

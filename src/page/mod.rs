@@ -20,9 +20,7 @@ const SCRIPT: &str = concat!(include_str!("plot.js"), include_str!("page.js"));
 
 /// The document that asks `/frames` for what it shows.
 pub fn live(title: &str) -> String {
-    filled(title)
-        .replace("<!-- policy -->\n", "")
-        .replace("<!-- film -->\n", "")
+    filled(title).replace("<!-- policy -->\n", "").replace("<!-- film -->\n", "")
 }
 
 /// A recording as a document.
@@ -43,9 +41,7 @@ pub(crate) fn recorded(title: &str, film: &str) -> String {
     // Nothing in it ends the element.
     let film = film.replace('<', "\\u003c");
     let film = format!("<script type=\"application/json\" id=\"film\">{film}</script>");
-    filled(title)
-        .replacen("<!-- policy -->", &policy, 1)
-        .replacen("<!-- film -->", &film, 1)
+    filled(title).replacen("<!-- policy -->", &policy, 1).replacen("<!-- film -->", &film, 1)
 }
 
 fn filled(title: &str) -> String {

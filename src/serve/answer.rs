@@ -22,10 +22,7 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
         Ok(text) => typed(status, "application/json", text),
         Err(error) => {
             tracing::error!(%error, "document cannot be encoded");
-            plain(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "cannot be encoded; see the log",
-            )
+            plain(StatusCode::INTERNAL_SERVER_ERROR, "cannot be encoded; see the log")
         }
     }
 }
@@ -37,17 +34,13 @@ pub(super) fn typed(
 ) -> HttpResponse {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
 pub(super) fn only_get() -> HttpResponse {
     let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
-    refused
-        .headers_mut()
-        .insert(ALLOW, HeaderValue::from_static("GET"));
+    refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
     refused
 }
 
@@ -62,9 +55,7 @@ pub(super) fn status_of(refusal: &AccessDenied) -> StatusCode {
 /// Says which kind of proof is wanted, where one is.
 pub(super) fn challenge(mut answer: HttpResponse) -> HttpResponse {
     if answer.status() == StatusCode::UNAUTHORIZED {
-        answer
-            .headers_mut()
-            .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     answer
 }

@@ -77,19 +77,14 @@ impl BodyReader {
     }
 
     fn holding(largest: usize, bytes: usize) -> Self {
-        Self {
-            largest,
-            free: Arc::new(Semaphore::new(bytes)),
-        }
+        Self { largest, free: Arc::new(Semaphore::new(bytes)) }
     }
 
     pub(super) async fn read<B>(&self, body: B) -> Result<RequestBody, BodyError>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        timeout(BODY_TIMEOUT, self.collect(body))
-            .await
-            .unwrap_or(Err(BodyError::TooSlow))
+        timeout(BODY_TIMEOUT, self.collect(body)).await.unwrap_or(Err(BodyError::TooSlow))
     }
 
     async fn collect<B>(&self, mut body: B) -> Result<RequestBody, BodyError>
@@ -141,11 +136,7 @@ mod tests {
 
     impl Pieces {
         fn new(count: usize, size: usize, ends: bool) -> Self {
-            Self {
-                left: count,
-                piece: Bytes::from(vec![b'a'; size]),
-                ends,
-            }
+            Self { left: count, piece: Bytes::from(vec![b'a'; size]), ends }
         }
     }
 

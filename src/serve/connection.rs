@@ -184,9 +184,7 @@ impl ConnectionConfig {
         async move {
             if let Some(authorizer) = &self.authorizer {
                 let access = self.routes.access(&head);
-                let admitted = authorizer
-                    .admit(&head.headers, certificate.as_ref(), access)
-                    .await;
+                let admitted = authorizer.admit(&head.headers, certificate.as_ref(), access).await;
                 if let Err(refusal) = admitted {
                     tracing::debug!(%refusal, path = head.uri.path(), "request refused");
                     return Ok(self.routes.refuse(&refusal));
@@ -215,20 +213,15 @@ impl ConnectionConfig {
 /// Makes an answer on a thread of its own: the runtime has a lease to renew meanwhile.
 async fn on_a_thread(routes: Arc<dyn Routes>, head: Parts) -> HttpResponse {
     let (sender, made) = oneshot::channel();
-    let thread = Builder::new()
-        .name("lengthy-answer".to_owned())
-        .spawn(move || {
-            // Fails where the client is gone.
-            drop(sender.send(routes.answer(&head)));
-        });
+    let thread = Builder::new().name("lengthy-answer".to_owned()).spawn(move || {
+        // Fails where the client is gone.
+        drop(sender.send(routes.answer(&head)));
+    });
     if let Err(error) = thread {
         tracing::error!(%error, "thread of an answer cannot start; raise the limit of threads");
     }
     made.await.unwrap_or_else(|_unmade| {
-        plain(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "cannot be made; see the log",
-        )
+        plain(StatusCode::INTERNAL_SERVER_ERROR, "cannot be made; see the log")
     })
 }
 

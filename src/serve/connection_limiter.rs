@@ -32,10 +32,7 @@ enum ConnectionPhase {
 
 impl ConnectionProgress {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new((
-            ConnectionPhase::Unasked,
-            Instant::now(),
-        ))))
+        Self(Arc::new(Mutex::new((ConnectionPhase::Unasked, Instant::now()))))
     }
 
     /// The head of a request has come, and its body is read. On a connection that had a request before,
@@ -91,10 +88,7 @@ impl ConnectionLimiter {
     }
 
     async fn make_room(&mut self) {
-        let first = self
-            .taken
-            .iter()
-            .min_by_key(|(_, progress)| progress.yields_at());
+        let first = self.taken.iter().min_by_key(|(_, progress)| progress.yields_at());
         let Some((task, progress)) = first.cloned() else {
             return;
         };
@@ -189,12 +183,7 @@ mod tests {
         }
         let _newcomer = idle(&mut connections).await;
         assert_eq!(began.elapsed(), ANSWERED);
-        assert_eq!(
-            kept.iter_mut()
-                .filter_map(|ended| is_over(ended).then_some(()))
-                .count(),
-            1
-        );
+        assert_eq!(kept.iter_mut().filter_map(|ended| is_over(ended).then_some(())).count(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -22,14 +22,8 @@ use wva_supervise::{ActorRegistry, Aliveness, TreeRole as _};
 /// The pages below `/debug/`, and what each shows.
 const DEBUG_PAGES: [(&str, &str); 6] = [
     ("/debug/decisions", "the last plan"),
-    (
-        "/debug/page",
-        "decisions and counts over time, for a browser",
-    ),
-    (
-        "/debug/recording",
-        "the last decisions, for wva why and wva replay",
-    ),
+    ("/debug/page", "decisions and counts over time, for a browser"),
+    ("/debug/recording", "the last decisions, for wva why and wva replay"),
     ("/debug/settings", "every setting with its source"),
     ("/debug/snapshot", "a file for wva plan"),
     ("/debug/tree", "actors with restarts"),
@@ -46,11 +40,7 @@ pub struct MetricsRoutes {
 impl MetricsRoutes {
     /// Serves what these hold.
     pub fn new(shared: Readers, actors: ActorRegistry<Role>) -> Self {
-        Self {
-            shared,
-            actors,
-            pages: PageMaker::default(),
-        }
+        Self { shared, actors, pages: PageMaker::default() }
     }
 
     /// Whether decisions are shown now.
@@ -70,10 +60,7 @@ impl MetricsRoutes {
             Ok(text) => typed(StatusCode::OK, TEXT_FORMAT, text),
             Err(error) => {
                 tracing::error!(%error, "metrics cannot be encoded");
-                plain(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "metrics cannot be encoded; see the log",
-                )
+                plain(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be encoded; see the log")
             }
         }
     }
@@ -98,10 +85,7 @@ fn list() -> HttpResponse {
 }
 
 fn unrecorded() -> HttpResponse {
-    plain(
-        StatusCode::NOT_FOUND,
-        "no decision is recorded in memory: see DECISION_HISTORY_BYTES",
-    )
+    plain(StatusCode::NOT_FOUND, "no decision is recorded in memory: see DECISION_HISTORY_BYTES")
 }
 
 impl Routes for MetricsRoutes {
@@ -164,11 +148,7 @@ impl ProtectedServer {
 impl ProbeRoutes {
     /// Serves what these hold, and how well the `doors` are guarded.
     pub fn new(shared: Readers, actors: ActorRegistry<Role>, doors: Vec<ProtectedServer>) -> Self {
-        Self {
-            shared,
-            actors,
-            doors,
-        }
+        Self { shared, actors, doors }
     }
 
     fn live(&self) -> HttpResponse {
@@ -180,10 +160,7 @@ impl ProbeRoutes {
                 // The probe is open to everybody: it names no object.
                 let labels: BTreeSet<&str> = roles.iter().map(Role::label).collect();
                 let labels: Vec<&str> = labels.into_iter().collect();
-                plain(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    &format!("stalled: {}", labels.join(", ")),
-                )
+                plain(StatusCode::SERVICE_UNAVAILABLE, &format!("stalled: {}", labels.join(", ")))
             }
         }
     }
@@ -196,10 +173,7 @@ impl ProbeRoutes {
         } else {
             StatusCode::SERVICE_UNAVAILABLE
         };
-        let verbose = head
-            .uri
-            .query()
-            .is_some_and(|query| query.contains("verbose"));
+        let verbose = head.uri.query().is_some_and(|query| query.contains("verbose"));
         if status == StatusCode::OK && !verbose {
             return plain(status, "ok");
         }

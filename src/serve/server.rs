@@ -46,11 +46,7 @@ pub async fn listen(
                 return Ok(Some(listener));
             }
             Err(source) => {
-                refused = Some(ListenError {
-                    key,
-                    address: *address,
-                    source,
-                });
+                refused = Some(ListenError { key, address: *address, source });
             }
         }
     }
@@ -96,9 +92,7 @@ async fn accept<C: Connections>(listener: TcpListener, connections: C) -> Infall
         match listener.accept().await {
             Ok((stream, _peer)) => {
                 let connections = connections.clone();
-                limiter
-                    .seat(|progress| connections.converse(stream, progress))
-                    .await;
+                limiter.seat(|progress| connections.converse(stream, progress)).await;
             }
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");

@@ -34,20 +34,12 @@ impl Running {
     }
 
     pub(super) async fn serving<R: Routes>(routes: R, tls: Option<Arc<Tls>>) -> Self {
-        Self::with(ConnectionConfig {
-            tls,
-            authorizer: None,
-            routes: Arc::new(routes),
-        })
-        .await
+        Self::with(ConnectionConfig { tls, authorizer: None, routes: Arc::new(routes) }).await
     }
 
     pub(super) async fn with<C: Connections>(connections: C) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = listen("METRICS_BIND_ADDRESS", &[any])
-            .await
-            .unwrap()
-            .unwrap();
+        let listener = listen("METRICS_BIND_ADDRESS", &[any]).await.unwrap().unwrap();
         let address = listener.local_addr().unwrap();
         let task = tokio::spawn(async move {
             let never = serve(listener, connections).await;

@@ -34,10 +34,9 @@ pub(super) fn visible<V>(
         return not_visible("they have not been listed yet".to_owned());
     }
     match mirror.last_contact().map(|last| now.since(last)) {
-        Some(age) if age > BLIND_AFTER => not_visible(format!(
-            "the API server has been silent for {} s",
-            age.as_secs()
-        )),
+        Some(age) if age > BLIND_AFTER => {
+            not_visible(format!("the API server has been silent for {} s", age.as_secs()))
+        }
         _ => Ok(()),
     }
 }

@@ -69,10 +69,7 @@ impl Ages {
         });
         self.pages.extend(pages);
         self.pages.sort_unstable();
-        self.pages.dedup_by_key(|page| Page {
-            age: Duration::ZERO,
-            ..*page
-        });
+        self.pages.dedup_by_key(|page| Page { age: Duration::ZERO, ..*page });
         self.own.insert(query, readings);
     }
 
@@ -84,14 +81,9 @@ impl Ages {
 
     pub(super) fn of(&self, source: AgeSource, key: ReadingKey, names: &Names) -> Option<Duration> {
         match source {
-            AgeSource::Own(query, source) => self.own(
-                query,
-                ReadingKey {
-                    source,
-                    part: names.none,
-                    ..key
-                },
-            ),
+            AgeSource::Own(query, source) => {
+                self.own(query, ReadingKey { source, part: names.none, ..key })
+            }
             AgeSource::Page(number) => {
                 let wanted = (key.namespace, key.pod, key.model, number);
                 let found = self.pages.binary_search_by_key(&wanted, |page| {
@@ -108,14 +100,12 @@ impl Ages {
         namespace: Symbol,
         pod: Symbol,
     ) -> impl Iterator<Item = Symbol> + '_ {
-        let start = self
-            .pages
-            .partition_point(|page| (page.namespace, page.pod) < (namespace, pod));
+        let start =
+            self.pages.partition_point(|page| (page.namespace, page.pod) < (namespace, pod));
         let own = self.pages.iter().skip(start);
         let own = own.take_while(move |page| (page.namespace, page.pod) == (namespace, pod));
         let mut last = None;
-        own.map(|page| page.model)
-            .filter(move |model| last.replace(*model) != Some(*model))
+        own.map(|page| page.model).filter(move |model| last.replace(*model) != Some(*model))
     }
 }
 
@@ -127,8 +117,5 @@ fn age(reading: &SampleReading) -> Option<Duration> {
     // No sample is newer than the evaluation that found it, so less than nothing is nothing. What is
     // not a number is no age at all.
     let seconds = if seconds < 0.0 { 0.0 } else { seconds };
-    reading
-        .number
-        .is_finite()
-        .then(|| Duration::try_from_secs_f64(seconds).ok())?
+    reading.number.is_finite().then(|| Duration::try_from_secs_f64(seconds).ok())?
 }

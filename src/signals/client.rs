@@ -85,11 +85,7 @@ impl HttpPrometheus {
             return Err(faults);
         }
         let endpoint = Endpoint::of(&settings).map_err(|fault| vec![fault])?;
-        Ok(Self {
-            settings,
-            endpoint,
-            prepared: Mutex::new(None),
-        })
+        Ok(Self { settings, endpoint, prepared: Mutex::new(None) })
     }
 
     /// The client for the present content of the TLS files; connections of the previous one end
@@ -102,10 +98,7 @@ impl HttpPrometheus {
             return Ok(current.client.clone());
         }
         let client = build(&self.settings, &self.endpoint, &material)?;
-        *prepared = Some(Prepared {
-            material,
-            client: client.clone(),
-        });
+        *prepared = Some(Prepared { material, client: client.clone() });
         Ok(client)
     }
 
@@ -155,10 +148,7 @@ async fn read(mut response: Response, mut decoder: Decoder) -> Result<QueryResul
             Ok(Some(chunk)) => decoder.feed(&chunk)?,
             Ok(None) => return decoder.finish(),
             Err(error) => {
-                return Err(QueryError::Malformed(format!(
-                    "it breaks off: {}",
-                    causes(&error)
-                )));
+                return Err(QueryError::Malformed(format!("it breaks off: {}", causes(&error))));
             }
         }
     }
@@ -182,10 +172,7 @@ impl Endpoint {
         let path = format!("{}/api/v1/query", url.path().trim_end_matches('/'));
         url.set_path(&path);
         let Some(name) = &settings.tls.server_name else {
-            return Ok(Self {
-                url,
-                authority: None,
-            });
+            return Ok(Self { url, authority: None });
         };
         let host = url.host_str().unwrap_or_default().to_owned();
         let header = match url.port() {
@@ -195,13 +182,7 @@ impl Endpoint {
         url.set_host(Some(name))
             .map_err(|_unspecific| InvalidPrometheusSettings::ServerName { name: name.clone() })?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        Ok(Self {
-            url,
-            authority: Some(Authority {
-                header,
-                host: Arc::from(host),
-            }),
-        })
+        Ok(Self { url, authority: Some(Authority { header, host: Arc::from(host) }) })
     }
 }
 
@@ -225,11 +206,7 @@ impl Resolve for FixedHost {
 /// request is repeated, so that a token reaches only the server of the URL.
 pub(super) fn client_builder(idle_connections: usize) -> ClientBuilder {
     Client::builder()
-        .user_agent(concat!(
-            env!("CARGO_PKG_NAME"),
-            "/",
-            env!("CARGO_PKG_VERSION")
-        ))
+        .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .retry(retry::never())
         .no_proxy()
@@ -250,9 +227,7 @@ fn build(
         builder = builder.tls_danger_accept_invalid_certs(true);
     }
     builder = with_files(builder, settings, material)?;
-    builder
-        .build()
-        .map_err(|error| QueryError::Tls(causes(&error)))
+    builder.build().map_err(|error| QueryError::Tls(causes(&error)))
 }
 
 fn with_files(
@@ -278,11 +253,7 @@ fn with_files(
         let identity = Identity::from_pem(pem).map_err(|error| {
             unusable(
                 "client certificate and key",
-                settings
-                    .tls
-                    .client
-                    .as_ref()
-                    .map(|client| &client.certificate),
+                settings.tls.client.as_ref().map(|client| &client.certificate),
                 &causes(&error),
             )
         })?;

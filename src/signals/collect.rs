@@ -141,9 +141,7 @@ fn report(query: QueryName, result: &Result<QueryResult, QueryError>) -> QueryRe
     QueryReport {
         query,
         outcome: result.as_ref().map(count).map_err(Clone::clone),
-        warnings: result
-            .as_ref()
-            .map_or_else(|_| Vec::new(), |result| result.warnings().to_vec()),
+        warnings: result.as_ref().map_or_else(|_| Vec::new(), |result| result.warnings().to_vec()),
     }
 }
 
@@ -227,10 +225,8 @@ impl CollectedAnswers {
         ages: impl IntoIterator<Item = QueryName>,
     ) -> State {
         let failure = |query: &QueryName| self.sent.get(query).cloned().flatten();
-        let asked: Vec<QueryName> = values
-            .into_iter()
-            .filter(|query| self.sent.contains_key(query))
-            .collect();
+        let asked: Vec<QueryName> =
+            values.into_iter().filter(|query| self.sent.contains_key(query)).collect();
         if asked.is_empty() {
             return State::Unasked;
         }
@@ -268,17 +264,10 @@ impl State {
 impl Collection {
     /// What the answers say, the oldest of which has been repeated for so long.
     pub(super) fn of(results: Results, freshness: &FreshnessBands, repeated: Duration) -> Self {
-        let queries = results
-            .iter()
-            .map(|(query, result)| report(*query, result))
-            .collect();
+        let queries = results.iter().map(|(query, result)| report(*query, result)).collect();
         let mut collection = Self {
             snapshot: MetricsSnapshot::empty(None),
-            report: CollectionReport {
-                queries,
-                ignored: BTreeMap::new(),
-                repeated,
-            },
+            report: CollectionReport { queries, ignored: BTreeMap::new(), repeated },
         };
         let mut collected = CollectedAnswers::of(results, &mut collection.report.ignored);
         collected.ages.repeated = repeated;
@@ -308,12 +297,7 @@ impl Collection {
                 self.add(signal.signal, join(&row, engines));
             }
         }
-        for pod in self
-            .snapshot
-            .models
-            .values_mut()
-            .flat_map(BTreeMap::values_mut)
-        {
+        for pod in self.snapshot.models.values_mut().flat_map(BTreeMap::values_mut) {
             share_with_ranks(pod);
         }
     }
@@ -340,11 +324,7 @@ impl Collection {
             self.add(ARRIVALS.signal, routers.pods(&ARRIVALS));
         }
         // A model without an entry has no router. A failed query is no absence.
-        if self
-            .snapshot
-            .failures
-            .contains_key(&SignalName::RouterQueueRequests)
-        {
+        if self.snapshot.failures.contains_key(&SignalName::RouterQueueRequests) {
             for model in self.snapshot.models.keys() {
                 self.snapshot.routers.entry(model.clone()).or_default();
             }

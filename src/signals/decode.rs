@@ -65,20 +65,12 @@ impl Decoder {
     /// # Errors
     /// The body exceeds its limit or cannot become an answer any more.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), QueryError> {
-        self.received = self
-            .received
-            .saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+        self.received =
+            self.received.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
         if self.received > self.limit {
             return Err(QueryError::TooLarge(self.limit));
         }
-        let Self {
-            splitter,
-            envelope,
-            result,
-            unreadable,
-            expected,
-            ..
-        } = self;
+        let Self { splitter, envelope, result, unreadable, expected, .. } = self;
         splitter.feed(chunk, |piece| match piece {
             Piece::Envelope(bytes) => extend_envelope(envelope, bytes),
             Piece::Element(bytes) => {
@@ -168,9 +160,7 @@ impl Envelope {
                 message: format!(": {}", self.error_text()),
             });
         }
-        self.data
-            .as_ref()
-            .ok_or_else(|| malformed("it reports success and has no data"))
+        self.data.as_ref().ok_or_else(|| malformed("it reports success and has no data"))
     }
 
     fn error_text(&self) -> String {

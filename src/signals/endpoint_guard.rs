@@ -10,10 +10,8 @@ use super::pod_client::PageReadError;
 use crate::settings::endpoint_hosts::EndpointHosts;
 
 /// Metadata services of clouds that are not link-local: Alibaba, Azure.
-const METADATA_V4: [Ipv4Addr; 2] = [
-    Ipv4Addr::new(100, 100, 100, 200),
-    Ipv4Addr::new(168, 63, 129, 16),
-];
+const METADATA_V4: [Ipv4Addr; 2] =
+    [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16)];
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254);
 
 /// The IPv4 address that a NAT64 gateway reaches for an address of the well-known prefix 64:ff9b::/96 (RFC 6052).
@@ -21,9 +19,7 @@ fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [0x0064, 0xff9b, 0, 0, 0, 0, high, low] = address.segments() else {
         return None;
     };
-    Some(Ipv4Addr::from_bits(
-        (u32::from(high) << 16) | u32::from(low),
-    ))
+    Some(Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low)))
 }
 
 /// Whether an address is never read, whatever the setting permits.
@@ -113,33 +109,13 @@ mod tests {
     #[test]
     fn the_short_name_of_a_service_is_completed() {
         for (permitted, given, read) in [
-            (
-                "*.svc",
-                "http://optimizer.ns:8080/m",
-                "http://optimizer.ns.svc:8080/m",
-            ),
-            (
-                "*.svc",
-                "http://optimizer.ns.svc:8080/m",
-                "http://optimizer.ns.svc:8080/m",
-            ),
-            (
-                "*.svc",
-                "http://optimizer:8080/m",
-                "http://optimizer:8080/m",
-            ),
+            ("*.svc", "http://optimizer.ns:8080/m", "http://optimizer.ns.svc:8080/m"),
+            ("*.svc", "http://optimizer.ns.svc:8080/m", "http://optimizer.ns.svc:8080/m"),
+            ("*.svc", "http://optimizer:8080/m", "http://optimizer:8080/m"),
             ("*.svc", "http://a.b.c:8080/m", "http://a.b.c:8080/m"),
             ("*.svc", "http://10.0.0.9:8080/m", "http://10.0.0.9:8080/m"),
-            (
-                "*.svc,metrics.example",
-                "http://metrics.example/m",
-                "http://metrics.example/m",
-            ),
-            (
-                "metrics.example",
-                "http://optimizer.ns/m",
-                "http://optimizer.ns/m",
-            ),
+            ("*.svc,metrics.example", "http://metrics.example/m", "http://metrics.example/m"),
+            ("metrics.example", "http://optimizer.ns/m", "http://optimizer.ns/m"),
         ] {
             let hosts = EndpointHosts::parse(permitted).unwrap();
             let url = in_full(Url::parse(given).unwrap(), &hosts);
@@ -206,9 +182,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_leads_to_this_machine_has_no_address() {
         let name: Name = "localhost".parse().unwrap();
-        let Err(refused) = GuardedNames.resolve(name).await else {
-            panic!("localhost is read")
-        };
+        let Err(refused) = GuardedNames.resolve(name).await else { panic!("localhost is read") };
         assert!(refused.to_string().contains("never read"), "{refused}");
     }
 }

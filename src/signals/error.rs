@@ -109,26 +109,13 @@ impl QueryError {
 
     /// The error of a status other than 200, with what the server said about it.
     pub(super) fn of_status(status: u16, said: &str) -> Self {
-        let said = if said.is_empty() {
-            String::new()
-        } else {
-            format!(": {said}")
-        };
+        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
         match status {
             401 => Self::Unauthorized(said),
             403 => Self::Forbidden(said),
-            400 | 422 => Self::BadRequest {
-                status,
-                message: said,
-            },
-            429 | 500..=599 => Self::ServerError {
-                status,
-                message: said,
-            },
-            _ => Self::UnexpectedStatus {
-                status,
-                detail: said,
-            },
+            400 | 422 => Self::BadRequest { status, message: said },
+            429 | 500..=599 => Self::ServerError { status, message: said },
+            _ => Self::UnexpectedStatus { status, detail: said },
         }
     }
 }
@@ -173,10 +160,7 @@ mod tests {
     fn a_refusal_names_the_credentials_and_the_remedy() {
         let whose = "the credentials of the controller";
         for (status, remedy) in [
-            (
-                401,
-                "; set PROMETHEUS_BEARER_TOKEN or PROMETHEUS_TOKEN_PATH",
-            ),
+            (401, "; set PROMETHEUS_BEARER_TOKEN or PROMETHEUS_TOKEN_PATH"),
             (403, "; grant the service account the right to read metrics"),
         ] {
             let text = QueryError::of_status(status, "").to_string();

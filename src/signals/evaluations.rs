@@ -40,31 +40,16 @@ mod tests {
         let mut evaluations = Evaluations::default();
         let mut repeated = |second: u64, usage: Option<f64>, queue: f64| {
             let usage = usage.map(|time| (QueryName::KvUsageAge, time));
-            let evaluated = usage
-                .into_iter()
-                .chain([(QueryName::QueueLengthAge, queue)]);
-            let now = Moment {
-                monotonic: Duration::from_secs(second),
-                wall: WallTime(0),
-            };
-            evaluations
-                .repeated_for(&evaluated.collect(), now)
-                .as_secs()
+            let evaluated = usage.into_iter().chain([(QueryName::QueueLengthAge, queue)]);
+            let now = Moment { monotonic: Duration::from_secs(second), wall: WallTime(0) };
+            evaluations.repeated_for(&evaluated.collect(), now).as_secs()
         };
         assert_eq!(repeated(0, Some(1_000.0), 1_000.0), 0);
         assert_eq!(repeated(30, Some(1_030.0), 1_030.0), 0);
         assert_eq!(repeated(60, Some(1_030.0), 1_060.0), 30, "one of two");
-        assert_eq!(
-            repeated(90, None, 1_090.0),
-            0,
-            "it was not asked, or failed"
-        );
+        assert_eq!(repeated(90, None, 1_090.0), 0, "it was not asked, or failed");
         assert_eq!(repeated(120, Some(1_030.0), 1_120.0), 90);
         assert_eq!(repeated(150, Some(1_031.0), 1_150.0), 0, "behind, and new");
-        assert_eq!(
-            repeated(180, Some(500.0), 1_180.0),
-            0,
-            "its clock was set back"
-        );
+        assert_eq!(repeated(180, Some(500.0), 1_180.0), 0, "its clock was set back");
     }
 }

@@ -26,20 +26,14 @@ pub struct InvalidPage {
 
 impl InvalidPage {
     pub(super) fn at(line: usize, text: &str, problem: &'static str) -> Self {
-        Self {
-            line,
-            length: text.len(),
-            problem,
-        }
+        Self { line, length: text.len(), problem }
     }
 }
 
 /// The samples of a page, in order.
 pub fn read(page: &str) -> Result<Vec<SampleLine<'_>>, InvalidPage> {
     let lines = page.lines().enumerate();
-    lines
-        .filter_map(|(number, text)| line(number + 1, text).transpose())
-        .collect()
+    lines.filter_map(|(number, text)| line(number + 1, text).transpose()).collect()
 }
 
 /// The sample of the line with this number; `None` for a comment or an empty one.
@@ -48,9 +42,7 @@ pub fn line(number: usize, text: &str) -> Result<Option<SampleLine<'_>>, Invalid
     if trimmed.is_empty() || trimmed.starts_with('#') {
         return Ok(None);
     }
-    sample(trimmed)
-        .map(Some)
-        .map_err(|problem| InvalidPage::at(number, text, problem))
+    sample(trimmed).map(Some).map_err(|problem| InvalidPage::at(number, text, problem))
 }
 
 /// The name and the type that a line declares.
@@ -76,11 +68,7 @@ fn sample(text: &str) -> Result<SampleLine<'_>, &'static str> {
     if words.next().is_some() {
         return Err("something follows its time");
     }
-    Ok(SampleLine {
-        series,
-        value,
-        time,
-    })
+    Ok(SampleLine { series, value, time })
 }
 
 /// A value. Whatever NaN is written, it is the usual one: none of them can be taken for a mark.
@@ -93,9 +81,7 @@ fn end_of_series(text: &str) -> Result<usize, &'static str> {
     let Some(start) = text.find(['{', ' ', '\t']) else {
         return Err("it has no value");
     };
-    let space_then_brace = text
-        .get(start..)
-        .and_then(|rest| rest.trim_start().strip_prefix('{'));
+    let space_then_brace = text.get(start..).and_then(|rest| rest.trim_start().strip_prefix('{'));
     let Some(inside) = space_then_brace else {
         return Ok(start);
     };
@@ -144,9 +130,7 @@ pub fn labels(series: &str) -> Result<Named<'_>, &'static str> {
             return Err("the name of a label is none");
         }
         let quoted = after.trim_start().strip_prefix('"');
-        let (value, after) = quoted
-            .and_then(value)
-            .ok_or("the value of a label is not quoted")?;
+        let (value, after) = quoted.and_then(value).ok_or("the value of a label is not quoted")?;
         labels.push((label, value));
         let after = after.trim_start();
         rest = match after.strip_prefix(',') {
@@ -184,10 +168,7 @@ fn is_name(text: &str, of_series: bool) -> bool {
     let starts = |letter: char| {
         letter.is_ascii_alphabetic() || letter == '_' || (of_series && letter == ':')
     };
-    text.starts_with(starts)
-        && text
-            .chars()
-            .all(|letter| starts(letter) || letter.is_ascii_digit())
+    text.starts_with(starts) && text.chars().all(|letter| starts(letter) || letter.is_ascii_digit())
 }
 
 /// The name at the start of a series.

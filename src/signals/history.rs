@@ -86,9 +86,7 @@ fn add<'a>(
     labels: impl Iterator<Item = (&'a str, &'a str)>,
     (time, value): (f64, f64),
 ) {
-    let result = results
-        .entry(query)
-        .or_insert_with(|| Ok(QueryResult::default()));
+    let result = results.entry(query).or_insert_with(|| Ok(QueryResult::default()));
     if let Ok(result) = result {
         result.push(labels, time, value);
     }

@@ -108,18 +108,17 @@ fn gather(
             let Some(source) = places.get(reading.key.source).copied().flatten() else {
                 continue;
             };
-            let key = ReadingKey {
-                source,
-                ..reading.key
-            };
+            let key = ReadingKey { source, ..reading.key };
             let before = operands.len();
             if key.model == engines.names.none {
                 // What does not say its model is of every model of its pod.
                 let models = engines.ages.models(key.namespace, key.pod);
-                operands.extend(models.map(|model| SampleReading {
-                    key: ReadingKey { model, ..key },
-                    ..*reading
-                }));
+                operands.extend(
+                    models.map(|model| SampleReading {
+                        key: ReadingKey { model, ..key },
+                        ..*reading
+                    }),
+                );
             } else {
                 operands.push(SampleReading { key, ..*reading });
             }
@@ -152,20 +151,16 @@ impl Engines<'_> {
                 continue;
             };
             match self.age(signal_formula, key) {
-                Some(age) => candidates.push(Candidate {
-                    source,
-                    sample: Sample::collected(value, age),
-                }),
+                Some(age) => {
+                    candidates.push(Candidate { source, sample: Sample::collected(value, age) })
+                }
                 None => *joined.ignored.entry(Ignored::NoAge).or_default() += 1,
             }
         }
         let (chosen, standing) = choose(candidates, self.bands)?;
         let signal_formula = row.formulas.get(chosen.source)?;
         if standing != SampleQuality::Unusable {
-            *joined
-                .sources
-                .entry(Arc::from(signal_formula.name))
-                .or_default() += 1;
+            *joined.sources.entry(Arc::from(signal_formula.name)).or_default() += 1;
         }
         let is_ranked = self.ranked.contains(&(key.namespace, key.pod));
         Some(PodSample {
@@ -197,16 +192,10 @@ impl Engines<'_> {
             .filter(|part| *part != self.names.none)
             .collect();
         let ranks = parts.into_iter().filter_map(|part| {
-            let own: Vec<SampleReading> = operands
-                .iter()
-                .filter(|operand| operand.key.part == part)
-                .copied()
-                .collect();
+            let own: Vec<SampleReading> =
+                operands.iter().filter(|operand| operand.key.part == part).copied().collect();
             let value = signal_formula.value(row.ranks, &own)?;
-            Some((
-                Arc::clone(self.names.get(part)?),
-                Sample::collected(value, whole.age),
-            ))
+            Some((Arc::clone(self.names.get(part)?), Sample::collected(value, whole.age)))
         });
         ranks.collect()
     }

@@ -34,9 +34,7 @@ impl FamilyReader {
         Self {
             lines: PageLines::new(PAGE_LIMIT),
             families: WantedFamilies(
-                families
-                    .map(|series| (series, FamilySamples::default()))
-                    .collect(),
+                families.map(|series| (series, FamilySamples::default())).collect(),
             ),
         }
     }
@@ -66,8 +64,7 @@ impl WantedFamilies {
         };
         let name = name(sample.series);
         let refused = |problem| PageFault::Invalid(InvalidPage::at(number, text, problem));
-        self.add(name, SamplePart::Value, &sample)
-            .map_err(refused)?;
+        self.add(name, SamplePart::Value, &sample).map_err(refused)?;
         for (ending, part) in SAMPLE_ENDINGS {
             if let Some(base) = name.strip_suffix(ending) {
                 self.add(base, part, &sample).map_err(refused)?;
@@ -112,11 +109,7 @@ impl WantedFamilies {
         let Some(family) = self.0.get_mut(family) else {
             return Ok(());
         };
-        let bound = if part == SamplePart::Bucket {
-            upper_bound(sample.series)?
-        } else {
-            0.0
-        };
+        let bound = if part == SamplePart::Bucket { upper_bound(sample.series)? } else { 0.0 };
         let value = sample.value;
         let sample_of = FamilySample { part, bound, value };
         family.samples.insert(Arc::from(sample.series), sample_of);
@@ -142,9 +135,7 @@ fn upper_bound(series: &str) -> Result<f64, &'static str> {
     let mut labels = named.labels.iter();
     let bound = labels.find(|(label, _)| *label == "le");
     let bound: Option<f64> = bound.and_then(|(_, value)| value.parse().ok());
-    bound
-        .filter(|bound| !bound.is_nan())
-        .ok_or("its bucket has no upper bound")
+    bound.filter(|bound| !bound.is_nan()).ok_or("its bucket has no upper bound")
 }
 
 #[cfg(test)]
@@ -162,16 +153,9 @@ mod tests {
 
     fn value(metric: &str, before: &str, now: &str) -> PageReading {
         let metric = PageMetric::of_pod(metric, None).unwrap();
-        let family = |page| {
-            read(page, &[&metric.series])
-                .unwrap()
-                .remove(&metric.series)
-        };
+        let family = |page| read(page, &[&metric.series]).unwrap().remove(&metric.series);
         let (before, now) = (family(before).unwrap(), family(now).unwrap());
-        let earlier = EarlierRead {
-            samples: &before,
-            elapsed: Duration::from_secs(2),
-        };
+        let earlier = EarlierRead { samples: &before, elapsed: Duration::from_secs(2) };
         page_value(&metric, &now, Some(earlier)).unwrap()
     }
 
@@ -236,10 +220,8 @@ mod tests {
     #[test]
     fn only_what_is_wanted_is_kept() {
         let families = read(BEFORE, &["vllm:prompt_tokens_total", "nothing"]).unwrap();
-        let counts: Vec<_> = families
-            .iter()
-            .map(|(series, family)| (&**series, family.samples.len()))
-            .collect();
+        let counts: Vec<_> =
+            families.iter().map(|(series, family)| (&**series, family.samples.len())).collect();
         assert_eq!(counts, [("nothing", 0), ("vllm:prompt_tokens_total", 1)]);
         let declared = families["vllm:prompt_tokens_total"].declared;
         assert_eq!(declared, Some(SeriesType::Counter));
@@ -250,11 +232,7 @@ mod tests {
         for declared in ["# TYPE x counter", "# TYPE x_total counter"] {
             let page = format!("{declared}\nx_total 3\n");
             let families = read(&page, &["x_total"]).unwrap();
-            assert_eq!(
-                families["x_total"].declared,
-                Some(SeriesType::Counter),
-                "{declared}"
-            );
+            assert_eq!(families["x_total"].declared, Some(SeriesType::Counter), "{declared}");
         }
         let families = read("# TYPE x unknown\nx_total 3\n", &["x_total"]).unwrap();
         assert_eq!(families["x_total"].declared, None);

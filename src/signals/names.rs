@@ -15,12 +15,7 @@ mod tests {
 
     #[test]
     fn models_are_printable_and_not_absurd() {
-        for good in [
-            "meta/llama0-70b",
-            "/mnt/models",
-            "a\"b{}",
-            &"m".repeat(1024),
-        ] {
+        for good in ["meta/llama0-70b", "/mnt/models", "a\"b{}", &"m".repeat(1024)] {
             assert!(is_model_name(good), "{good:?}");
         }
         for bad in ["", "a\nb", "\u{0}", &"m".repeat(1025)] {

@@ -41,12 +41,7 @@ pub(super) struct PageLines {
 
 impl PageLines {
     pub(super) fn new(limit: u64) -> Self {
-        Self {
-            limit,
-            length: 0,
-            lines: 0,
-            begun: Vec::new(),
-        }
+        Self { limit, length: 0, lines: 0, begun: Vec::new() }
     }
 
     /// Takes the next part of the page, and hands on the lines that it ends, with their numbers.

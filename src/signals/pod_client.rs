@@ -80,10 +80,7 @@ impl PageUrl {
             "" => "http",
             protocol => protocol,
         };
-        Self {
-            url: format!("{protocol}://{authority}{}", page.path).into(),
-            is_endpoint,
-        }
+        Self { url: format!("{protocol}://{authority}{}", page.path).into(), is_endpoint }
     }
 }
 
@@ -250,11 +247,7 @@ async fn fetch(
 
 impl PodPages for HttpPods {
     fn read(&self, page: PageUrl, wanted: Vec<Arc<str>>, deadline: Duration) -> PageAnswer {
-        let client = if page.is_endpoint {
-            self.endpoints.clone()
-        } else {
-            self.pods.clone()
-        };
+        let client = if page.is_endpoint { self.endpoints.clone() } else { self.pods.clone() };
         let hosts = Arc::clone(&self.endpoint_hosts);
         Box::pin(async move {
             tokio::time::timeout(deadline, fetch(client, hosts, page, wanted))

@@ -17,9 +17,7 @@ impl Namespace {
         if is_dns_label(text) {
             Ok(Self(Arc::from(text)))
         } else {
-            Err(InvalidNamespace {
-                text: text.to_owned(),
-            })
+            Err(InvalidNamespace { text: text.to_owned() })
         }
     }
 
@@ -47,9 +45,7 @@ impl RangeWindow {
     /// Drops fractions of a second; less than a second becomes one.
     pub(crate) const fn of(duration: Duration) -> Self {
         let seconds = duration.as_secs();
-        Self {
-            seconds: if seconds == 0 { 1 } else { seconds },
-        }
+        Self { seconds: if seconds == 0 { 1 } else { seconds } }
     }
 
     pub(crate) const fn seconds(self) -> u64 {
@@ -79,10 +75,7 @@ pub(crate) struct SeriesSelector {
 impl SeriesSelector {
     /// All series of a metric.
     pub(crate) fn named(name: &'static str) -> Self {
-        Self {
-            name,
-            matchers: Vec::new(),
-        }
+        Self { name, matchers: Vec::new() }
     }
 
     /// Only those whose label equals the value.
@@ -146,11 +139,7 @@ impl Vector {
             Aggregation::Max => "max",
             Aggregation::Sum => "sum",
         };
-        Self(format!(
-            "{operator} by ({}) ({})",
-            labels.join(", "),
-            self.0
-        ))
+        Self(format!("{operator} by ({}) ({})", labels.join(", "), self.0))
     }
 
     /// One series, the highest, of those that differ in nothing but the given labels.
@@ -170,21 +159,13 @@ impl Vector {
     /// Its own series, and those of `other` for which it has none with the same values of `labels`.
     #[must_use]
     pub(crate) fn or_on(self, labels: &[&'static str], other: &Self) -> Self {
-        Self(format!(
-            "{} or on ({}) {}",
-            self.0,
-            labels.join(", "),
-            other.0
-        ))
+        Self(format!("{} or on ({}) {}", self.0, labels.join(", "), other.0))
     }
 
     /// The same series with one more label.
     #[must_use]
     pub(crate) fn tagged(self, label: &'static str, value: &'static str) -> Self {
-        Self(format!(
-            "label_replace({}, \"{label}\", \"{value}\", \"\", \"\")",
-            self.0
-        ))
+        Self(format!("label_replace({}, \"{label}\", \"{value}\", \"\", \"\")", self.0))
     }
 
     /// The text of its values at every multiple of `step` in the last `range`.

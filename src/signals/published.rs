@@ -48,11 +48,7 @@ mod tests {
         let mut answer = QueryResult::default();
         answer.push([("namespace", "ns"), ("variant_name", "kept")], 0.0, 2.0);
         answer.push(
-            [
-                ("namespace", "system"),
-                ("exported_namespace", "ns"),
-                ("variant_name", "aside"),
-            ],
+            [("namespace", "system"), ("exported_namespace", "ns"), ("variant_name", "aside")],
             0.0,
             2.0,
         );

@@ -37,31 +37,18 @@ pub(super) const BLOCK_SIZE: &str = "block_size";
 
 /// What distinguishes the series of one page that several jobs or several Prometheis scrape. These
 /// series count once.
-const SCRAPE: [&str; 6] = [
-    "job",
-    "service",
-    "endpoint",
-    "container",
-    "prometheus",
-    "prometheus_replica",
-];
+const SCRAPE: [&str; 6] =
+    ["job", "service", "endpoint", "container", "prometheus", "prometheus_replica"];
 
 const PER_POD: [&str; 4] = [NAMESPACE, MODEL, "pod", "pod_name"];
 const PER_RANK: [&str; 6] = [NAMESPACE, MODEL, "pod", "pod_name", "engine", "dp_rank"];
 /// The cache does not say which model it serves.
 const PER_CACHE: [&str; 5] = [NAMESPACE, "pod", "pod_name", "engine", "dp_rank"];
-const PER_CACHE_SHAPE: [&str; 7] = [
-    NAMESPACE, "pod", "pod_name", "engine", "dp_rank", BLOCKS, BLOCK_SIZE,
-];
+const PER_CACHE_SHAPE: [&str; 7] =
+    [NAMESPACE, "pod", "pod_name", "engine", "dp_rank", BLOCKS, BLOCK_SIZE];
 const PER_MODEL: [&str; 3] = [NAMESPACE, MODEL, TARGET_MODEL];
-const PER_ENDPOINT: [&str; 6] = [
-    NAMESPACE,
-    ASIDE,
-    MODEL,
-    TARGET_MODEL,
-    "pod_name",
-    "endpoint_name",
-];
+const PER_ENDPOINT: [&str; 6] =
+    [NAMESPACE, ASIDE, MODEL, TARGET_MODEL, "pod_name", "endpoint_name"];
 
 /// The window a peak, a latency or a rate is taken over. Source: the original's `[1m]`.
 const MINUTE: RangeWindow = RangeWindow::of(Duration::from_mins(1));
@@ -119,9 +106,7 @@ impl QueryName {
 
     /// The queries that are sent.
     pub fn wanted(required_signals: RequiredSignals) -> impl Iterator<Item = Self> {
-        Self::ALL
-            .into_iter()
-            .filter(move |query| query.wanted_from() <= required_signals)
+        Self::ALL.into_iter().filter(move |query| query.wanted_from() <= required_signals)
     }
 
     /// Its terms, series by series; no series twice.
@@ -145,9 +130,7 @@ impl QueryName {
 
     fn engine_arms(self) -> Vec<QueryTerm> {
         let sources = ENGINE.iter().flat_map(|row| row.sources);
-        let formulas = sources
-            .filter(|source| source.query == self)
-            .map(|source| source.formula);
+        let formulas = sources.filter(|source| source.query == self).map(|source| source.formula);
         let terms = formulas.flat_map(|formula| {
             let shape = match formula {
                 Formula::Blocks(_) => TermKind::Cache,
@@ -228,12 +211,7 @@ pub(super) fn history_text(scope: &QueryScope, range: RangeWindow, step: RangeWi
 
 fn ages_of(query: QueryName) -> Vec<QueryTerm> {
     let terms = query.engine_arms().into_iter();
-    terms
-        .map(|term| QueryTerm {
-            shape: TermKind::Age,
-            ..term
-        })
-        .collect()
+    terms.map(|term| QueryTerm { shape: TermKind::Age, ..term }).collect()
 }
 
 fn router_ages() -> Vec<QueryTerm> {
@@ -242,11 +220,7 @@ fn router_ages() -> Vec<QueryTerm> {
     names
         .map(|name| QueryTerm {
             name,
-            shape: if is_of_endpoints(name) {
-                TermKind::EndpointAge
-            } else {
-                TermKind::RouterAge
-            },
+            shape: if is_of_endpoints(name) { TermKind::EndpointAge } else { TermKind::RouterAge },
         })
         .collect()
 }
@@ -315,18 +289,12 @@ impl QueryTerm {
         let picked = || scope.series(self.name).matching("status", "success");
         match self.shape {
             // What a rank showed before it ended counts only where the pod shows nothing newer.
-            TermKind::Peak => highest(series.highest_in(MINUTE), &PER_RANK).or_on(
-                &PER_POD,
-                &highest(series.last_in(scope.look_back), &PER_RANK),
-            ),
-            TermKind::Last => highest(series.now(), &PER_RANK).or_on(
-                &PER_POD,
-                &highest(series.last_in(scope.look_back), &PER_RANK),
-            ),
-            TermKind::Cache => highest(series.now(), &PER_CACHE_SHAPE).or_on(
-                &PER_CACHE,
-                &highest(series.last_in(scope.look_back), &PER_CACHE_SHAPE),
-            ),
+            TermKind::Peak => highest(series.highest_in(MINUTE), &PER_RANK)
+                .or_on(&PER_POD, &highest(series.last_in(scope.look_back), &PER_RANK)),
+            TermKind::Last => highest(series.now(), &PER_RANK)
+                .or_on(&PER_POD, &highest(series.last_in(scope.look_back), &PER_RANK)),
+            TermKind::Cache => highest(series.now(), &PER_CACHE_SHAPE)
+                .or_on(&PER_CACHE, &highest(series.last_in(scope.look_back), &PER_CACHE_SHAPE)),
             TermKind::RecentRate => sum(recent_rate(&series), &PER_RANK),
             TermKind::Rate(window) => sum(series.rate_in(window), &PER_RANK),
             TermKind::RouterLast => {
@@ -351,9 +319,8 @@ fn recent_rate(series: &SeriesSelector) -> Vector {
 /// looked up in the past.
 fn newest_sample(series: &SeriesSelector, labels: &[&'static str], scope: &QueryScope) -> Vector {
     let newest = |raw: Vector| raw.grouped(Aggregation::Max, labels);
-    newest(series.live_timestamp()).or(&newest(
-        series.newest_timestamp_in(scope.age_look_back, scope.step),
-    ))
+    newest(series.live_timestamp())
+        .or(&newest(series.newest_timestamp_in(scope.age_look_back, scope.step)))
 }
 
 /// How far back the queries look and whose series they read.

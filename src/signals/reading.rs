@@ -188,9 +188,7 @@ impl<'a> Columns<'a> {
         let namespace = self.namespace(sample, names).ok_or(Ignored::Namespace)?;
         let source = self.source.read(sample, position);
         let source = source.and_then(Judged::accepted);
-        let shape = source
-            .and_then(|place| terms.get(place))
-            .map(|term| term.shape);
+        let shape = source.and_then(|place| terms.get(place)).map(|term| term.shape);
         let mut number = sample.value;
         let (model, pod, part) = match shape {
             None
@@ -221,18 +219,9 @@ impl<'a> Columns<'a> {
                 self.own_model(sample, names).unwrap_or(names.none),
             ),
         };
-        let key = ReadingKey {
-            namespace,
-            model,
-            pod,
-            source: source.ok_or(Ignored::Source)?,
-            part,
-        };
-        Ok(SampleReading {
-            key,
-            time: sample.time,
-            number,
-        })
+        let key =
+            ReadingKey { namespace, model, pod, source: source.ok_or(Ignored::Source)?, part };
+        Ok(SampleReading { key, time: sample.time, number })
     }
 
     /// Its own namespace where the scrape put that aside, else that of the scrape.
@@ -321,11 +310,7 @@ impl<T> Judged<T> {
 
 impl<'a, T: Copy> Column<'a, T> {
     fn new(result: &'a QueryResult, label: &str) -> Self {
-        Self {
-            result,
-            label: result.symbol(label),
-            meanings: Vec::new(),
-        }
+        Self { result, label: result.symbol(label), meanings: Vec::new() }
     }
 
     /// The meaning of the label on one sample; `None` where the label is absent or empty, which is

@@ -30,19 +30,13 @@ enum Steps {
 
 impl SignalRow {
     pub(super) fn of(signal: &EngineSignal) -> Self {
-        let mut row = Self {
-            ranks: signal.ranks,
-            formulas: Vec::new(),
-            operands: Vec::new(),
-        };
+        let mut row = Self { ranks: signal.ranks, formulas: Vec::new(), operands: Vec::new() };
         for source in signal.sources {
             let series = source.formula.operands();
             let spellings = series.iter().map(|series| series.0.len()).min();
             for spelling in 0..spellings.unwrap_or(0) {
-                let names: Vec<&'static str> = series
-                    .iter()
-                    .filter_map(|series| series.spelling(spelling))
-                    .collect();
+                let names: Vec<&'static str> =
+                    series.iter().filter_map(|series| series.spelling(spelling)).collect();
                 row.add(source.query, source.formula, &names);
             }
         }
@@ -53,20 +47,13 @@ impl SignalRow {
         let places: Vec<usize> = names.iter().map(|name| self.operand(query, name)).collect();
         let steps = match (formula, places.as_slice()) {
             (Formula::Value(_) | Formula::Blocks(_), [place]) => Steps::Value(*place),
-            (Formula::Share { .. }, [part, whole]) => Steps::Share {
-                part: *part,
-                whole: *whole,
-            },
+            (Formula::Share { .. }, [part, whole]) => Steps::Share { part: *part, whole: *whole },
             _ => Steps::Total(places),
         };
         if let Some(name) = names.first()
             && let Some(age) = AgeSource::of(name)
         {
-            self.formulas.push(SignalFormula {
-                name,
-                age,
-                formula: steps,
-            });
+            self.formulas.push(SignalFormula { name, age, formula: steps });
         }
     }
 
@@ -85,12 +72,10 @@ impl SignalRow {
 
     /// The queries for times that it takes, where its series have their own.
     pub(super) fn own_ages(&self) -> impl Iterator<Item = QueryName> + '_ {
-        self.formulas
-            .iter()
-            .filter_map(|signal_formula| match signal_formula.age {
-                AgeSource::Own(query, _) => Some(query),
-                AgeSource::Page(_) => None,
-            })
+        self.formulas.iter().filter_map(|signal_formula| match signal_formula.age {
+            AgeSource::Own(query, _) => Some(query),
+            AgeSource::Page(_) => None,
+        })
     }
 
     /// For each arm of a query, its place among the operands of this row.

@@ -69,8 +69,7 @@ impl Interner {
         // Four thousand million strings do not fit in any answer that is accepted.
         let symbol = Symbol(u32::try_from(self.strings.len()).unwrap_or(u32::MAX));
         self.strings.push(share());
-        self.found_by_hash
-            .insert_unique(hash, Known { hash, symbol }, |known| known.hash);
+        self.found_by_hash.insert_unique(hash, Known { hash, symbol }, |known| known.hash);
         symbol
     }
 
@@ -133,11 +132,7 @@ impl QueryResult {
             let text = self.strings.intern_near(near.map(|(_, text)| text), text);
             self.labels.push((name, text));
         }
-        self.samples.push(Entry {
-            labels_end: self.labels.len(),
-            time,
-            value,
-        });
+        self.samples.push(Entry { labels_end: self.labels.len(), time, value });
     }
 
     /// Notes what the server warned of.
@@ -175,12 +170,7 @@ impl QueryResult {
         self.samples.iter().map(move |entry| {
             let labels = self.labels.get(start..entry.labels_end).unwrap_or_default();
             start = entry.labels_end;
-            SampleRef {
-                result: self,
-                labels,
-                time: entry.time,
-                value: entry.value,
-            }
+            SampleRef { result: self, labels, time: entry.time, value: entry.value }
         })
     }
 }
@@ -193,9 +183,7 @@ impl<'a> SampleRef<'a> {
     }
 
     pub(super) fn value_of(self, label: Symbol) -> Option<Symbol> {
-        self.labels
-            .iter()
-            .find_map(|(name, text)| (*name == label).then_some(*text))
+        self.labels.iter().find_map(|(name, text)| (*name == label).then_some(*text))
     }
 
     /// All labels, in the order of the answer.
@@ -223,10 +211,7 @@ mod tests {
         let third = interner.symbol_hashed(one_hash, "c", || Arc::from("c"));
         assert_ne!(second, first);
         assert_ne!(third, second);
-        assert_eq!(
-            interner.symbol_hashed(one_hash, "b", || Arc::from("b")),
-            second
-        );
+        assert_eq!(interner.symbol_hashed(one_hash, "b", || Arc::from("b")), second);
         assert_eq!(interner.get(second).map(AsRef::as_ref), Some("b"));
         assert_eq!(interner.get(third).map(AsRef::as_ref), Some("c"));
     }
@@ -246,11 +231,7 @@ mod tests {
             .collect();
         assert_eq!(
             read,
-            [
-                (Some("a".to_owned()), None, 2),
-                (None, None, 0),
-                (None, Some("b".to_owned()), 2)
-            ]
+            [(Some("a".to_owned()), None, 2), (None, None, 0), (None, Some("b".to_owned()), 2)]
         );
     }
 }

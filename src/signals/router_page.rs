@@ -49,10 +49,7 @@ struct Queues(BTreeMap<Arc<str>, BTreeMap<usize, f64>>);
 
 impl Default for PageReader {
     fn default() -> Self {
-        Self {
-            lines: PageLines::new(PAGE_LIMIT),
-            queues: Queues::default(),
-        }
+        Self { lines: PageLines::new(PAGE_LIMIT), queues: Queues::default() }
     }
 }
 
@@ -72,9 +69,7 @@ impl PageReader {
             return Err(PageError::NoQueue);
         }
         let held = self.queues.0.into_iter();
-        Ok(held
-            .filter_map(|(model, values)| Some((model, *values.values().next()?)))
-            .collect())
+        Ok(held.filter_map(|(model, values)| Some((model, *values.values().next()?))).collect())
     }
 }
 
@@ -121,9 +116,7 @@ mod tests {
 
     fn held(pairs: &[(&str, f64)]) -> HeldRequests {
         let owned = pairs.iter();
-        owned
-            .map(|(model, held)| (Arc::from(*model), *held))
-            .collect()
+        owned.map(|(model, held)| (Arc::from(*model), *held)).collect()
     }
 
     const QUEUE: &str = "llm_d_epp_flow_control_queue_size";
@@ -140,11 +133,7 @@ mod tests {
                  {name}{{fairness_id=\"none\"}} 9\n\
                  go_goroutines 12\n"
             );
-            assert_eq!(
-                read(&page),
-                Ok(held(&[("m", 5.0), ("other", 0.0)])),
-                "{name}"
-            );
+            assert_eq!(read(&page), Ok(held(&[("m", 5.0), ("other", 0.0)])), "{name}");
         }
     }
 

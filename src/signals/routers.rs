@@ -61,9 +61,8 @@ impl Routers<'_> {
     /// know it by the names of its adapters.
     pub(super) fn pods(&self, signal: &RouterSignal) -> Joined {
         let mut joined = Joined::default();
-        let parts = self.parts(signal, &mut joined.ignored, |reading| {
-            (reading.key.namespace, reading.key.pod)
-        });
+        let parts = self
+            .parts(signal, &mut joined.ignored, |reading| (reading.key.namespace, reading.key.pod));
         for (group, whole, source) in self.chosen(signal, &parts) {
             let name = |symbol| self.names.get(symbol).cloned();
             let (Some(namespace), Some(pod)) = (name(group.0), name(group.1)) else {
@@ -72,11 +71,7 @@ impl Routers<'_> {
             let models = self.ages.models(group.0, group.1).filter_map(name);
             for model in models {
                 let key = ModelKey::new(Arc::clone(&namespace), model);
-                let sample = PodSample {
-                    pod: Arc::clone(&pod),
-                    whole,
-                    ranks: Vec::new(),
-                };
+                let sample = PodSample { pod: Arc::clone(&pod), whole, ranks: Vec::new() };
                 joined.samples.push((key, vec![sample]));
                 count(&mut joined.sources, source);
             }
@@ -117,10 +112,7 @@ impl Routers<'_> {
                 let value = reading.number;
                 parts.push(Part {
                     group: group(reading),
-                    candidate: Candidate {
-                        source,
-                        sample: Sample { value, age },
-                    },
+                    candidate: Candidate { source, sample: Sample { value, age } },
                 });
             }
         }
@@ -129,10 +121,7 @@ impl Routers<'_> {
     }
 
     fn age(&self, reading: &SampleReading, source: usize) -> Option<Duration> {
-        let key = ReadingKey {
-            source,
-            ..reading.key
-        };
+        let key = ReadingKey { source, ..reading.key };
         self.ages.own(QueryName::RouterAge, key)
     }
 

@@ -86,11 +86,7 @@ pub enum InvalidPrometheusSettings {
     #[error(
         "TLS configuration validation failed - HTTPS is required: {what} not found: {path}; correct {setting}"
     )]
-    FileNotFound {
-        what: &'static str,
-        path: String,
-        setting: &'static str,
-    },
+    FileNotFound { what: &'static str, path: String, setting: &'static str },
     #[error(
         "PROMETHEUS_SERVER_NAME {name:?} is not a DNS name; remove it to use the host of PROMETHEUS_BASE_URL"
     )]
@@ -206,11 +202,7 @@ fn tls_faults(tls: &PrometheusTls) -> Vec<InvalidPrometheusSettings> {
         let identity = tls.client.iter().flat_map(|client| {
             let (certificate, key) = (&client.certificate, &client.key);
             [
-                (
-                    certificate,
-                    "client certificate file",
-                    "PROMETHEUS_CLIENT_CERT_PATH",
-                ),
+                (certificate, "client certificate file", "PROMETHEUS_CLIENT_CERT_PATH"),
                 (key, "client key file", "PROMETHEUS_CLIENT_KEY_PATH"),
             ]
         });

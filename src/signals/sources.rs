@@ -69,10 +69,7 @@ macro_rules! engine {
 
 macro_rules! value {
     ($query:ident, $engine:literal, $name:literal) => {
-        SignalSource {
-            query: QueryName::$query,
-            formula: Formula::Value(engine!($engine, $name)),
-        }
+        SignalSource { query: QueryName::$query, formula: Formula::Value(engine!($engine, $name)) }
     };
 }
 
@@ -106,11 +103,7 @@ macro_rules! router {
         router!($query, $name, $name)
     };
     ($query:ident, $name:literal, $age:literal) => {
-        RouterSource {
-            query: QueryName::$query,
-            name: $name,
-            age: $age,
-        }
+        RouterSource { query: QueryName::$query, name: $name, age: $age }
     };
 }
 
@@ -210,8 +203,7 @@ pub(crate) const ARRIVALS: RouterSignal = RouterSignal {
 /// The series with the requests that a router holds, the preferred one first.
 pub(crate) fn router_queue() -> &'static [RouterSource] {
     let mut rows = ROUTER.iter();
-    rows.find(|row| row.signal == SignalName::RouterQueueRequests)
-        .map_or(&[], |row| row.sources)
+    rows.find(|row| row.signal == SignalName::RouterQueueRequests).map_or(&[], |row| row.sources)
 }
 
 /// Signals of routers.

@@ -103,9 +103,7 @@ impl Readers {
             field: ReplicaField::Scale,
             pods: Arc::default(),
             state: AutoscalerState::default(),
-            verdict: AutoscalerVerdict::Unseen {
-                why: Arc::default(),
-            },
+            verdict: AutoscalerVerdict::Unseen { why: Arc::default() },
             base: stored.base_bounds(),
             notes: Vec::new(),
             unread_since: None,
@@ -220,12 +218,7 @@ impl Readers {
         &self,
         policy: &AutoscalerPolicy,
         model: Option<&ModelKey>,
-        SeenTarget {
-            current,
-            pods_per_replica,
-            mut pods,
-            ..
-        }: SeenTarget,
+        SeenTarget { current, pods_per_replica, mut pods, .. }: SeenTarget,
         target: &TargetKey,
         now: Moment,
     ) -> (AutoscalerView, MeasuredPods, Vec<Arc<str>>) {
@@ -235,10 +228,7 @@ impl Readers {
         let view = AutoscalerView {
             current,
             pods_per_replica,
-            pods: pods
-                .iter()
-                .map(|(name, pod)| (Arc::clone(name), pod.pod))
-                .collect(),
+            pods: pods.iter().map(|(name, pod)| (Arc::clone(name), pod.pod)).collect(),
             readings: source_readings(policy, pods.keys(), &tables, now),
             held: model.and_then(|model| self.held(model, target, now)),
         };
@@ -329,10 +319,7 @@ impl Readers {
             None if policy.target.is_storm_service() => {
                 return Err(unread(target, "has not been read yet"));
             }
-            None => (
-                ReplicaField::Scale,
-                found.spec_replicas.unwrap_or(Replicas::ONE),
-            ),
+            None => (ReplicaField::Scale, found.spec_replicas.unwrap_or(Replicas::ONE)),
         };
         let pods_per_replica = service
             .map(|service| service.pods_per_replica(&policy.target, policy.tuning.storm_service));
@@ -345,9 +332,7 @@ impl Readers {
             }
             (None, None) => None,
         };
-        let pods = self
-            .mirrors
-            .measured_pods(&found, selector.as_ref(), now.wall);
+        let pods = self.mirrors.measured_pods(&found, selector.as_ref(), now.wall);
         let Some(pods) = pods else {
             return Err(unread(target, "has pods that have not been read yet"));
         };
@@ -448,15 +433,11 @@ pub(crate) fn shown_decision(decision: &AutoscalerDecision, state: &AutoscalerSt
 }
 
 fn unseen(target: &TargetKey, why: &str) -> AutoscalerVerdict {
-    AutoscalerVerdict::Unseen {
-        why: format!("{target} {why}").into(),
-    }
+    AutoscalerVerdict::Unseen { why: format!("{target} {why}").into() }
 }
 
 fn unread(target: &TargetKey, why: &str) -> AutoscalerVerdict {
-    AutoscalerVerdict::Unread {
-        why: format!("{target} {why}").into(),
-    }
+    AutoscalerVerdict::Unread { why: format!("{target} {why}").into() }
 }
 
 /// Whether the reference to a target of a kind without watcher cannot be part of a request.

@@ -81,10 +81,7 @@ impl<K: Clone + Eq + Hash + Ord, V> KeyedBoard<K, V> {
 
     /// All views, sorted.
     pub fn snapshot(&self) -> BTreeMap<K, Arc<V>> {
-        self.0
-            .iter()
-            .map(|entry| (entry.key().clone(), Arc::clone(&entry.value().view)))
-            .collect()
+        self.0.iter().map(|entry| (entry.key().clone(), Arc::clone(&entry.value().view))).collect()
     }
 }
 
@@ -100,10 +97,7 @@ impl<K: Clone + Eq + Hash + Ord, V: BoardEntry<Key = K>> KeyedBoardWriter<K, V> 
         let mut is_first = false;
         let mut entry = self.0.0.entry(view.key().clone()).or_insert_with(|| {
             is_first = true;
-            Entry {
-                guard: Guard::new(),
-                view: Arc::clone(&view),
-            }
+            Entry { guard: Guard::new(), view: Arc::clone(&view) }
         });
         let Entry { guard, view: shown } = entry.value_mut();
         guard.admit(epoch, || {

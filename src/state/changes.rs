@@ -40,11 +40,7 @@ impl ObjectChanges {
         followers.count += 1;
         let changed = Arc::clone(&followers.changed);
         drop(followers);
-        ObjectFollower {
-            changes: self.clone(),
-            object,
-            changed,
-        }
+        ObjectFollower { changes: self.clone(), object, changed }
     }
 
     pub fn wake(&self, object: &FollowedObject) {

@@ -22,10 +22,7 @@ pub struct Claim {
 
 impl Claim {
     /// Before the first look at the lease.
-    pub const NONE: Self = Self {
-        term: 0,
-        hold: ClaimDuration::NotOurs,
-    };
+    pub const NONE: Self = Self { term: 0, hold: ClaimDuration::NotOurs };
 }
 
 /// How long a claim lasts.

@@ -22,10 +22,7 @@ pub struct ReportedFindings {
 impl ReportedFindings {
     /// What the start has logged.
     pub fn at_start(diagnostics: &Diagnostics) -> Self {
-        Self {
-            logged: lines(diagnostics).collect(),
-            ..Self::default()
-        }
+        Self { logged: lines(diagnostics).collect(), ..Self::default() }
     }
 
     /// What is refused now, in words for the readiness page.

@@ -159,12 +159,7 @@ mirrors! {
 
 impl SyncStatus {
     fn of<V>(kind: WatchedKind, mirror: &Mirror<V>) -> Self {
-        Self {
-            kind,
-            sync: mirror.sync(),
-            last: mirror.last_contact(),
-            trouble: mirror.trouble(),
-        }
+        Self { kind, sync: mirror.sync(), last: mirror.last_contact(), trouble: mirror.trouble() }
     }
 }
 
@@ -272,9 +267,7 @@ impl Mirrors {
         if self.scope.watch_namespace.is_none() && !self.namespaces.synced() {
             return None;
         }
-        let object = self
-            .namespaces
-            .get(&ObjectKey::new("", Arc::clone(namespace)));
+        let object = self.namespaces.get(&ObjectKey::new("", Arc::clone(namespace)));
         Some(self.scope.admits(namespace, instance, object.as_deref()))
     }
 
@@ -293,10 +286,7 @@ impl Mirrors {
     /// cluster does not serve has no objects.
     pub fn scalers(&self, target: &TargetKey) -> Scalers {
         let mirrors = [&self.horizontal_pod_autoscalers, &self.scaled_objects];
-        if mirrors
-            .iter()
-            .any(|mirror| mirror.sync() == SyncState::Never)
-        {
+        if mirrors.iter().any(|mirror| mirror.sync() == SyncState::Never) {
             return Scalers::Unknown;
         }
         let naming = mirrors.map(|mirror| mirror.naming(&object_key(target)));
@@ -309,9 +299,7 @@ impl Mirrors {
 
     /// A ConfigMap with settings.
     pub fn config_map(&self, key: &ObjectKey) -> Option<Arc<ConfigMapObject>> {
-        self.config_maps
-            .get(key)
-            .or_else(|| self.system_config_maps.get(key))
+        self.config_maps.get(key).or_else(|| self.system_config_maps.get(key))
     }
 
     /// All ConfigMaps with settings, or `None` until they and what says which of them count have

@@ -317,10 +317,7 @@ impl SharedState {
         }
         let recorder = DecisionRecorder::start(&record, version::shown(), unrecorded);
         let schedule = TickSchedule::starting(clock.now(), generation.dynamic.interval);
-        let in_force = InForce {
-            generation,
-            schedule,
-        };
+        let in_force = InForce { generation, schedule };
         let requests = Requests::default();
         let writers = Writers::new(in_force, &requests, diagnostics);
         let scales = writers.scale_reader.scales.reader();
@@ -371,9 +368,7 @@ impl Deref for SharedState {
 impl Readers {
     /// The right to write, for requests that take no longer than this together.
     pub fn permit(&self, now: Moment, timeout: Duration) -> Option<WritePermit> {
-        self.hooks
-            .ungranted_permit(self.records.term())
-            .or_else(|| self.claim.permit(now, timeout))
+        self.hooks.ungranted_permit(self.records.term()).or_else(|| self.claim.permit(now, timeout))
     }
 
     /// The last plan that was published.

@@ -33,11 +33,7 @@ impl Readers {
             }
         }
         for (role, totals) in actors.totals() {
-            let RoleTotals {
-                sent,
-                handled,
-                restarts,
-            } = totals;
+            let RoleTotals { sent, handled, restarts } = totals;
             self.series.show_role(role, [sent, handled, restarts]);
         }
         let number = self.settings.load().generation.number;
@@ -55,20 +51,12 @@ impl Readers {
             detail.push_str(&waiting.join(", "));
         }
         let refusals = findings.refusals();
-        let state = if refusals.is_some() {
-            ReadinessState::Degraded
-        } else {
-            ReadinessState::Ok
-        };
+        let state = if refusals.is_some() { ReadinessState::Degraded } else { ReadinessState::Ok };
         if let Some(refusals) = refusals {
             detail.push_str("; refused: ");
             detail.push_str(&refusals);
         }
-        ReadinessReason {
-            name: "config".to_owned(),
-            state,
-            detail,
-        }
+        ReadinessReason { name: "config".to_owned(), state, detail }
     }
 
     /// Whether this process is ready, and what it is blind to.
@@ -88,9 +76,7 @@ impl Readers {
                 for one in self.mirrors.left_out() {
                     *reasons.entry(one.admission.to_string()).or_default() += 1;
                 }
-                let texts = reasons
-                    .iter()
-                    .map(|(why, count)| format!("; {count} {why}"));
+                let texts = reasons.iter().map(|(why, count)| format!("; {count} {why}"));
                 reason.detail.extend(texts);
             }
             reason
@@ -109,31 +95,20 @@ impl Readers {
     fn prometheus_reason(&self, now: Moment) -> ReadinessReason {
         let metrics = self.metrics.load();
         let (state, detail) = match (metrics.collected, metrics.failures.first_key_value()) {
-            (_, Some((signal, why))) => (
-                ReadinessState::Degraded,
-                format!("{}: {why}", signal.as_str()),
-            ),
-            (Some(at), None) => (
-                ReadinessState::Ok,
-                format!("read {} s ago", now.since(at).as_secs()),
-            ),
+            (_, Some((signal, why))) => {
+                (ReadinessState::Degraded, format!("{}: {why}", signal.as_str()))
+            }
+            (Some(at), None) => {
+                (ReadinessState::Ok, format!("read {} s ago", now.since(at).as_secs()))
+            }
             (None, None) => (ReadinessState::Degraded, "not read yet".to_owned()),
         };
-        ReadinessReason {
-            name: "prometheus".to_owned(),
-            state,
-            detail,
-        }
+        ReadinessReason { name: "prometheus".to_owned(), state, detail }
     }
 }
 
 fn mirror_reason(contact: SyncStatus, now: Moment) -> ReadinessReason {
-    let SyncStatus {
-        kind,
-        sync,
-        last,
-        trouble,
-    } = contact;
+    let SyncStatus { kind, sync, last, trouble } = contact;
     let age = last.map(|last| now.since(last));
     let required = kind.spec().is_required;
     let state = match sync {

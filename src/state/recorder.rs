@@ -132,13 +132,7 @@ impl DecisionRecorder {
             tracing::error!(%error, "decisions are not recorded: the thread cannot start; raise the limit of threads");
             return Self(None);
         }
-        Self(Some(Arc::new(RecorderQueue {
-            entries: sender,
-            cycles,
-            bytes,
-            ring,
-            unrecorded,
-        })))
+        Self(Some(Arc::new(RecorderQueue { entries: sender, cycles, bytes, ring, unrecorded })))
     }
 
     pub fn is_on(&self) -> bool {
@@ -305,12 +299,7 @@ struct RecordFile {
 
 impl RecordFile {
     fn new(path: PathBuf, limit: u64) -> Self {
-        Self {
-            path,
-            limit: limit / FILES,
-            open: None,
-            written: 0,
-        }
+        Self { path, limit: limit / FILES, open: None, written: 0 }
     }
 
     fn append(&mut self, cycle: &EncodedEntry) -> io::Result<FileState> {
@@ -343,11 +332,7 @@ impl RecordFile {
         let more = u64::try_from(more).unwrap_or(u64::MAX);
         self.written = self.written.saturating_add(more);
         self.open = Some(file);
-        Ok(if self.written >= self.limit {
-            FileState::Full
-        } else {
-            FileState::Open
-        })
+        Ok(if self.written >= self.limit { FileState::Full } else { FileState::Open })
     }
 }
 

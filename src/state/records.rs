@@ -55,8 +55,7 @@ impl Records {
     /// The records of variants whose targets the controller scales itself.
     pub fn scaled_directly(&self) -> Vec<Arc<PublishedRecord>> {
         let is_direct = |record: &&Arc<PublishedRecord>| record.actuation == ActuationMode::Direct;
-        self.0
-            .read(|table| table.records.values().filter(is_direct).cloned().collect())
+        self.0.read(|table| table.records.values().filter(is_direct).cloned().collect())
     }
 
     pub fn get(&self, key: &VariantKey) -> Option<Arc<PublishedRecord>> {

@@ -14,20 +14,13 @@ pub(crate) fn halves() -> (RelistRequester, RelistResponders) {
     let kind = || {
         let (asked, requests) = watch::channel(0);
         let (done, answers) = watch::channel(0);
-        let responder = RelistResponder {
-            asked: requests,
-            done,
-        };
+        let responder = RelistResponder { asked: requests, done };
         ((asked, answers), Arc::new(responder))
     };
     let (first, variants) = kind();
     let (second, horizontal_pod_autoscalers) = kind();
     let (third, scaled_objects) = kind();
-    let responders = RelistResponders {
-        variants,
-        horizontal_pod_autoscalers,
-        scaled_objects,
-    };
+    let responders = RelistResponders { variants, horizontal_pod_autoscalers, scaled_objects };
     (RelistRequester([first, second, third]), responders)
 }
 
@@ -49,9 +42,8 @@ impl RelistRequester {
     /// VariantAutoscalings, HorizontalPodAutoscalers, ScaledObjects.
     pub async fn ask(&self, number: u64, patience: Duration, needed: [bool; 3]) -> [bool; 3] {
         let kinds = self.0.iter().zip(needed);
-        let kinds: Vec<_> = (kinds.filter(|(_, is_needed)| *is_needed))
-            .map(|(kind, _)| kind)
-            .collect();
+        let kinds: Vec<_> =
+            (kinds.filter(|(_, is_needed)| *is_needed)).map(|(kind, _)| kind).collect();
         for (asked, _) in &kinds {
             raise(asked, number);
         }

@@ -61,11 +61,7 @@ impl Requests {
                 Ok(()) => (ReadinessState::Ok, "accepted".to_owned()),
                 Err(why) => (ReadinessState::Degraded, why.to_string()),
             };
-            ReadinessReason {
-                name: asker.as_str().to_owned(),
-                state,
-                detail,
-            }
+            ReadinessReason { name: asker.as_str().to_owned(), state, detail }
         });
         reasons.collect()
     }

@@ -57,27 +57,20 @@ impl Readers {
     ) -> Option<Refreshed> {
         let record = self.mirrors.managed(key)?;
         let target = target_of(&record);
-        let sighting = target
-            .as_ref()
-            .map_or(TargetLookup::Missing, |target| self.mirrors.sight(target));
-        let pods = sighting
-            .found()
-            .and_then(|target| self.mirrors.pods(target));
-        let claimants = target
-            .as_ref()
-            .map_or_else(Vec::new, |target| self.mirrors.claimants(target));
-        let rivals = target
-            .as_ref()
-            .map(|target| self.mirrors.rival_autoscalers(&record, target));
+        let sighting =
+            target.as_ref().map_or(TargetLookup::Missing, |target| self.mirrors.sight(target));
+        let pods = sighting.found().and_then(|target| self.mirrors.pods(target));
+        let claimants =
+            target.as_ref().map_or_else(Vec::new, |target| self.mirrors.claimants(target));
+        let rivals = target.as_ref().map(|target| self.mirrors.rival_autoscalers(&record, target));
         let text = |other: &TargetOwner| Arc::from(other.to_string());
         let (owner, yielding) = match &rivals {
             Some(TargetRivals::Owner(owner)) => (Some(text(owner)), Vec::new()),
             Some(TargetRivals::Yielding(others)) => (None, others.iter().map(text).collect()),
             None => (None, Vec::new()),
         };
-        let scalers = target
-            .as_ref()
-            .map_or(Scalers::Unknown, |target| self.mirrors.scalers(target));
+        let scalers =
+            target.as_ref().map_or(Scalers::Unknown, |target| self.mirrors.scalers(target));
         let shared = variant::VariantObjects {
             object: &record.object,
             target: sighting.lookup(),
@@ -108,18 +101,12 @@ impl Readers {
             if let Some(template) =
                 (self.mirrors).counted(&key.namespace, &view.template, &settings.generation.dynamic)
             {
-                *view = Arc::new(VariantView {
-                    template,
-                    ..(**view).clone()
-                });
+                *view = Arc::new(VariantView { template, ..(**view).clone() });
             }
             let target = view.target.resolved();
             let router = target.map(|target| self.mirrors.router_in_front(&target.key));
             if let Some(router) = router.filter(|router| *router != view.router) {
-                *view = Arc::new(VariantView {
-                    router,
-                    ..(**view).clone()
-                });
+                *view = Arc::new(VariantView { router, ..(**view).clone() });
             }
             let decided = self.decided(key, &view.uid);
             let published = decided.or_else(|| self.mirrors.stored(key));
@@ -144,9 +131,7 @@ impl Readers {
     /// The count that a cycle of this term decided last.
     fn decided(&self, key: &VariantKey, uid: &str) -> Option<Replicas> {
         let is_of_this_term = self.records.term() == self.claim.term();
-        is_of_this_term
-            .then(|| self.records.decided(key, uid))
-            .flatten()
+        is_of_this_term.then(|| self.records.decided(key, uid)).flatten()
     }
 
     /// GPUs of the cluster; `None` where no setting needs them.

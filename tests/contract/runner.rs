@@ -65,11 +65,7 @@ pub(crate) struct Outcome {
 pub(crate) async fn run(client: &Client, namespace: &str, server: Server) -> Outcome {
     let rows: Vec<Row> = serde_yaml::from_str(TABLE).expect("the contract table can be read");
     let mut known = BTreeMap::from([("ns".to_owned(), namespace.to_owned())]);
-    let mut outcome = Outcome {
-        rows: rows.len(),
-        differences: 0,
-        failures: Vec::new(),
-    };
+    let mut outcome = Outcome { rows: rows.len(), differences: 0, failures: Vec::new() };
     for mut row in rows {
         if let Some(difference) = row.embedded.take() {
             assert!(!difference.because.is_empty(), "{}: no reason", row.id);
@@ -86,9 +82,7 @@ pub(crate) async fn run(client: &Client, namespace: &str, server: Server) -> Out
                 continue;
             }
         };
-        outcome
-            .failures
-            .extend(compare(&row, &known, status, &body));
+        outcome.failures.extend(compare(&row, &known, status, &body));
         for (name, pointer) in &row.keep {
             let value = body.pointer(pointer).and_then(Value::as_str);
             known.insert(name.clone(), value.unwrap_or("?").to_owned());
@@ -106,10 +100,7 @@ async fn send(
     let (method, path) = request.split_once(' ').ok_or("no method")?;
     let mut builder = Request::builder().method(method).uri(path);
     builder = builder.header("user-agent", "contract/1");
-    builder = builder.header(
-        "accept",
-        row.accept.as_deref().unwrap_or("application/json"),
-    );
+    builder = builder.header("accept", row.accept.as_deref().unwrap_or("application/json"));
     let body = match &row.body {
         Some(body) => {
             let media = row.media.as_deref().unwrap_or("application/json");
@@ -123,9 +114,7 @@ async fn send(
     let bytes = answer.into_body().collect().await?.to_bytes();
     let text = String::from_utf8_lossy(&bytes);
     let body = if path.contains("watch=") && status == 200 {
-        text.lines()
-            .map(serde_json::from_str::<Value>)
-            .collect::<Result<Value, _>>()?
+        text.lines().map(serde_json::from_str::<Value>).collect::<Result<Value, _>>()?
     } else {
         serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.into_owned()))
     };
@@ -135,10 +124,7 @@ async fn send(
 fn compare(row: &Row, known: &BTreeMap<String, String>, status: u16, body: &Value) -> Vec<String> {
     let mut failures = Vec::new();
     if status != row.status {
-        failures.push(format!(
-            "{}: answered {status}, not {}: {body}",
-            row.id, row.status
-        ));
+        failures.push(format!("{}: answered {status}, not {}: {body}", row.id, row.status));
         return failures;
     }
     for (pointer, wanted) in &row.holds {
@@ -150,16 +136,10 @@ fn compare(row: &Row, known: &BTreeMap<String, String>, status: u16, body: &Valu
     }
     for (pointer, wanted) in &row.contains {
         let wanted = fill(wanted, known);
-        let found = body
-            .pointer(pointer)
-            .map(Value::to_string)
-            .unwrap_or_default();
+        let found = body.pointer(pointer).map(Value::to_string).unwrap_or_default();
         let found = found.replace("\\\"", "\"");
         if !found.contains(&wanted) {
-            failures.push(format!(
-                "{}: {pointer} is {found}, without {wanted:?}",
-                row.id
-            ));
+            failures.push(format!("{}: {pointer} is {found}, without {wanted:?}", row.id));
         }
     }
     failures

@@ -29,11 +29,7 @@ impl<T, E> From<&Result<T, E>> for Outcome {
 
 impl From<bool> for Outcome {
     fn from(is_accepted: bool) -> Self {
-        if is_accepted {
-            Self::Accepted
-        } else {
-            Self::Refused
-        }
+        if is_accepted { Self::Accepted } else { Self::Refused }
     }
 }
 
@@ -103,12 +99,7 @@ impl<'a> Campaign<'a> {
         memory: Memory,
         check: &'a dyn Fn(&[u8]) -> Outcome,
     ) {
-        let campaign = Self {
-            name,
-            grammar,
-            memory,
-            check,
-        };
+        let campaign = Self { name, grammar, memory, check };
         let wanted = Wanted::read();
         let tree = SeedTree::new(wanted.seed);
         let mut tally = Tally::default();
@@ -127,10 +118,7 @@ impl<'a> Campaign<'a> {
         );
         if wanted.inputs >= SHORT {
             assert!(tally.accepted > 0, "{name}: nothing was accepted");
-            assert!(
-                tally.accepted < wanted.inputs,
-                "{name}: nothing was refused"
-            );
+            assert!(tally.accepted < wanted.inputs, "{name}: nothing was refused");
         }
     }
 

@@ -18,12 +18,7 @@ fn lines(containers: &[ContainerCommand]) -> String {
             lines.push("next".to_owned());
         }
         lines.push(format!("image {}", container.image));
-        lines.extend(
-            container
-                .env
-                .iter()
-                .map(|(name, value)| format!("env {name}={value}")),
-        );
+        lines.extend(container.env.iter().map(|(name, value)| format!("env {name}={value}")));
         lines.extend(container.command.iter().map(|word| format!("run {word}")));
         lines.extend(container.args.iter().map(ToString::to_string));
     }
@@ -36,9 +31,8 @@ fn containers(text: &str) -> Vec<ContainerCommand> {
         for line in lines.split('\n') {
             if let Some(image) = line.strip_prefix("image ") {
                 container.image = Arc::from(image);
-            } else if let Some((name, value)) = line
-                .strip_prefix("env ")
-                .and_then(|pair| pair.split_once('='))
+            } else if let Some((name, value)) =
+                line.strip_prefix("env ").and_then(|pair| pair.split_once('='))
             {
                 container.env.insert(Arc::from(name), Arc::from(value));
             } else if let Some(word) = line.strip_prefix("run ") {
@@ -95,10 +89,7 @@ fn server_arguments() {
         }
         let args = &parsed.args;
         assert!(args.gpu_memory_utilization > 0.0 && args.gpu_memory_utilization <= 1.0);
-        assert!(
-            args.kv_capacity()
-                .is_none_or(|tokens| tokens.0 >= 0.0 && tokens.0.is_finite())
-        );
+        assert!(args.kv_capacity().is_none_or(|tokens| tokens.0 >= 0.0 && tokens.0.is_finite()));
         assert!(args.step_budget().0 > 0 && args.max_num_seqs > 0 && args.block_size > 0);
         assert!(args.fingerprint().to_string().len() <= 2_000);
         Outcome::from(parsed.faults.is_empty())

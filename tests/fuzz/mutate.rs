@@ -179,11 +179,7 @@ impl Grammar {
         all.sort();
         all.dedup();
         all.extend(WORDS.iter().map(|word| word.as_bytes().to_vec()));
-        Self {
-            seeds,
-            words: all,
-            longest,
-        }
+        Self { seeds, words: all, longest }
     }
 
     /// One input; the same for the same state of the generator.
@@ -197,11 +193,7 @@ impl Grammar {
         if kind < 3 {
             return input;
         }
-        let longest = if chance.below(1000) == 0 {
-            self.longest * 8
-        } else {
-            self.longest
-        };
+        let longest = if chance.below(1000) == 0 { self.longest * 8 } else { self.longest };
         let changes = 1 + chance.0.next_u64().trailing_zeros().min(MAX_CHANGES - 1);
         for _ in 0..changes {
             self.change(&mut input, longest, &mut chance);
@@ -305,12 +297,7 @@ fn token_at(text: &[u8], at: usize) -> Range<usize> {
         return at..at + 1;
     }
     let same = |byte: &u8| kind(*byte) == own;
-    let start = at
-        - text[..at]
-            .iter()
-            .rev()
-            .take_while(|byte| same(byte))
-            .count();
+    let start = at - text[..at].iter().rev().take_while(|byte| same(byte)).count();
     let end = at + text[at..].iter().take_while(|byte| same(byte)).count();
     start..end
 }
@@ -336,14 +323,9 @@ fn swap(input: &mut Vec<u8>, token: Range<usize>, chance: &mut Chance<'_>) {
 
 /// Doubles, drops, moves, indents or outdents the line.
 fn lines(input: &mut Vec<u8>, at: usize, chance: &mut Chance<'_>) {
-    let start = input[..at]
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |end| end + 1);
-    let end = input[at..]
-        .iter()
-        .position(|byte| *byte == b'\n')
-        .map_or(input.len(), |end| at + end + 1);
+    let start = input[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let end =
+        input[at..].iter().position(|byte| *byte == b'\n').map_or(input.len(), |end| at + end + 1);
     let line = input[start..end].to_vec();
     match chance.below(5) {
         0 => replace(input, end..end, &line),

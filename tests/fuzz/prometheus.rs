@@ -71,22 +71,13 @@ fn prometheus_answer() {
         let whole = read([input]);
         let shown = show(&whole);
         let size = 1 + input.len() % 13;
-        assert_eq!(
-            shown,
-            show(&read(input.chunks(size))),
-            "in chunks of {size}"
-        );
+        assert_eq!(shown, show(&read(input.chunks(size))), "in chunks of {size}");
         if whole.is_err() {
             assert!(shown.len() <= LONGEST_ERROR, "{shown}");
         }
         Outcome::from(&whole)
     };
-    Campaign::run(
-        "prometheus::prometheus_answer",
-        grammar(),
-        Memory::kib(32, 40),
-        &check,
-    );
+    Campaign::run("prometheus::prometheus_answer", grammar(), Memory::kib(32, 40), &check);
 }
 
 #[test]
@@ -98,10 +89,5 @@ fn prometheus_error() {
         assert!(!text.contains(char::is_control), "{text:?}");
         Outcome::from(text.contains("bad_data"))
     };
-    Campaign::run(
-        "prometheus::prometheus_error",
-        grammar(),
-        Memory::kib(16, 40),
-        &check,
-    );
+    Campaign::run("prometheus::prometheus_error", grammar(), Memory::kib(16, 40), &check);
 }

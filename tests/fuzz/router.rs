@@ -52,11 +52,7 @@ fn router_page() {
         let size = 1 + input.len() % 13;
         let parts = read(input.chunks(size));
         // As text, so that NaN equals itself.
-        assert_eq!(
-            format!("{whole:?}"),
-            format!("{parts:?}"),
-            "in chunks of {size}"
-        );
+        assert_eq!(format!("{whole:?}"), format!("{parts:?}"), "in chunks of {size}");
         if let Err(error) = &whole {
             let length = error.to_string().len();
             assert!(length < LONGEST_ERROR, "an error of {length} bytes");

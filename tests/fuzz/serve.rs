@@ -33,14 +33,9 @@ use crate::seeds::owned;
 fn shared() -> Readers {
     let mut sources = Sources::default();
     let url = "https://prometheus.invalid".to_owned();
-    sources
-        .environment
-        .insert("PROMETHEUS_BASE_URL".to_owned(), url);
-    let scope = WatchScope {
-        system_namespace: "system".into(),
-        watch_namespace: None,
-        instance: None,
-    };
+    sources.environment.insert("PROMETHEUS_BASE_URL".to_owned(), url);
+    let scope =
+        WatchScope { system_namespace: "system".into(), watch_namespace: None, instance: None };
     let state = SharedState::new(
         Clock::real(),
         scope,
@@ -118,11 +113,7 @@ fn admission_review() {
         r#"{"schedules":[{"name":"d","startTime":"07:00","endTime":"08:00","minReplicas":2}],"#,
         1,
     );
-    let seeds = [
-        review("CREATE", spec),
-        review("UPDATE", &scheduled),
-        review("DELETE", "null"),
-    ];
+    let seeds = [review("CREATE", spec), review("UPDATE", &scheduled), review("DELETE", "null")];
     let routes = AdmissionRoutes::default();
     let head = head(format!("POST\n{VALIDATING_PATH}").as_bytes()).unwrap();
     let check = |input: &[u8]| match routes.answer_to_body(&head, input).status().as_u16() {
@@ -132,11 +123,7 @@ fn admission_review() {
     };
     Campaign::run(
         "serve::admission_review",
-        Grammar::new(
-            seeds,
-            owned(["{}", "[]", "null", "-1", "\"\"", "\"spec\":"]),
-            2 * 1024,
-        ),
+        Grammar::new(seeds, owned(["{}", "[]", "null", "-1", "\"\"", "\"spec\":"]), 2 * 1024),
         Memory::kib(256, 400),
         &check,
     );
@@ -164,12 +151,8 @@ fn front_proxy() {
         let (texts, rest) = split(input, b"\n%%\n");
         let (headers, flips) = split(rest, b"\n##\n");
         let texts = String::from_utf8_lossy(texts);
-        let data = texts
-            .split('\u{1}')
-            .filter_map(|entry| entry.split_once('='));
-        let data = data
-            .map(|(key, text)| (key.to_owned(), text.to_owned()))
-            .collect();
+        let data = texts.split('\u{1}').filter_map(|entry| entry.split_once('='));
+        let data = data.map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
         let proxies = proxies(data);
         let rules = match proxies.rules() {
             Ok(rules) => rules,
@@ -180,10 +163,7 @@ fn front_proxy() {
         };
         let mut map = HeaderMap::new();
         for line in headers.split(|byte| *byte == b'\n') {
-            let colon = line
-                .iter()
-                .position(|byte| *byte == b':')
-                .unwrap_or(line.len());
+            let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
             let name = http::HeaderName::from_bytes(&line[..colon]);
             let value = line.get(colon + 1..).unwrap_or_default().trim_ascii();
             if let (Ok(name), Ok(value)) = (name, http::HeaderValue::from_bytes(value)) {
@@ -201,11 +181,7 @@ fn front_proxy() {
     };
     Campaign::run(
         "serve::front_proxy",
-        Grammar::new(
-            seeds,
-            owned(["[\"a\"]", "\u{1}", "X-Remote-User", "\n##\n"]),
-            2 * 1024,
-        ),
+        Grammar::new(seeds, owned(["[\"a\"]", "\u{1}", "X-Remote-User", "\n##\n"]), 2 * 1024),
         Memory::kib(64, 200),
         &check,
     );
@@ -213,9 +189,7 @@ fn front_proxy() {
 
 fn split<'a>(text: &'a [u8], at: &[u8]) -> (&'a [u8], &'a [u8]) {
     let place = text.windows(at.len()).position(|window| window == at);
-    place.map_or((text, &[]), |place| {
-        (&text[..place], &text[place + at.len()..])
-    })
+    place.map_or((text, &[]), |place| (&text[..place], &text[place + at.len()..]))
 }
 
 /// The certificate with bytes put in place of its own: each pair of `flips` is a place and a byte.
@@ -239,9 +213,7 @@ fn proxies(data: BTreeMap<String, String>) -> FrontProxies {
         lifecycle: Lifecycle::Live,
         data,
     };
-    mirror
-        .apply(&epoch, ObjectKey::new(NAMESPACE, CONFIG_MAP), object)
-        .unwrap();
+    mirror.apply(&epoch, ObjectKey::new(NAMESPACE, CONFIG_MAP), object).unwrap();
     FrontProxies::new(mirror.reader())
 }
 
@@ -250,10 +222,7 @@ fn proxies(data: BTreeMap<String, String>) -> FrontProxies {
 fn certificate_files() {
     let files = CertificateFiles {
         setting: "METRICS_CERT_PATH",
-        files: CertificatePair {
-            certificate: "tls.crt".into(),
-            key: "tls.key".into(),
-        },
+        files: CertificatePair { certificate: "tls.crt".into(), key: "tls.key".into() },
     };
     let check = |input: &[u8]| {
         let (chain, key) = split(input, b"\n%%\n");
@@ -266,10 +235,7 @@ fn certificate_files() {
     Campaign::run(
         "serve::certificate_files",
         Grammar::new(
-            [
-                format!("{CERTIFICATE}\n%%\n{KEY}"),
-                format!("{CERTIFICATE}{CERTIFICATE}\n%%\n{KEY}"),
-            ],
+            [format!("{CERTIFICATE}\n%%\n{KEY}"), format!("{CERTIFICATE}{CERTIFICATE}\n%%\n{KEY}")],
             [],
             4 * 1024,
         ),

@@ -33,10 +33,7 @@ fn data(text: &str) -> Data {
 
 /// As [`data`] reads it.
 fn entries(data: impl IntoIterator<Item = (String, String)>) -> String {
-    let parts: Vec<String> = data
-        .into_iter()
-        .map(|(key, text)| format!("{key}\n{text}"))
-        .collect();
+    let parts: Vec<String> = data.into_iter().map(|(key, text)| format!("{key}\n{text}")).collect();
     parts.join(BETWEEN)
 }
 
@@ -95,14 +92,8 @@ fn saturation() {
         .map(|entry| entries([("default".to_owned(), yaml(entry))]))
         .collect();
     seeds.push(entries([
-        (
-            "default".to_owned(),
-            "kvCacheThreshold: 0.8\nkvSpareTrigger: 0.1\n".to_owned(),
-        ),
-        (
-            "one".to_owned(),
-            "modelId: m\nnamespace: ns\nscaleToZero: {enabled: true}\n".to_owned(),
-        ),
+        ("default".to_owned(), "kvCacheThreshold: 0.8\nkvSpareTrigger: 0.1\n".to_owned()),
+        ("one".to_owned(), "modelId: m\nnamespace: ns\nscaleToZero: {enabled: true}\n".to_owned()),
     ]));
     let words = owned([
         "modelId: m",
@@ -122,23 +113,11 @@ fn saturation() {
         },
         |layers, model| {
             let policy = layers.policy(model);
-            let shares = [
-                policy.thresholds.kv_cache_threshold,
-                policy.thresholds.kv_spare_trigger,
-            ];
-            assert!(
-                shares.iter().all(|share| (0.0..=1.0).contains(share)),
-                "{policy:?}"
-            );
-            assert!(
-                policy.priority > 0.0 && policy.priority.is_finite(),
-                "{policy:?}"
-            );
+            let shares = [policy.thresholds.kv_cache_threshold, policy.thresholds.kv_spare_trigger];
+            assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{policy:?}");
+            assert!(policy.priority > 0.0 && policy.priority.is_finite(), "{policy:?}");
             let band = policy.band;
-            assert!(
-                band.scale_up_threshold > band.scale_down_boundary,
-                "{policy:?}"
-            );
+            assert!(band.scale_up_threshold > band.scale_down_boundary, "{policy:?}");
         },
     );
 }
@@ -146,26 +125,16 @@ fn saturation() {
 #[test]
 fn scale_to_zero() {
     let seeds = config_maps(include_str!("../vectors/scale-to-zero.yaml"));
-    let words = owned([
-        "model_id: ",
-        "enable_scale_to_zero: ",
-        "retention_period: ",
-        "namespace: ns",
-    ]);
+    let words =
+        owned(["model_id: ", "enable_scale_to_zero: ", "retention_period: ", "namespace: ns"]);
     let read = |sources: &PolicySources,
                 previous: Option<&ScaleToZeroLayers>,
                 diagnostics: &mut Diagnostics| {
         wva::settings::scale_to_zero::read(sources, false, previous, diagnostics)
     };
-    policy(
-        "settings::scale_to_zero",
-        seeds,
-        words,
-        read,
-        |layers, model| {
-            assert!(!layers.retention(model).is_zero());
-        },
-    );
+    policy("settings::scale_to_zero", seeds, words, read, |layers, model| {
+        assert!(!layers.retention(model).is_zero());
+    });
 }
 
 #[test]
@@ -186,10 +155,7 @@ fn queueing_model() {
         wva::settings::queueing_model::read,
         |layers, model| {
             let policy = layers.policy(model);
-            assert!(
-                policy.slo_multiplier > 1.0 && policy.slo_multiplier.is_finite(),
-                "{policy:?}"
-            );
+            assert!(policy.slo_multiplier > 1.0 && policy.slo_multiplier.is_finite(), "{policy:?}");
         },
     );
 }
@@ -228,9 +194,7 @@ fn sources() {
     let vectors = vectors(include_str!("../vectors/config.yaml"));
     let mut seeds: Vec<String> = all(&vectors, "file").into_iter().map(yaml).collect();
     seeds.extend(
-        all(&vectors, "environment")
-            .into_iter()
-            .map(|given| format!("{BETWEEN}{}", yaml(given))),
+        all(&vectors, "environment").into_iter().map(|given| format!("{BETWEEN}{}", yaml(given))),
     );
     seeds.push(format!("GLOBAL_OPT_INTERVAL: 30s\nV: 3{BETWEEN}LOG_LEVEL: debug\nWATCH_NAMESPACE: a{BETWEEN}GLOBAL_OPT_INTERVAL: 45s"));
     let words = wva::settings::schema::all().map(|spec| format!("\n{}: ", spec.name));
@@ -241,9 +205,7 @@ fn sources() {
         let mut pairs = || -> Data {
             let lines = parts.next().unwrap_or_default().lines();
             let pairs = lines.filter_map(|line| line.split_once(": "));
-            pairs
-                .map(|(name, text)| (name.to_owned(), text.to_owned()))
-                .collect()
+            pairs.map(|(name, text)| (name.to_owned(), text.to_owned())).collect()
         };
         let mut sources = Sources {
             environment: pairs(),
@@ -252,10 +214,7 @@ fn sources() {
         };
         let main = pairs();
         let url = "https://prometheus.invalid".to_owned();
-        sources
-            .environment
-            .entry("PROMETHEUS_BASE_URL".to_owned())
-            .or_insert(url);
+        sources.environment.entry("PROMETHEUS_BASE_URL".to_owned()).or_insert(url);
         let started = start(&sources);
         match &started {
             Ok(started) => {
@@ -284,14 +243,8 @@ fn sources() {
 fn bundle() {
     let page = include_str!("../../docs/user-guide/plan.md");
     let mut seeds = blocks(page, "yaml");
-    seeds.extend(blocks(
-        include_str!("../../docs/user-guide/configuration.md"),
-        "yaml",
-    ));
-    seeds.extend(texts(
-        &vectors(include_str!("../vectors/config.yaml")),
-        "file",
-    ));
+    seeds.extend(blocks(include_str!("../../docs/user-guide/configuration.md"), "yaml"));
+    seeds.extend(texts(&vectors(include_str!("../vectors/config.yaml")), "file"));
     seeds.extend(owned([
         "GLOBAL_OPT_INTERVAL: 45s\nWVA_SCALE_TO_ZERO: true\nsaturation:\n  default:\n    kvCacheThreshold: 0.7\n    kvSpareTrigger: 0.2\nscaleToZero:\n  default: |\n    retention_period: 3m\nqueueingModel:\n  default: {sloMultiplier: 4}\nserviceClasses:\n  premium.yaml: {name: Premium, priority: 1, data: [{model: m, slo-tpot: 24, slo-ttft: 500}]}\nnamespaces:\n  quiet:\n    saturation:\n      default: {kvCacheThreshold: 0.6}\n",
         "saturation: {default: &a {analyzerName: saturation, limiters: [{name: q, type: quota, scope: cluster, quotas: {H100: 4}}]}, one: {<<: *a, modelId: m}}\n",

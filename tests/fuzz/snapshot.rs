@@ -47,10 +47,7 @@ fn again(situation: &Situation, settings: &DynamicSettings, made: &Plan) {
         .and_then(|document| document.situation(&settings.freshness))
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
     let repeated = decide(&read, settings);
-    assert_eq!(
-        format!("{:?}", made.decisions),
-        format!("{:?}", repeated.decisions)
-    );
+    assert_eq!(format!("{:?}", made.decisions), format!("{:?}", repeated.decisions));
 }
 
 fn run(name: &str, seeds: Vec<String>) {
@@ -79,21 +76,12 @@ fn run(name: &str, seeds: Vec<String>) {
             Ok(situation) => again(situation, settings, &decide(situation, settings)),
             Err(error) => {
                 let text = error.to_string();
-                assert!(
-                    text.len() <= LONGEST_ERROR,
-                    "{} bytes: {text:.400}",
-                    text.len()
-                );
+                assert!(text.len() <= LONGEST_ERROR, "{} bytes: {text:.400}", text.len());
             }
         }
         Outcome::from(&read)
     };
-    Campaign::run(
-        name,
-        Grammar::new(seeds, words, 6 * 1024),
-        Memory::kib(1024, 2_000),
-        &check,
-    );
+    Campaign::run(name, Grammar::new(seeds, words, 6 * 1024), Memory::kib(1024, 2_000), &check);
 }
 
 fn documents() -> Vec<String> {
@@ -112,12 +100,7 @@ fn taught(text: &str) -> String {
     let mut document = SnapshotDocument::parse(text).unwrap();
     document.collection.failures.clear();
     let situation = document.situation(&settings.freshness).unwrap();
-    let learned = learn(
-        &situation.snapshot,
-        &Learned::default(),
-        &settings,
-        situation.now,
-    );
+    let learned = learn(&situation.snapshot, &Learned::default(), &settings, situation.now);
     assert_ne!(learned, Learned::default());
     let written = SnapshotDocument::of(&situation.snapshot, &learned, situation.now);
     serde_yaml::to_string(&written).unwrap()
@@ -131,8 +114,5 @@ fn snapshot_yaml() {
 #[test]
 fn snapshot_json() {
     let as_json = |text: String| json(&serde_yaml::from_str::<Value>(&text).unwrap());
-    run(
-        "snapshot::snapshot_json",
-        documents().into_iter().map(as_json).collect(),
-    );
+    run("snapshot::snapshot_json", documents().into_iter().map(as_json).collect());
 }

@@ -97,13 +97,7 @@ fn selector() {
 
 #[test]
 fn role() {
-    let seeds = owned([
-        "root",
-        "optimizer",
-        "watcher/Pod",
-        "variant/ns-a/llama",
-        "status-writer",
-    ]);
+    let seeds = owned(["root", "optimizer", "watcher/Pod", "variant/ns-a/llama", "status-writer"]);
     let grammar = Grammar::new(seeds, [], 400);
     round_trip("values::role", grammar, SMALL, str::parse, Role::to_string);
 }
@@ -140,12 +134,7 @@ fn setting() {
         }
         Outcome::from(&read)
     };
-    Campaign::run(
-        "values::setting",
-        Grammar::new(seeds, words, 512),
-        Memory::kib(16, 300),
-        &check,
-    );
+    Campaign::run("values::setting", Grammar::new(seeds, words, 512), Memory::kib(16, 300), &check);
 }
 
 /// Command lines of the controller, one argument a line.
@@ -154,10 +143,7 @@ fn arguments() {
     let flags = schema::all().flat_map(|spec| spec.flags.iter().copied());
     let seeds = flags
         .map(|flag| format!("--{flag}=1\n-{flag}\n1m"))
-        .chain(owned([
-            "--print-config=json\n--help",
-            "-v\n2\n--leader-elect",
-        ]));
+        .chain(owned(["--print-config=json\n--help", "-v\n2\n--leader-elect"]));
     let check = |input: &[u8]| {
         let text = String::from_utf8_lossy(input);
         let (parsed, errors) = args::parse(text.lines().map(str::to_owned));

@@ -35,20 +35,14 @@ pub(crate) fn made(
     let now = situation.now;
     let learned = learn(&situation.snapshot, &before, settings, now);
     let plan = plan(&situation.snapshot, &learned, settings, GENERATION, now);
-    Made {
-        situation,
-        learned,
-        plan,
-    }
+    Made { situation, learned, plan }
 }
 
 /// Returns the decision as one line.
 pub(crate) fn line(decision: &Decision) -> String {
     let current = count(decision.current);
     let (key, path, action) = (&decision.key, path(decision), decision.action());
-    let stage = decision
-        .decisive()
-        .map_or("none", |step| step.stage.as_str());
+    let stage = decision.decisive().map_or("none", |step| step.stage.as_str());
     let action = action.to_string();
     let reason = decision.reason().replace('\n', " ");
     format!("{key}  {current}: {path:<11} {action:<10} {stage}: {reason}")

@@ -29,14 +29,8 @@ const PLANS: u32 = 8;
 /// Every way to decide, alone and together, by a name without spaces.
 const SETTINGS: [(&str, &str); 14] = [
     ("percentages", ""),
-    (
-        "tokens",
-        "saturation: {default: {analyzerName: saturation}}",
-    ),
-    (
-        "limiter",
-        "saturation: {default: {analyzerName: saturation, enableLimiter: true}}",
-    ),
+    ("tokens", "saturation: {default: {analyzerName: saturation}}"),
+    ("limiter", "saturation: {default: {analyzerName: saturation, enableLimiter: true}}"),
     (
         "voters",
         "saturation: {default: {analyzers: [{name: saturation}, {name: queueing-model, score: 2}, {name: throughput}]}}",
@@ -58,10 +52,7 @@ const SETTINGS: [(&str, &str); 14] = [
         "zero",
         "WVA_LIMITED_MODE: true\nscaleToZero: {default: {enable_scale_to_zero: true, retention_period: 1m}}",
     ),
-    (
-        "throughput",
-        "saturation: {default: {analyzers: [{name: throughput}]}}",
-    ),
+    ("throughput", "saturation: {default: {analyzers: [{name: throughput}]}}"),
     (
         "rescale",
         "saturation: {default: {analyzers: [{name: saturation}, {name: throughput}], enableLimiter: true, enableRescale: true}, one: {modelId: n, namespace: ns, priority: 3}}",
@@ -161,22 +152,15 @@ fn targets_under_every_setting() {
     page.push('\n');
     for number in 0..FLEETS {
         let document = document(number);
-        let all: Vec<[Made; 2]> = settings
-            .iter()
-            .map(|(_, settings)| plans(number, &document, settings, 2))
-            .collect();
+        let all: Vec<[Made; 2]> =
+            settings.iter().map(|(_, settings)| plans(number, &document, settings, 2)).collect();
         for (key, decision) in &all[0][0].plan.decisions {
             let current = count(decision.current);
             write!(page, "{number:03} {key} {current}:").unwrap();
             for both in &all {
-                let [first, second] = both
-                    .each_ref()
-                    .map(|made| count(made.plan.decisions[key].target));
-                let cell = if first == second {
-                    first
-                } else {
-                    format!("{first},{second}")
-                };
+                let [first, second] =
+                    both.each_ref().map(|made| count(made.plan.decisions[key].target));
+                let cell = if first == second { first } else { format!("{first},{second}") };
                 write!(page, " {cell:>3}").unwrap();
             }
             page.push('\n');

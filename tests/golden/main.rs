@@ -63,12 +63,7 @@ fn is_golden_with(name: &str, text: &str, hint: impl FnOnce() -> String) {
 /// The lines that differ, with those around them.
 fn excerpt(stored: &Path, found: &str) -> std::io::Result<String> {
     let mut diff = Command::new("diff")
-        .args([
-            "--new-file",
-            "--unified=2",
-            "--label=stored",
-            "--label=found",
-        ])
+        .args(["--new-file", "--unified=2", "--label=stored", "--label=found"])
         .arg(stored)
         .arg("-")
         .stdin(Stdio::piped())

@@ -19,8 +19,7 @@ pub(crate) fn series(page: &str) -> BTreeMap<String, String> {
         let is_left_out = LEFT_OUT.iter().any(|family| series.starts_with(family));
         !is_left_out && !MEASURED.iter().any(|part| series.contains(part))
     });
-    kept.map(|(series, value)| (series.to_owned(), value.to_owned()))
-        .collect()
+    kept.map(|(series, value)| (series.to_owned(), value.to_owned())).collect()
 }
 
 /// Writes one line for each series, with its value at each moment; `-` where it is absent.
@@ -37,19 +36,8 @@ pub(crate) fn write_series(text: &mut String, pages: &[BTreeMap<String, String>]
 
 /// Writes the stored status of an object: one line for each condition, one for each other field.
 pub(crate) fn write_status(text: &mut String, object: &Value) {
-    let at = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or("")
-    };
-    writeln!(
-        text,
-        "{}/{}",
-        at("/metadata/namespace"),
-        at("/metadata/name")
-    )
-    .unwrap();
+    let at = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("");
+    writeln!(text, "{}/{}", at("/metadata/namespace"), at("/metadata/name")).unwrap();
     let fields = object.get("status").and_then(Value::as_object);
     for (field, value) in fields.into_iter().flatten() {
         match value.as_array().filter(|_| field == "conditions") {

@@ -25,10 +25,8 @@ const BETWEEN: Duration = Duration::from_millis(7_500);
 
 /// Requests at these rates per second, each for so many minutes.
 fn rates(stages: &[(u32, f64)]) -> LoadSource {
-    let stages = stages.iter().map(|(minutes, rate)| RateStage {
-        lasts: MINUTE * *minutes,
-        rate: *rate,
-    });
+    let stages =
+        stages.iter().map(|(minutes, rate)| RateStage { lasts: MINUTE * *minutes, rate: *rate });
     LoadSource::Flow {
         shape: RateProfile::Stages(stages.collect()),
         mixes: vec![(Duration::ZERO, MIX)],
@@ -36,10 +34,7 @@ fn rates(stages: &[(u32, f64)]) -> LoadSource {
 }
 
 fn config(name: &'static str, entry: &str) -> ConfigMap {
-    ConfigMap {
-        name,
-        data: vec![("default", entry.to_owned())],
-    }
+    ConfigMap { name, data: vec![("default", entry.to_owned())] }
 }
 
 /// By percentages: growth under load, and an outage of Prometheus that ends.
@@ -60,17 +55,9 @@ fn limited() -> Scenario {
         (MINUTE * 8, pose(0.05, 0.0)),
     ]);
     let even = LoadSource::Posed(vec![(Duration::ZERO, pose(0.4, 0.0))]);
-    let better = ScenarioVariant {
-        cost: 25.0,
-        gpus: 2,
-        ..variant("better")
-    };
-    let other = ScenarioVariant {
-        accelerator: "A100",
-        product: A100,
-        replicas: 2,
-        ..variant("other")
-    };
+    let better = ScenarioVariant { cost: 25.0, gpus: 2, ..variant("better") };
+    let other =
+        ScenarioVariant { accelerator: "A100", product: A100, replicas: 2, ..variant("other") };
     Scenario {
         nodes: vec![node("h100", 4, H100), node("a100", 4, A100)],
         models: vec![
@@ -127,11 +114,7 @@ fn play(scenario: &Scenario, minutes: &[u32]) -> String {
 
 fn is_scene(name: &str, scenario: &Scenario, minutes: &[u32]) {
     let text = play(scenario, minutes);
-    assert_eq!(
-        text,
-        play(scenario, minutes),
-        "{name}: a second play differs"
-    );
+    assert_eq!(text, play(scenario, minutes), "{name}: a second play differs");
     is_golden(&format!("scene-{name}.txt"), &text);
 }
 

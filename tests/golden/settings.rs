@@ -19,12 +19,7 @@ const ENVIRONMENT: [(&str, &str); 8] = [
 #[test]
 fn printed_settings() {
     let output = Command::new(env!("CARGO_BIN_EXE_wva-sim"))
-        .args([
-            "controller",
-            "--print-config",
-            "--watch-namespace=serving",
-            "-v=2",
-        ])
+        .args(["controller", "--print-config", "--watch-namespace=serving", "-v=2"])
         .env_clear()
         .envs(ENVIRONMENT)
         .output()

@@ -85,18 +85,8 @@ fn vectors() {
     page.push_str("\n## knobs.yaml\n");
     for knob in table::<Knob>("knobs.yaml") {
         let snapshots = [knob.snapshot];
-        write(
-            &mut page,
-            &format!("{}/from", knob.name),
-            &snapshots,
-            &knob.from,
-        );
-        write(
-            &mut page,
-            &format!("{}/to", knob.name),
-            &snapshots,
-            &knob.to,
-        );
+        write(&mut page, &format!("{}/from", knob.name), &snapshots, &knob.from);
+        write(&mut page, &format!("{}/to", knob.name), &snapshots, &knob.to);
     }
     is_golden("vectors.txt", &page);
 }

@@ -16,11 +16,9 @@ fn value(lua: &Lua, document: &Value) -> mlua::Value {
     };
     let text = |text: &str| mlua::Value::String(lua.create_string(text).unwrap());
     match document {
-        Value::Object(fields) => table(
-            (fields.iter())
-                .map(|(name, field)| (text(name), value(lua, field)))
-                .collect(),
-        ),
+        Value::Object(fields) => {
+            table((fields.iter()).map(|(name, field)| (text(name), value(lua, field))).collect())
+        }
         Value::Array(items) => table(
             (1..)
                 .map(mlua::Value::Integer)
@@ -59,19 +57,9 @@ fn argo_cd_shows_what_conditions_say() {
     let autoscaler = "autoscaling.aibrix.ai_PodAutoscaler";
     for (kind, conditions, status, message) in [
         (variant, &[][..], "Progressing", "no decision yet"),
-        (
-            variant,
-            &[("Ready", "True", 1)],
-            "Progressing",
-            "no decision yet",
-        ),
+        (variant, &[("Ready", "True", 1)], "Progressing", "no decision yet"),
         (variant, &[("Ready", "True", 2)], "Healthy", "text"),
-        (
-            variant,
-            &[("Ready", "Unknown", 2)],
-            "Progressing",
-            "no decision yet",
-        ),
+        (variant, &[("Ready", "Unknown", 2)], "Progressing", "no decision yet"),
         (
             variant,
             &[("Ready", "True", 2), ("ActuationReady", "False", 2)],
@@ -91,19 +79,11 @@ fn argo_cd_shows_what_conditions_say() {
             "ControllerConflict: text",
         ),
         (autoscaler, &[], "Progressing", "no decision yet"),
-        (
-            autoscaler,
-            &[("AbleToScale", "True", 2), ("Ready", "False", 2)],
-            "Healthy",
-            "text",
-        ),
+        (autoscaler, &[("AbleToScale", "True", 2), ("Ready", "False", 2)], "Healthy", "text"),
         // A part without effect may be meant.
         (
             autoscaler,
-            &[
-                ("AbleToScale", "True", 2),
-                ("AnnotationsAccepted", "False", 2),
-            ],
+            &[("AbleToScale", "True", 2), ("AnnotationsAccepted", "False", 2)],
             "Healthy",
             "text",
         ),
@@ -115,11 +95,7 @@ fn argo_cd_shows_what_conditions_say() {
         ),
     ] {
         let found = health(kind, &object(conditions));
-        assert_eq!(
-            found,
-            (status.to_owned(), message.to_owned()),
-            "{kind} {conditions:?}"
-        );
+        assert_eq!(found, (status.to_owned(), message.to_owned()), "{kind} {conditions:?}");
     }
     let fresh = json!({"metadata": {"generation": 1}});
     for kind in [variant, autoscaler] {

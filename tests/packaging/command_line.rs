@@ -62,16 +62,9 @@ fn version_and_help_are_printed() {
     for arguments in [&["--version"][..], &["-V"], &["controller", "--version"]] {
         assert!(printed(arguments).starts_with(version), "{arguments:?}");
     }
-    for command in [
-        "controller",
-        "status",
-        "why",
-        "plan",
-        "replay",
-        "bundle",
-        "crds",
-        "completions",
-    ] {
+    for command in
+        ["controller", "status", "why", "plan", "replay", "bundle", "crds", "completions"]
+    {
         let help = printed(&["help", command]);
         assert_eq!(help, printed(&[command, "--help"]));
         assert!(help.contains(&format!("wva {command}")), "{help}");

@@ -46,10 +46,7 @@ fn blocks_of_the_documentation_are_run_or_marked() {
         let page = page.as_str();
         for line in text(page).lines().filter(|line| line.starts_with("```")) {
             let kind = line.trim_start_matches('`');
-            assert!(
-                ["", "sh", "yaml", "text", "json"].contains(&kind),
-                "{page}: {line}"
-            );
+            assert!(["", "sh", "yaml", "text", "json"].contains(&kind), "{page}: {line}");
         }
         // Code is no link.
         let prose: String = text(page).split('`').step_by(2).collect();
@@ -76,9 +73,7 @@ fn config_maps_of_the_documentation_are_read() {
         is_of_chart || manager.contains(&format!(" value: {name}\n"))
     };
     assert!(!is_read("wva-saturation-scaling-config"));
-    assert!(is_read(
-        "workload-variant-autoscaler-wva-saturation-scaling-config"
-    ));
+    assert!(is_read("workload-variant-autoscaler-wva-saturation-scaling-config"));
     let mut seen = 0;
     for page in pages() {
         let page_text = text(&page);
@@ -106,9 +101,7 @@ fn inline_commands(page: &str) -> Vec<String> {
         let mut words = words.split(' ');
         let first = words.next().unwrap_or_default();
         let is_command = ["kubectl", "helm", "cargo", "wva"].contains(&first)
-            || ["tests/", "image/", "deploy/"]
-                .iter()
-                .any(|folder| first.starts_with(folder));
+            || ["tests/", "image/", "deploy/"].iter().any(|folder| first.starts_with(folder));
         is_command && words.next().is_some()
     })
     .collect()
@@ -211,10 +204,8 @@ fn commands_in_blocks_of_text_are_run_or_known() {
             let words = line.split(' ').map(|word| word.trim_matches(['[', ']']));
             let words: Vec<&str> = words.collect();
             assert!(is_known_to_wva(&words), "{page}: wva {line}");
-            let needs_nothing = matches!(
-                &words[..],
-                ["crds"] | ["plan", "--schema"] | ["doctor", "--files", _]
-            );
+            let needs_nothing =
+                matches!(&words[..], ["crds"] | ["plan", "--schema"] | ["doctor", "--files", _]);
             if needs_nothing && ran.insert(line.clone()) {
                 let mut wva = Command::new(env!("CARGO_BIN_EXE_wva"));
                 let ended = wva.args(&words).current_dir(path("")).output().unwrap();
@@ -235,14 +226,9 @@ fn the_sample_serves_an_open_model() {
     let argument = format!("- --model={}\n", model.as_str().unwrap());
     assert!(sample.contains(&argument), "{argument}");
     // Who loads it needs its tokenizer, which goes by the name of the weights.
-    let load = format!(
-        "--model {} --served-model-name meta/llama-3.1-8b ",
-        model.as_str().unwrap()
-    );
-    assert!(
-        text("docs/user-guide/first-variants.md").contains(&load),
-        "{load}"
-    );
+    let load =
+        format!("--model {} --served-model-name meta/llama-3.1-8b ", model.as_str().unwrap());
+    assert!(text("docs/user-guide/first-variants.md").contains(&load), "{load}");
 }
 
 /// The second variant of the first page is a Deployment alone, whose pods the Service of the first one selects.
@@ -266,17 +252,11 @@ fn two_variants_share_one_service() {
         panic!("{first:?}");
     };
     let selected = &service["spec"]["selector"];
-    assert_eq!(
-        monitor["spec"]["selector"]["matchLabels"],
-        service["metadata"]["labels"]
-    );
+    assert_eq!(monitor["spec"]["selector"]["matchLabels"], service["metadata"]["labels"]);
     for one in [deployment, &second] {
         let labels = &one["spec"]["template"]["metadata"]["labels"];
         assert_eq!(labels["model"], selected["model"]);
-        assert_eq!(
-            one["spec"]["selector"]["matchLabels"]["app"],
-            one["metadata"]["name"]
-        );
+        assert_eq!(one["spec"]["selector"]["matchLabels"]["app"], one["metadata"]["name"]);
     }
     assert_eq!(*selected, serde_json::json!({ "model": "llama-8b" }));
 }

@@ -7,9 +7,7 @@ use super::{path, text};
 /// Arguments of each COPY of the Dockerfile that takes from the checkout.
 fn copied() -> Vec<String> {
     let dockerfile = text("Dockerfile");
-    let copies = dockerfile
-        .lines()
-        .filter_map(|line| line.strip_prefix("COPY "));
+    let copies = dockerfile.lines().filter_map(|line| line.strip_prefix("COPY "));
     let own = copies.filter(|copy| !copy.starts_with("--from="));
     let sources = own.flat_map(|copy| {
         let mut words: Vec<String> = copy.split_whitespace().map(str::to_owned).collect();
@@ -35,9 +33,8 @@ fn the_build_is_given_what_it_copies() {
     let copied = copied();
     for source in &copied {
         assert!(path(source).exists(), "{source} is copied and not there");
-        let is_through = through
-            .iter()
-            .any(|kept| source == kept || source.starts_with(&format!("{kept}/")));
+        let is_through =
+            through.iter().any(|kept| source == kept || source.starts_with(&format!("{kept}/")));
         assert!(is_through, ".dockerignore holds {source} back");
     }
     for kept in through {
@@ -77,9 +74,7 @@ fn the_image_is_built_with_the_rust_of_the_checkout() {
 #[test]
 fn the_image_takes_the_steps_of_its_script() {
     let dockerfile = text("Dockerfile");
-    let runs = dockerfile
-        .lines()
-        .filter_map(|line| line.strip_prefix("RUN "));
+    let runs = dockerfile.lines().filter_map(|line| line.strip_prefix("RUN "));
     let mut called = BTreeSet::new();
     for run in runs {
         let mut words = run.split_whitespace();
@@ -95,9 +90,7 @@ fn the_image_takes_the_steps_of_its_script() {
         .collect();
     assert_eq!(called, offered);
     // What the script puts into its folder is what the image starts.
-    let out = dockerfile
-        .lines()
-        .find(|line| line.contains("--from=build"));
+    let out = dockerfile.lines().find(|line| line.contains("--from=build"));
     assert_eq!(out, Some("COPY --from=build /root-of-image/ /"));
     assert!(dockerfile.contains("RUN image/build root /root-of-image\n"));
     assert!(dockerfile.contains("ENTRYPOINT [\"/wva\", \"controller\"]"));

@@ -43,19 +43,10 @@ fn yaml(file: &str) -> Value {
 fn copies_are_equal() {
     for (original, copy) in [
         ("config/rbac/role.yaml", "role.yaml"),
-        (
-            "config/rbac/pod_autoscaler_role.yaml",
-            "pod-autoscaler-role.yaml",
-        ),
-        (
-            "config/annotated-scalers/role.yaml",
-            "annotated-scaler-role.yaml",
-        ),
+        ("config/rbac/pod_autoscaler_role.yaml", "pod-autoscaler-role.yaml"),
+        ("config/annotated-scalers/role.yaml", "annotated-scaler-role.yaml"),
         ("config/pod-marker/role.yaml", "pod-marker-role.yaml"),
-        (
-            "config/direct-actuation/role.yaml",
-            "target-scaler-role.yaml",
-        ),
+        ("config/direct-actuation/role.yaml", "target-scaler-role.yaml"),
         ("config/prometheus/alerts.yaml", "alerts.yaml"),
         ("config/grafana/dashboard.json", "dashboard.json"),
     ] {
@@ -82,12 +73,7 @@ fn the_role_grants_every_watched_kind() {
         listed.into_iter().any(|one| one == wanted)
     };
     for kind in WatchedKind::ALL {
-        let KindSpec {
-            name,
-            group,
-            resource,
-            ..
-        } = kind.spec();
+        let KindSpec { name, group, resource, .. } = kind.spec();
         let is_granted = role.iter().any(|rule| {
             let verbs = ["list", "watch"];
             has(rule, "apiGroups", group)

@@ -10,9 +10,7 @@ use super::{text, yaml};
 fn alerts() -> Vec<Value> {
     let object = yaml("config/prometheus/alerts.yaml");
     let groups = object["spec"]["groups"].as_array().unwrap();
-    let rules = groups
-        .iter()
-        .flat_map(|group| group["rules"].as_array().unwrap());
+    let rules = groups.iter().flat_map(|group| group["rules"].as_array().unwrap());
     rules.cloned().collect()
 }
 
@@ -22,21 +20,11 @@ fn every_alert_says_what_to_do_and_is_tested() {
     let page = text("docs/operations.md");
     for alert in alerts() {
         let name = alert["alert"].as_str().unwrap();
-        for field in [
-            "/labels/severity",
-            "/annotations/summary",
-            "/annotations/description",
-        ] {
+        for field in ["/labels/severity", "/annotations/summary", "/annotations/description"] {
             assert!(alert.pointer(field).is_some(), "{name}{field}");
         }
-        assert!(
-            tests.contains(&format!("\"alertname\":\"{name}\"")),
-            "{name} has no test"
-        );
-        assert!(
-            page.contains(&format!("`{name}`")),
-            "{name} is not in docs/operations.md"
-        );
+        assert!(tests.contains(&format!("\"alertname\":\"{name}\"")), "{name} has no test");
+        assert!(page.contains(&format!("`{name}`")), "{name} is not in docs/operations.md");
     }
 }
 
@@ -44,12 +32,7 @@ fn every_alert_says_what_to_do_and_is_tested() {
 fn expressions() -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = alerts()
         .iter()
-        .map(|alert| {
-            (
-                alert["alert"].to_string(),
-                alert["expr"].as_str().unwrap().to_owned(),
-            )
-        })
+        .map(|alert| (alert["alert"].to_string(), alert["expr"].as_str().unwrap().to_owned()))
         .collect();
     let dashboard: Value = serde_json::from_str(&text("config/grafana/dashboard.json")).unwrap();
     for panel in dashboard["panels"].as_array().unwrap() {
@@ -66,10 +49,8 @@ fn expressions() -> Vec<(String, String)> {
         "config/external-metrics/hpa.yaml",
     ] {
         let code = text(file);
-        let code: Vec<&str> = code
-            .lines()
-            .filter(|line| !line.trim_start().starts_with('#'))
-            .collect();
+        let code: Vec<&str> =
+            code.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
         found.push((file.to_owned(), code.join("\n")));
     }
     found
@@ -78,13 +59,9 @@ fn expressions() -> Vec<(String, String)> {
 fn series(expression: &str) -> BTreeSet<String> {
     let words = expression.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
     let words = words.filter(|word| {
-        ["wva_", "vllm:", "sglang:", "process_"]
-            .iter()
-            .any(|prefix| word.starts_with(prefix))
+        ["wva_", "vllm:", "sglang:", "process_"].iter().any(|prefix| word.starts_with(prefix))
     });
-    words
-        .map(|word| word.trim_end_matches(':').to_owned())
-        .collect()
+    words.map(|word| word.trim_end_matches(':').to_owned()).collect()
 }
 
 #[test]
@@ -109,10 +86,7 @@ fn every_series_that_is_named_is_exposed_or_documented() {
                     series.starts_with("process_") && of_process.contains(&format!("`{series}`"))
                 }
             };
-            assert!(
-                exposed.contains(&series) || is_foreign,
-                "{place}: no page exposes {series}"
-            );
+            assert!(exposed.contains(&series) || is_foreign, "{place}: no page exposes {series}");
             named += 1;
         }
     }
@@ -144,10 +118,7 @@ fn the_dashboard_shows_cost_against_latency_objectives() {
         "wva_model_latency_objective_seconds",
         "wva_variant_cost",
     ];
-    assert_eq!(
-        named.collect::<BTreeSet<_>>(),
-        expected.map(str::to_owned).into()
-    );
+    assert_eq!(named.collect::<BTreeSet<_>>(), expected.map(str::to_owned).into());
 }
 
 /// The sample is the one that the cluster tests have a real HPA controller follow.

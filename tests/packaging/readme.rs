@@ -51,21 +51,12 @@ safe where AIBrix has installed its own `podautoscalers.autoscaling.aibrix.ai`. 
         parents.push((indent, key.to_owned()));
         let keys: Vec<&str> = parents.iter().map(|(_, key)| &**key).collect();
         let value = values.pointer(&format!("/{}", keys.join("/")));
-        let is_parent = value
-            .and_then(Value::as_object)
-            .is_some_and(|object| !object.is_empty());
+        let is_parent = value.and_then(Value::as_object).is_some_and(|object| !object.is_empty());
         let words = std::mem::take(&mut comment).join(" ").replace('|', "\\|");
-        assert!(
-            is_parent || !words.is_empty(),
-            "{} has no meaning",
-            keys.join(".")
-        );
+        assert!(is_parent || !words.is_empty(), "{} has no meaning", keys.join("."));
         if let Some(value) = value.filter(|_| !is_parent || !words.is_empty()) {
-            let default = if is_parent || value.is_null() {
-                String::new()
-            } else {
-                format!("`{value}`")
-            };
+            let default =
+                if is_parent || value.is_null() { String::new() } else { format!("`{value}`") };
             writeln!(page, "| `{}` | {default} | {words} |", keys.join(".")).unwrap();
         }
     }

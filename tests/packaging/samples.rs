@@ -20,9 +20,8 @@ fn read(mut sample: Value) -> PodAutoscalerObject {
 #[test]
 fn every_sample_of_a_pod_autoscaler_is_valid_and_listed() {
     let listed = yaml(&format!("{FOLDER}/kustomization.yaml"));
-    let listed: BTreeSet<&str> = (listed["resources"].as_array().unwrap().iter())
-        .filter_map(Value::as_str)
-        .collect();
+    let listed: BTreeSet<&str> =
+        (listed["resources"].as_array().unwrap().iter()).filter_map(Value::as_str).collect();
     let mut found = BTreeSet::new();
     let (mut strategies, mut kinds, mut names) =
         (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());

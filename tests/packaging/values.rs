@@ -187,10 +187,7 @@ fn every_value_has_its_default() {
     }
     let chart = yaml(&format!("{CHART}/Chart.yaml"));
     assert_eq!(chart["appVersion"], found["wva.image.tag"]);
-    assert_eq!(
-        format!("v{}", env!("CARGO_PKG_VERSION")),
-        found["wva.image.tag"]
-    );
+    assert_eq!(format!("v{}", env!("CARGO_PKG_VERSION")), found["wva.image.tag"]);
 }
 
 /// What the development values change, all of it, and nothing that is the default anyway but what is
@@ -212,16 +209,11 @@ fn development_values_differ_where_they_say() {
         ("wva.capacityScaling.default.queueSpareTrigger", json!(2)),
         ("hpa.behavior.scaleUp.stabilizationWindowSeconds", json!(0)),
         ("hpa.behavior.scaleUp.policies", quick.clone()),
-        (
-            "hpa.behavior.scaleDown.stabilizationWindowSeconds",
-            json!(30),
-        ),
+        ("hpa.behavior.scaleDown.stabilizationWindowSeconds", json!(30)),
         ("hpa.behavior.scaleDown.policies", quick),
     ];
-    let expected: BTreeMap<String, Value> = expected
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect();
+    let expected: BTreeMap<String, Value> =
+        expected.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     assert_eq!(found, expected);
     let mut defaults = BTreeMap::new();
     leaves("", &values(), &mut defaults);
@@ -236,30 +228,14 @@ fn development_values_differ_where_they_say() {
 #[test]
 fn the_original_values_can_be_had() {
     let mut found = BTreeMap::new();
-    leaves(
-        "",
-        &yaml(&format!("{CHART}/values-original.yaml")),
-        &mut found,
-    );
+    leaves("", &yaml(&format!("{CHART}/values-original.yaml")), &mut found);
     let slow = json!([{ "type": "Pods", "value": 10, "periodSeconds": 150 }]);
     let mut expected = BTreeMap::from([
         ("wva.reconcileInterval".to_owned(), json!("60s")),
-        (
-            "wva.capacityScaling.default.kvCacheThreshold".to_owned(),
-            json!(0.8),
-        ),
-        (
-            "wva.capacityScaling.default.queueLengthThreshold".to_owned(),
-            json!(5),
-        ),
-        (
-            "wva.capacityScaling.default.kvSpareTrigger".to_owned(),
-            json!(0.1),
-        ),
-        (
-            "wva.capacityScaling.default.queueSpareTrigger".to_owned(),
-            json!(3),
-        ),
+        ("wva.capacityScaling.default.kvCacheThreshold".to_owned(), json!(0.8)),
+        ("wva.capacityScaling.default.queueLengthThreshold".to_owned(), json!(5)),
+        ("wva.capacityScaling.default.kvSpareTrigger".to_owned(), json!(0.1)),
+        ("wva.capacityScaling.default.queueSpareTrigger".to_owned(), json!(3)),
     ]);
     for sample in ["va", "hpa", "vllmService"] {
         expected.insert(format!("{sample}.enabled"), json!(true));
@@ -319,10 +295,7 @@ fn the_schema_knows_the_keys_that_the_controller_reads() {
     let flags: BTreeSet<&str> = all().flat_map(|spec| spec.flags.iter().copied()).collect();
     let flags: Vec<&str> = flags.into_iter().collect();
     let wanted = format!("^--?({})(=.*)?$", flags.join("|"));
-    assert_eq!(
-        wva["extraArgs"]["items"]["pattern"], wanted,
-        "wva.extraArgs"
-    );
+    assert_eq!(wva["extraArgs"]["items"]["pattern"], wanted, "wva.extraArgs");
     // A flag that the chart sets, by whatever name, is known to its check.
     let check = text(&format!("{CHART}/templates/_check.tpl"));
     let deployment = text(&format!("{CHART}/templates/deployment.yaml"));
@@ -336,11 +309,7 @@ fn the_schema_knows_the_keys_that_the_controller_reads() {
             let line = format!("{flag}: {}", spec.name);
             assert!(check.contains(&line), "{line}");
         }
-        assert!(
-            check.contains(&format!("\n{}: ", spec.name)),
-            "{}",
-            spec.name
-        );
+        assert!(check.contains(&format!("\n{}: ", spec.name)), "{}", spec.name);
         seen += 1;
     }
     assert_eq!(seen, 12);
@@ -363,22 +332,15 @@ const MAY_BE_NULL: [&str; 8] = [
 fn the_schema_misses_what_is_taken_away() {
     fn judge(at: &str, value: &Value, schema: &Value) {
         let required = schema["required"].as_array();
-        let required: BTreeSet<&str> = required
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
+        let required: BTreeSet<&str> =
+            required.into_iter().flatten().filter_map(Value::as_str).collect();
         for (key, child) in value.as_object().into_iter().flatten() {
             let path = format!("{at}{key}");
             let is_empty = [json!(""), json!({}), json!([]), Value::Null].contains(child);
             let may_miss = MAY_BE_NULL
                 .iter()
                 .any(|known| path == *known || (known.ends_with('.') && path.starts_with(known)));
-            assert_eq!(
-                required.contains(&**key),
-                !is_empty && !may_miss,
-                "{path}: required"
-            );
+            assert_eq!(required.contains(&**key), !is_empty && !may_miss, "{path}: required");
             judge(&format!("{path}."), child, &schema["properties"][key]);
         }
     }
@@ -414,12 +376,8 @@ fn is_closed(at: &str, schema: &Value) {
 fn the_schema_has_every_value_and_no_other() {
     let schema = schema();
     is_closed("", &schema);
-    for file in [
-        "values.yaml",
-        "values-dev.yaml",
-        "values-original.yaml",
-        "values-openshift.yaml",
-    ] {
+    for file in ["values.yaml", "values-dev.yaml", "values-original.yaml", "values-openshift.yaml"]
+    {
         let mut found = BTreeMap::new();
         leaves("", &yaml(&format!("{CHART}/{file}")), &mut found);
         for key in found.keys() {
@@ -457,10 +415,7 @@ fn the_schema_knows_the_fields_that_the_controller_reads() {
         |field: &String| !["modelId", "model_id", "modelID", "namespace"].contains(&&**field);
     let mut fields = section("Saturation");
     fields.retain(identity);
-    assert_eq!(
-        keys(&wva["capacityScaling"]["properties"]["default"]),
-        fields
-    );
+    assert_eq!(keys(&wva["capacityScaling"]["properties"]["default"]), fields);
     let mut fields = section("Queueing model");
     fields.retain(identity);
     assert_eq!(keys(&wva["queueingModel"]["properties"]["default"]), fields);

@@ -5,11 +5,7 @@ use super::*;
 /// Two models that overflow whatever they get, each on a node of two GPUs of its own kind.
 fn crowded() -> Scenario {
     let load = || posed(&[(Duration::ZERO, 0.95, 8.0)]);
-    let small_one = ScenarioVariant {
-        accelerator: "A100",
-        product: A100,
-        ..variant("on-a100")
-    };
+    let small_one = ScenarioVariant { accelerator: "A100", product: A100, ..variant("on-a100") };
     Scenario {
         nodes: vec![node("h100", 2, H100), node("a100", 2, A100)],
         models: vec![
@@ -29,11 +25,8 @@ async fn without_a_limiter_counts_run_past_the_gpus() {
     let mut scenario = crowded();
     scenario.config = policy("analyzerName: saturation");
     let world = begin(&scenario).await;
-    let beyond = |frame: &Frame| {
-        both(frame)
-            .iter()
-            .all(|count| count.is_some_and(|count| count > 2))
-    };
+    let beyond =
+        |frame: &Frame| both(frame).iter().all(|count| count.is_some_and(|count| count > 2));
     until(&world, MINUTE * 10, beyond).await;
     world.end().await;
 }
@@ -44,10 +37,7 @@ async fn with_one_each_kind_grows_to_its_own_gpus_and_no_further() {
     scenario.config = policy("{analyzerName: saturation, enableLimiter: true}");
     let world = begin(&scenario).await;
     until(&world, MINUTE, |frame| both(frame) == [Some(1), Some(1)]).await;
-    until(&world, MINUTE * 5, |frame| {
-        both(frame) == [Some(2), Some(2)]
-    })
-    .await;
+    until(&world, MINUTE * 5, |frame| both(frame) == [Some(2), Some(2)]).await;
     throughout(&world, MINUTE * 10, |frame| {
         assert_eq!(both(frame), [Some(2), Some(2)], "{frame:#?}");
         assert!(frame.gpus_used <= 4, "{frame:#?}");

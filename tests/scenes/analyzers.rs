@@ -9,9 +9,7 @@ const TOKENS: &str = "analyzerName: saturation";
 fn judges(world: &World) -> Vec<PlanStage> {
     let steps = decision(world, "v").steps;
     let judges = steps.iter().map(|step| step.stage);
-    judges
-        .filter(|stage| matches!(stage, PlanStage::Saturation | PlanStage::Optimizer))
-        .collect()
+    judges.filter(|stage| matches!(stage, PlanStage::Saturation | PlanStage::Optimizer)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -22,33 +20,20 @@ async fn naming_the_analyzer_switches_to_tokens_and_back_without_a_restart() {
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(1)).await;
     tokio::time::sleep(MINUTE).await;
     let unset = figures(&world, "m");
-    assert!(
-        unset.percentage.is_some() && unset.tokens.is_none(),
-        "{unset:#?}"
-    );
+    assert!(unset.percentage.is_some() && unset.tokens.is_none(), "{unset:#?}");
     assert_eq!(judges(&world), [PlanStage::Saturation]);
 
     change_policy(&world, TOKENS).await;
     tokio::time::sleep(CYCLE * 2).await;
     let named = figures(&world, "m");
-    assert!(
-        named.percentage.is_none() && named.tokens.is_some(),
-        "{named:#?}"
-    );
+    assert!(named.percentage.is_none() && named.tokens.is_some(), "{named:#?}");
     assert_eq!(judges(&world), [PlanStage::Optimizer]);
 
     change_policy(&world, "").await;
     tokio::time::sleep(CYCLE * 2).await;
     let back = figures(&world, "m");
-    assert!(
-        back.percentage.is_some() && back.tokens.is_none(),
-        "{back:#?}"
-    );
+    assert!(back.percentage.is_some() && back.tokens.is_none(), "{back:#?}");
     assert_eq!(judges(&world), [PlanStage::Saturation]);
-    assert_eq!(
-        world.frame().totals.scalings,
-        0,
-        "a switch alone moves nothing"
-    );
+    assert_eq!(world.frame().totals.scalings, 0, "a switch alone moves nothing");
     world.end().await;
 }

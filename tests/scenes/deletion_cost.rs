@@ -17,10 +17,7 @@ fn shrinking(then: &[(Duration, f64, f64)]) -> Scenario {
     poses.extend(then);
     let mut scenario = small(posed(&poses));
     let switch = ("POD_DELETION_COST_ENABLED", "true".to_owned());
-    scenario.config = vec![ConfigMap {
-        name: "wva-variantautoscaling-config",
-        data: vec![switch],
-    }];
+    scenario.config = vec![ConfigMap { name: "wva-variantautoscaling-config", data: vec![switch] }];
     scenario.models[0].variants[0].replicas = 3;
     scenario.models[0].variants[0].bounds = (2, 6);
     scenario
@@ -91,9 +88,6 @@ async fn a_scale_down_that_is_off_leaves_every_pod_as_it_was() {
     until(&world, MINUTE * 4, |frame| desired(frame, "v") >= Some(3)).await;
     until(&world, CYCLE, |_| chosen(&world).is_empty()).await;
     let after = costs(&world);
-    assert!(
-        before.iter().all(|pod| after.contains_key(pod)),
-        "{after:?}"
-    );
+    assert!(before.iter().all(|pod| after.contains_key(pod)), "{after:?}");
     world.end().await;
 }

@@ -8,13 +8,8 @@ const HPA: &str = "/apis/autoscaling/v2/namespaces/llm-d/horizontalpodautoscaler
 /// Few requests, from minute 4 on more and more, then few again; what is published is written.
 fn scaled_directly() -> Scenario {
     let at = |minute, rate| (MINUTE * minute, rate);
-    let mut scenario = small(rates(&[
-        at(0, 1.0),
-        at(4, 40.0),
-        at(8, 65.0),
-        at(12, 150.0),
-        at(16, 1.0),
-    ]));
+    let mut scenario =
+        small(rates(&[at(0, 1.0), at(4, 40.0), at(8, 65.0), at(12, 150.0), at(16, 1.0)]));
     scenario.config = policy("analyzerName: slo\nactuation: direct");
     scenario
 }
@@ -26,9 +21,7 @@ fn actuation(world: &World) -> String {
     let conditions = variant.unwrap()["status"]["conditions"].clone();
     let mut conditions = conditions.as_array().into_iter().flatten();
     let found = conditions.find(|one| one["type"] == "ActuationReady");
-    found.map_or_else(String::new, |found| {
-        found["reason"].as_str().unwrap().to_owned()
-    })
+    found.map_or_else(String::new, |found| found["reason"].as_str().unwrap().to_owned())
 }
 
 /// The target has what is published within seconds, up and down, whichever role dies at a change.
@@ -42,20 +35,14 @@ async fn the_target_follows_what_is_published_through_deaths() {
         assert_eq!(stated(frame), 1, "{frame:#?}");
     })
     .await;
-    for roles in [
-        [Role::TargetScaler, Role::Emitter],
-        [Role::StatusWriter, Role::TargetScaler],
-    ] {
+    for roles in [[Role::TargetScaler, Role::Emitter], [Role::StatusWriter, Role::TargetScaler]] {
         let before = desired(&world.frame(), "v");
         until(&world, MINUTE * 9, |frame| desired(frame, "v") > before).await;
         for role in roles {
             assert!(world.kill(&role), "{role} does not run");
         }
         let soon = Duration::from_secs(5);
-        until(&world, soon, |frame| {
-            Some(stated(frame)) >= desired(frame, "v")
-        })
-        .await;
+        until(&world, soon, |frame| Some(stated(frame)) >= desired(frame, "v")).await;
     }
     until(&world, MINUTE * 60, |frame| desired(frame, "v") == Some(1)).await;
     assert!(world.kill(&Role::TargetScaler));

@@ -7,18 +7,9 @@ const GROUPS: &str = "leaderworkersets.leaderworkerset.x-k8s.io";
 /// Leaders with two GPUs and one worker with two more, on nodes of four.
 fn on_two_hosts(load: LoadSource) -> Scenario {
     let mut scenario = small(load);
-    scenario.nodes = vec![NodeGroup {
-        count: 5,
-        ..node("h100", 4, H100)
-    }];
+    scenario.nodes = vec![NodeGroup { count: 5, ..node("h100", 4, H100) }];
     let variant = &mut scenario.models[0].variants[0];
-    (variant.gpus, variant.replica) = (
-        2,
-        Replica::Group {
-            workers: 1,
-            gpus: 2,
-        },
-    );
+    (variant.gpus, variant.replica) = (2, Replica::Group { workers: 1, gpus: 2 });
     variant.bounds = (1, 8);
     scenario
 }
@@ -35,9 +26,7 @@ fn counted(world: &World) -> (i64, i64) {
 fn pods(world: &World) -> Vec<(String, bool)> {
     let person = Insider::new(world.server.clone(), "person");
     let pods = person.list("pods.");
-    let ours = pods
-        .iter()
-        .filter(|pod| pod["metadata"]["labels"]["app"] == "v");
+    let ours = pods.iter().filter(|pod| pod["metadata"]["labels"]["app"] == "v");
     ours.map(|pod| {
         let conditions = pod["status"]["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
@@ -92,11 +81,8 @@ async fn a_deployment_and_groups_on_one_host_and_on_two_start_from_zero() {
 /// Whether one of the two pods of the second group is ready, and the other is not.
 fn is_half_ready(world: &World) -> bool {
     let pods = pods(world);
-    let ready: Vec<_> = pods
-        .iter()
-        .filter(|(name, _)| name.starts_with("v-1"))
-        .map(|(_, ready)| *ready)
-        .collect();
+    let ready: Vec<_> =
+        pods.iter().filter(|(name, _)| name.starts_with("v-1")).map(|(_, ready)| *ready).collect();
     matches!(*ready, [true, false] | [false, true])
 }
 
@@ -110,11 +96,8 @@ fn reporting(world: &World) -> (u32, u32) {
 async fn a_group_counts_once_all_of_its_pods_are_ready() {
     let full = MINUTE * 15;
     let mut scenario = on_two_hosts(posed(&[(Duration::ZERO, 0.3, 0.0), (full, 0.95, 8.0)]));
-    scenario.models[0].variants[0].start_up = StartUp {
-        median: MINUTE,
-        p95: MINUTE * 2,
-        ..StartUp::WAKING
-    };
+    scenario.models[0].variants[0].start_up =
+        StartUp { median: MINUTE, p95: MINUTE * 2, ..StartUp::WAKING };
     let world = begin(&scenario).await;
     until(&world, full - MINUTE * 3, |frame| ready(frame, "v") == 1).await;
     tokio::time::sleep(MINUTE).await;

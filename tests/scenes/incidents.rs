@@ -6,16 +6,11 @@ const SIZED: &str = "analyzerName: slo";
 
 /// Long answers at these rates per second: a server of sixteen slots takes about 1.5 of them.
 fn answers(steps: &[(Duration, f64)]) -> LoadSource {
-    let mix = Mix {
-        prompt_tokens: 2_000,
-        output_tokens: 1_000,
-        cached: 0.0,
-    };
+    let mix = Mix { prompt_tokens: 2_000, output_tokens: 1_000, cached: 0.0 };
     match rates(steps) {
-        LoadSource::Flow { shape, .. } => LoadSource::Flow {
-            shape,
-            mixes: vec![(Duration::ZERO, mix)],
-        },
+        LoadSource::Flow { shape, .. } => {
+            LoadSource::Flow { shape, mixes: vec![(Duration::ZERO, mix)] }
+        }
         other => other,
     }
 }
@@ -51,21 +46,13 @@ fn short_of_a100(steps: &[(Duration, f64)]) -> Scenario {
 /// the other one grows to the need; those that never served are the first to go.
 #[tokio::test(start_paused = true)]
 async fn pods_that_no_node_takes_hold_back_neither_growth_nor_release() {
-    let load = [
-        (Duration::ZERO, 1.5),
-        (MINUTE * 15, 6.0),
-        (MINUTE * 60, 1.5),
-    ];
+    let load = [(Duration::ZERO, 1.5), (MINUTE * 15, 6.0), (MINUTE * 60, 1.5)];
     let world = begin(&short_of_a100(&load)).await;
     let is_ordered = |frame: &Frame| desired(frame, "on-a100") > Some(4);
     let ordered = until(&world, MINUTE * 20, is_ordered).await;
     assert_eq!((ready(&ordered, "v"), ready(&ordered, "on-a100")), (1, 1));
     until(&world, MINUTE * 7, |frame| ready(frame, "v") >= 4).await;
-    let is_served = |frame: &Frame| {
-        frame.models[0]
-            .first_token_p95_ms
-            .is_some_and(|p95| p95 < 1e3)
-    };
+    let is_served = |frame: &Frame| frame.models[0].first_token_p95_ms.is_some_and(|p95| p95 < 1e3);
     let served = until(&world, MINUTE * 5, is_served).await;
     assert_eq!(ready(&served, "on-a100"), 1);
     let is_withdrawn = |frame: &Frame| desired(frame, "on-a100") == Some(1);

@@ -51,16 +51,11 @@ const SATURATION: &str = "wva-saturation-scaling-config";
 fn rates(steps: &[(Duration, f64)]) -> LoadSource {
     let mut stages = Vec::new();
     for (place, (from, rate)) in steps.iter().enumerate() {
-        let next = steps
-            .get(place + 1)
-            .map_or(Duration::from_hours(24), |(at, _)| *at);
+        let next = steps.get(place + 1).map_or(Duration::from_hours(24), |(at, _)| *at);
         let lasts = next - *from;
         stages.push(RateStage { lasts, rate: *rate });
     }
-    LoadSource::Flow {
-        shape: RateProfile::Stages(stages),
-        mixes: vec![(Duration::ZERO, MIX)],
-    }
+    LoadSource::Flow { shape: RateProfile::Stages(stages), mixes: vec![(Duration::ZERO, MIX)] }
 }
 
 /// Servers that show these shares of their KV caches and queues, each from its moment on.
@@ -74,25 +69,15 @@ fn posed(poses: &[(Duration, f64, f64)]) -> LoadSource {
 
 /// The `default` entry of the policy for saturation.
 fn policy(text: &str) -> Vec<ConfigMap> {
-    vec![ConfigMap {
-        name: SATURATION,
-        data: vec![("default", text.to_owned())],
-    }]
+    vec![ConfigMap { name: SATURATION, data: vec![("default", text.to_owned())] }]
 }
 
 /// An entry that lets a model, or all by `default`, go to zero after five idle minutes.
 fn to_zero(model: &'static str) -> ConfigMap {
-    let whom = if model == "default" {
-        String::new()
-    } else {
-        format!("model_id: {model}\n")
-    };
+    let whom = if model == "default" { String::new() } else { format!("model_id: {model}\n") };
     ConfigMap {
         name: "wva-model-scale-to-zero-config",
-        data: vec![(
-            model,
-            format!("{whom}enable_scale_to_zero: true\nretention_period: 5m"),
-        )],
+        data: vec![(model, format!("{whom}enable_scale_to_zero: true\nretention_period: 5m"))],
     }
 }
 
@@ -104,11 +89,7 @@ async fn begin(scenario: &Scenario) -> World {
 async fn change_policy(world: &World, text: &str) {
     let person = Insider::new(world.server.clone(), "person");
     let path = format!("/api/v1/namespaces/wva-system/configmaps/{SATURATION}");
-    let entry = if text.is_empty() {
-        json!(null)
-    } else {
-        json!(text)
-    };
+    let entry = if text.is_empty() { json!(null) } else { json!(text) };
     let change = json!({"data": {"default": entry}});
     person.merge(&path, &change).await.unwrap();
 }
@@ -170,10 +151,7 @@ fn ready(frame: &Frame, variant: &str) -> u32 {
 fn decision(world: &World, variant: &str) -> Decision {
     let plan = world.plan().unwrap();
     let mut decisions = plan.decisions.values();
-    decisions
-        .find(|one| &*one.key.name == variant)
-        .unwrap()
-        .clone()
+    decisions.find(|one| &*one.key.name == variant).unwrap().clone()
 }
 
 /// What was measured of a model last.
@@ -181,7 +159,5 @@ fn figures(world: &World, model: &str) -> ModelFigures {
     let plan = world.plan().unwrap();
     let mut models = plan.models.iter();
     let found = models.find(|(key, _)| &*key.model == model);
-    found
-        .map(|(_, figures)| figures.clone())
-        .unwrap_or_default()
+    found.map(|(_, figures)| figures.clone()).unwrap_or_default()
 }

@@ -19,11 +19,7 @@ pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 pub(crate) const CYCLE: Duration = Duration::from_secs(15);
 
 /// Requests of 1 000 tokens that are answered with 200.
-pub(crate) const MIX: Mix = Mix {
-    prompt_tokens: 1_000,
-    output_tokens: 200,
-    cached: 0.0,
-};
+pub(crate) const MIX: Mix = Mix { prompt_tokens: 1_000, output_tokens: 200, cached: 0.0 };
 
 /// One model on one node of eight GPUs, whose servers start within seconds.
 pub(crate) fn small(load: LoadSource) -> Scenario {
@@ -39,12 +35,7 @@ pub(crate) fn small(load: LoadSource) -> Scenario {
 }
 
 pub(crate) fn node(name: &str, gpus: u32, product: &str) -> NodeGroup {
-    NodeGroup {
-        name: name.to_owned(),
-        count: 1,
-        gpus,
-        product: product.to_owned(),
-    }
+    NodeGroup { name: name.to_owned(), count: 1, gpus, product: product.to_owned() }
 }
 
 pub(crate) fn model(
@@ -55,10 +46,7 @@ pub(crate) fn model(
     ScenarioModel {
         name,
         id: name,
-        slo: Slo {
-            first_token: Duration::from_secs(2),
-            per_token: Duration::from_millis(60),
-        },
+        slo: Slo { first_token: Duration::from_secs(2), per_token: Duration::from_millis(60) },
         load,
         dialect: Dialect::Vllm,
         binding: Binding::Late,
@@ -78,10 +66,7 @@ pub(crate) fn variant(name: &'static str) -> ScenarioVariant {
         gpus: 1,
         cost: 10.0,
         profile: Profile::QWEN3_8B_BF16_H100,
-        limits: Limits {
-            max_model_len: 32_768,
-            ..Limits::default()
-        },
+        limits: Limits { max_model_len: 32_768, ..Limits::default() },
         start_up: StartUp::WAKING,
         replicas: 1,
         bounds: (1, 6),

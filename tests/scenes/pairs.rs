@@ -8,17 +8,9 @@ const PREFILL: &str = "reads";
 const DECODE: &str = "writes";
 
 fn sleeping_pair() -> Scenario {
-    let half = |name, role| ScenarioVariant {
-        role,
-        replicas: 0,
-        bounds: (0, 4),
-        ..variant(name)
-    };
+    let half = |name, role| ScenarioVariant { role, replicas: 0, bounds: (0, 4), ..variant(name) };
     let load = rates(&[(Duration::ZERO, 0.0), (MINUTE * 3, 1.0)]);
-    let halves = vec![
-        half(PREFILL, ServingRole::Prefill),
-        half(DECODE, ServingRole::Decode),
-    ];
+    let halves = vec![half(PREFILL, ServingRole::Prefill), half(DECODE, ServingRole::Decode)];
     Scenario {
         models: vec![model("m", load.clone(), halves)],
         config: vec![to_zero("default")],
@@ -31,10 +23,7 @@ async fn decode_wakes_first_and_prefill_never_alone() {
     let world = begin(&sleeping_pair()).await;
     until(&world, MINUTE, |frame| desired(frame, DECODE) == Some(0)).await;
     throughout(&world, MINUTE, |frame| {
-        assert_eq!(
-            (scaled_to(frame, PREFILL), scaled_to(frame, DECODE)),
-            (0, 0)
-        );
+        assert_eq!((scaled_to(frame, PREFILL), scaled_to(frame, DECODE)), (0, 0));
     })
     .await;
     let mut began = None;
@@ -56,10 +45,7 @@ async fn decode_wakes_first_and_prefill_never_alone() {
     }
     assert_eq!(began, Some(Some(0)), "decode came first, alone");
     assert_eq!(
-        (
-            desired(&world.frame(), PREFILL),
-            desired(&world.frame(), DECODE)
-        ),
+        (desired(&world.frame(), PREFILL), desired(&world.frame(), DECODE)),
         (Some(1), Some(1))
     );
     world.end().await;
@@ -70,9 +56,7 @@ async fn a_half_that_is_discovered_later_completes_its_pair() {
     let world = begin(&sleeping_pair()).await;
     let person = Insider::new(world.server.clone(), "person");
     let collection = "/apis/llmd.ai/v1alpha1/namespaces/llm-d/variantautoscalings";
-    let object = person
-        .get("variantautoscalings.llmd.ai", "llm-d", PREFILL)
-        .unwrap();
+    let object = person.get("variantautoscalings.llmd.ai", "llm-d", PREFILL).unwrap();
     let object: Value = serde_json::json!({
         "apiVersion": object["apiVersion"], "kind": object["kind"], "spec": object["spec"],
         "metadata": {"name": PREFILL, "labels": object["metadata"]["labels"]},
@@ -81,13 +65,7 @@ async fn a_half_that_is_discovered_later_completes_its_pair() {
     person.delete(&path, &serde_json::json!({})).await.unwrap();
     until(&world, MINUTE * 5, |frame| ready(frame, DECODE) == 1).await;
     tokio::time::sleep(MINUTE).await;
-    assert_eq!(
-        (
-            scaled_to(&world.frame(), PREFILL),
-            world.frame().totals.answered
-        ),
-        (0, 0)
-    );
+    assert_eq!((scaled_to(&world.frame(), PREFILL), world.frame().totals.answered), (0, 0));
 
     person.create(collection, &object).await.unwrap();
     until(&world, MINUTE * 2, |frame| frame.totals.answered > 0).await;

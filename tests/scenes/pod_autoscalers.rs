@@ -55,9 +55,7 @@ fn scalers(world: &World) -> BTreeSet<String> {
     let deployment = stored(world, "deployments.apps", "v").unwrap();
     let managers = deployment["metadata"]["managedFields"].as_array().unwrap();
     let scales = managers.iter().filter(|one| one["subresource"] == "scale");
-    scales
-        .map(|one| one["manager"].as_str().unwrap().to_owned())
-        .collect()
+    scales.map(|one| one["manager"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Follows the load up and down again.
@@ -80,10 +78,7 @@ async fn follows_the_load(strategy: ScalingStrategy) -> World {
 
     let lowered = until(&world, MINUTE * 12, |frame| stated(frame) == 1).await;
     let kept = 720.0 + 120.0;
-    assert!(
-        lowered.seconds >= kept,
-        "not before its window: {lowered:#?}"
-    );
+    assert!(lowered.seconds >= kept, "not before its window: {lowered:#?}");
     throughout(&world, MINUTE * 3, |frame| {
         assert_eq!(stated(frame), 1, "{frame:#?}");
     })
@@ -102,10 +97,7 @@ fn status_agrees(world: &World) {
     );
     let history = status["scalingHistory"].as_array().unwrap();
     assert!((2..=5).contains(&history.len()), "{status:#}");
-    assert!(
-        history.iter().all(|entry| entry["success"] == true),
-        "{status:#}"
-    );
+    assert!(history.iter().all(|entry| entry["success"] == true), "{status:#}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,11 +117,7 @@ async fn hpa_follows_the_load_by_a_generated_object() {
     let world = follows_the_load(ScalingStrategy::Hpa).await;
     let generated = stored(&world, HPAS, "v-hpa").unwrap();
     let owner = &generated["metadata"]["ownerReferences"][0];
-    assert_eq!(
-        owner["uid"],
-        object(&world)["metadata"]["uid"],
-        "{generated:#}"
-    );
+    assert_eq!(owner["uid"], object(&world)["metadata"]["uid"], "{generated:#}");
 
     let user = Insider::new(world.server.clone(), "user");
     let path = "/apis/autoscaling.aibrix.ai/v1alpha1/namespaces/llm-d/podautoscalers/v";
@@ -220,10 +208,7 @@ async fn roles_that_end_lower_nothing() {
         let ends = [230, 420, 800].map(|at| (at, role.clone()));
         let counts = counts_with_ends(strategy, &ends).await;
         for (second, count) in counts.iter().enumerate().take(KEPT).skip(GROWN) {
-            assert!(
-                count >= least,
-                "{strategy:?} {role} at {second} s: {count} of {least}"
-            );
+            assert!(count >= least, "{strategy:?} {role} at {second} s: {count} of {least}");
         }
         assert_eq!(counts.last(), Some(&1), "{strategy:?} {role}");
     }

@@ -8,10 +8,8 @@ const QUOTA: u32 = 16;
 const GPUS: u32 = 2;
 const NAMES: [&str; 2] = ["one", "other"];
 /// Killed two at a time, after each half of a step.
-const DEATHS: [[Role; 2]; 2] = [
-    [Role::Optimizer, Role::Emitter],
-    [Role::Collector, Role::StatusWriter],
-];
+const DEATHS: [[Role; 2]; 2] =
+    [[Role::Optimizer, Role::Emitter], [Role::Collector, Role::StatusWriter]];
 
 fn limited(rescale: bool) -> String {
     format!(
@@ -34,21 +32,14 @@ fn contended() -> Scenario {
         ..variant(name)
     };
     let [one, other] = NAMES;
-    let entries = vec![
-        ("default", limited(false)),
-        (one, entry(one, 1)),
-        (other, entry(other, 9)),
-    ];
+    let entries = vec![("default", limited(false)), (one, entry(one, 1)), (other, entry(other, 9))];
     Scenario {
         nodes: vec![node("h100", QUOTA * 2, H100)],
         models: vec![
             model(one, full(), vec![holding(one, 6)]),
             model(other, full(), vec![holding(other, 2)]),
         ],
-        config: vec![ConfigMap {
-            name: SATURATION,
-            data: entries,
-        }],
+        config: vec![ConfigMap { name: SATURATION, data: entries }],
         ..small(full())
     }
 }
@@ -100,10 +91,8 @@ async fn changes_hands(world: &World, giver: &str, taker: &str) {
         kill(world, second);
         within_quota(world, |frame| counts(frame, taker).1 > gained).await;
     }
-    within_quota(world, |frame| {
-        counts(frame, giver) == (1, 1) && counts(frame, taker) == (7, 7)
-    })
-    .await;
+    within_quota(world, |frame| counts(frame, giver) == (1, 1) && counts(frame, taker) == (7, 7))
+        .await;
     throughout(world, MINUTE * 5, |frame| {
         keeps_within(frame);
         assert_eq!(counts(frame, taker), (7, 7), "{frame:#?}");
@@ -115,10 +104,7 @@ async fn changes_hands(world: &World, giver: &str, taker: &str) {
 async fn gpus_change_hands_within_the_quota_through_deaths() {
     let [one, other] = NAMES;
     let world = begin(&contended()).await;
-    within_quota(&world, |frame| {
-        (ready(frame, one), ready(frame, other)) == (6, 2)
-    })
-    .await;
+    within_quota(&world, |frame| (ready(frame, one), ready(frame, other)) == (6, 2)).await;
     throughout(&world, MINUTE * 5, |frame| {
         let both = (counts(frame, one), counts(frame, other));
         assert_eq!(both, ((6, 6), (2, 2)), "nothing is shared yet: {frame:#?}");

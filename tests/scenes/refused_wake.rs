@@ -30,16 +30,8 @@ impl Lines {
 /// A model that holds both GPUs of the node until minute 12, and one at zero that is asked for from
 /// minute 3 on.
 fn occupied() -> Scenario {
-    let holder = ScenarioVariant {
-        replicas: 2,
-        bounds: (1, 2),
-        ..variant("holder")
-    };
-    let sleeper = ScenarioVariant {
-        replicas: 0,
-        bounds: (0, 2),
-        ..variant("sleeper")
-    };
+    let holder = ScenarioVariant { replicas: 2, bounds: (1, 2), ..variant("holder") };
+    let sleeper = ScenarioVariant { replicas: 0, bounds: (0, 2), ..variant("sleeper") };
     let holding = posed(&[(Duration::ZERO, 0.6, 0.0), (MINUTE * 12, 0.05, 0.0)]);
     let asked = rates(&[(Duration::ZERO, 0.0), (MINUTE * 3, 1.0)]);
     let mut config = policy("enableLimiter: true");
@@ -59,17 +51,12 @@ fn occupied() -> Scenario {
 async fn a_wake_without_gpus_is_refused_with_its_reason_until_some_are_free() {
     let lines = Lines::default();
     let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .finish();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let world = begin(&occupied()).await;
     until(&world, MINUTE, |frame| desired(frame, "sleeper") == Some(0)).await;
     tokio::time::sleep(MINUTE).await;
-    assert!(
-        !decision(&world, "sleeper").is_refused_wake(),
-        "no request yet"
-    );
+    assert!(!decision(&world, "sleeper").is_refused_wake(), "no request yet");
     assert_eq!(lines.count("wake-refused"), 0);
 
     until(&world, MINUTE * 3, |frame| frame.models[1].held > 0).await;
@@ -88,19 +75,10 @@ async fn a_wake_without_gpus_is_refused_with_its_reason_until_some_are_free() {
     let stored = Insider::new(world.server.clone(), "reader");
     let object = stored.get("variantautoscalings.llmd.ai", "llm-d", "sleeper");
     let conditions = object.unwrap()["status"]["conditions"].to_string();
-    assert!(
-        conditions.contains("GPUs or quotas refuse a start from zero"),
-        "{conditions}"
-    );
+    assert!(conditions.contains("GPUs or quotas refuse a start from zero"), "{conditions}");
 
-    until(&world, MINUTE * 10, |frame| {
-        desired(frame, "holder") == Some(1)
-    })
-    .await;
-    until(&world, MINUTE * 5, |frame| {
-        desired(frame, "sleeper") == Some(1)
-    })
-    .await;
+    until(&world, MINUTE * 10, |frame| desired(frame, "holder") == Some(1)).await;
+    until(&world, MINUTE * 5, |frame| desired(frame, "sleeper") == Some(1)).await;
     until(&world, MINUTE * 2, |frame| frame.totals.answered > 0).await;
     assert_eq!(lines.count("wake-refused"), 1);
     world.end().await;

@@ -8,11 +8,7 @@ const BOTH: &str = "analyzers: [{name: saturation}, {name: throughput}]";
 const PHASE: Duration = Duration::from_mins(20);
 
 fn mix(prompt_tokens: u32, output_tokens: u32) -> Mix {
-    Mix {
-        prompt_tokens,
-        output_tokens,
-        cached: 0.0,
-    }
+    Mix { prompt_tokens, output_tokens, cached: 0.0 }
 }
 
 fn swap(rate: f64, from: Mix, to: Mix) -> LoadSource {
@@ -53,11 +49,7 @@ async fn after(scenario: &Scenario) -> Outcome {
     }
     let hours = world.frame().totals.gpu_hours - before.totals.gpu_hours;
     world.end().await;
-    Outcome {
-        counts,
-        first_token: (worst, last),
-        gpu_minutes: hours * 60.0,
-    }
+    Outcome { counts, first_token: (worst, last), gpu_minutes: hours * 60.0 }
 }
 
 /// Whether counts rise again once they have fallen.
@@ -73,24 +65,12 @@ async fn takes_another_shape(from: Mix, to: Mix, needed: u32) {
     scenario.models[0].variants[0].bounds = (1, 12);
     scenario.models[0].variants[0].replicas = 3;
     let outcome = after(&scenario).await;
-    assert!(
-        outcome.counts.iter().all(|(_, count, _)| *count > 1),
-        "no collapse: {outcome:#?}"
-    );
+    assert!(outcome.counts.iter().all(|(_, count, _)| *count > 1), "no collapse: {outcome:#?}");
     assert!(!has_second_peak(&outcome), "no second peak: {outcome:#?}");
     let (_, last, _) = outcome.counts.last().unwrap();
-    assert!(
-        (needed..=needed * 2).contains(last),
-        "{needed} are needed: {outcome:#?}"
-    );
-    assert!(
-        outcome.first_token.1 < 2.0,
-        "served well in the end: {outcome:#?}"
-    );
-    assert!(
-        outcome.gpu_minutes < f64::from(needed) * 20.0 * 2.5,
-        "{outcome:#?}"
-    );
+    assert!((needed..=needed * 2).contains(last), "{needed} are needed: {outcome:#?}");
+    assert!(outcome.first_token.1 < 2.0, "served well in the end: {outcome:#?}");
+    assert!(outcome.gpu_minutes < f64::from(needed) * 20.0 * 2.5, "{outcome:#?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,17 +108,11 @@ fn was_full(figures: &ModelFigures, variant: &str) -> bool {
 /// were full within that minute, which is measured and not computed from rates, and it goes again.
 #[tokio::test(start_paused = true)]
 async fn prefill_grows_within_two_cycles_of_long_prompts() {
-    let half = |name, role, replicas| ScenarioVariant {
-        role,
-        replicas,
-        bounds: (1, 10),
-        ..variant(name)
-    };
+    let half =
+        |name, role, replicas| ScenarioVariant { role, replicas, bounds: (1, 10), ..variant(name) };
     let load = swap(2.0, mix(1_000, 4_000), mix(30_000, 250));
-    let halves = vec![
-        half("reads", ServingRole::Prefill, 1),
-        half("writes", ServingRole::Decode, 3),
-    ];
+    let halves =
+        vec![half("reads", ServingRole::Prefill, 1), half("writes", ServingRole::Decode, 3)];
     let mut scenario = small(load.clone());
     scenario.interval = Duration::from_secs(30);
     scenario.nodes = vec![node("h100", 20, H100)];
@@ -159,13 +133,8 @@ async fn prefill_grows_within_two_cycles_of_long_prompts() {
         let frame = frames.borrow_and_update().clone();
         let figures = figures(&world, "m");
         let mut voters = figures.consensus.iter().flat_map(|one| &one.voters);
-        let rates = voters
-            .find(|voter| voter.analyzer == AnalyzerName::Throughput)
-            .unwrap();
-        assert!(
-            rates.roles[&ServingRole::Decode].required < 1e-9,
-            "{rates:#?}"
-        );
+        let rates = voters.find(|voter| voter.analyzer == AnalyzerName::Throughput).unwrap();
+        assert!(rates.roles[&ServingRole::Decode].required < 1e-9, "{rates:#?}");
         if desired(&frame, "reads") > Some(1) {
             grew.get_or_insert(frame.seconds - PHASE.as_secs_f64());
         }

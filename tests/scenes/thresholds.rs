@@ -9,11 +9,7 @@ async fn percentages_keep_a_bounded_load_and_grow_by_one_beyond_it() {
     let world = begin(&small(load)).await;
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(1)).await;
     stays(&world, crossing - MINUTE * 2, "v", 1).await;
-    assert!(
-        world.frame().totals.answered > 1_500,
-        "{:?}",
-        world.frame().totals
-    );
+    assert!(world.frame().totals.answered > 1_500, "{:?}", world.frame().totals);
 
     let grown = until(&world, MINUTE * 6, |frame| desired(frame, "v") != Some(1)).await;
     assert_eq!(desired(&grown, "v"), Some(2), "one step at a time");
@@ -39,16 +35,9 @@ async fn tokens_grow_and_shrink_with_the_thresholds_at_one_occupancy() {
     )
     .await;
     let grown = until(&world, CYCLE * 3, |frame| desired(frame, "v") != Some(1)).await;
-    assert_eq!(
-        desired(&grown, "v"),
-        Some(2),
-        "0.3 / 0.30 of a cache on replicas of 0.8"
-    );
+    assert_eq!(desired(&grown, "v"), Some(2), "0.3 / 0.30 of a cache on replicas of 0.8");
     let tokens = figures(&world, "m").tokens.unwrap();
-    assert!(
-        (tokens.model.utilisation - 0.375).abs() < 1e-3,
-        "{tokens:#?}"
-    );
+    assert!((tokens.model.utilisation - 0.375).abs() < 1e-3, "{tokens:#?}");
     until(&world, MINUTE * 2, |frame| ready(frame, "v") >= 2).await;
 
     change_policy(

@@ -29,23 +29,14 @@ async fn makes_the_round_trip(scenario: &Scenario) {
     .await;
 
     let woken = until(&world, MINUTE * 2, |frame| desired(frame, "v") == Some(1)).await;
-    assert!(
-        woken.seconds >= 180.0 && woken.models[0].held > 0,
-        "{woken:#?}"
-    );
+    assert!(woken.seconds >= 180.0 && woken.models[0].held > 0, "{woken:#?}");
     assert_eq!(woken.totals.answered, 0);
     until(&world, MINUTE, |frame| frame.totals.answered > 0).await;
 
     let rested = until(&world, MINUTE * 16, |frame| desired(frame, "v") == Some(0)).await;
     let silent = MINUTE * 10 + RETENTION;
-    assert!(
-        rested.seconds >= silent.as_secs_f64(),
-        "not before its retention: {rested:#?}"
-    );
-    assert!(
-        rested.seconds <= (silent + MINUTE * 2).as_secs_f64(),
-        "{rested:#?}"
-    );
+    assert!(rested.seconds >= silent.as_secs_f64(), "not before its retention: {rested:#?}");
+    assert!(rested.seconds <= (silent + MINUTE * 2).as_secs_f64(), "{rested:#?}");
     assert!(decision(&world, "v").reason().contains("retention"));
     until(&world, MINUTE * 4, |frame| ready(frame, "v") == 0).await;
 
@@ -53,18 +44,12 @@ async fn makes_the_round_trip(scenario: &Scenario) {
     assert!(again.seconds >= 1_500.0, "{again:#?}");
     until(&world, MINUTE, |frame| ready(frame, "v") == 1).await;
     throughout(&world, RETENTION, |frame| {
-        assert!(
-            desired(frame, "v") >= Some(1),
-            "woken, and not put to rest at once: {frame:#?}"
-        );
+        assert!(desired(frame, "v") >= Some(1), "woken, and not put to rest at once: {frame:#?}");
     })
     .await;
     let totals = world.frame().totals.clone();
     assert_eq!(totals.failed, 0, "{totals:?}");
-    assert!(
-        totals.requests - totals.answered < 40,
-        "all but the running ones: {totals:?}"
-    );
+    assert!(totals.requests - totals.answered < 40, "all but the running ones: {totals:?}");
     world.end().await;
 }
 
@@ -85,11 +70,7 @@ async fn a_model_on_sglang_wakes_serves_rests_and_wakes() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_one_request_woke_is_kept_for_its_retention() {
     let pulse = Duration::from_secs(200);
-    let load = rates(&[
-        (Duration::ZERO, 0.0),
-        (pulse, 1.0),
-        (pulse + Duration::from_secs(1), 0.0),
-    ]);
+    let load = rates(&[(Duration::ZERO, 0.0), (pulse, 1.0), (pulse + Duration::from_secs(1), 0.0)]);
     let world = begin(&sleeping(load)).await;
     until(&world, MINUTE, |frame| desired(frame, "v") == Some(0)).await;
     until(&world, MINUTE * 4, |frame| desired(frame, "v") == Some(1)).await;

@@ -13,17 +13,13 @@ fn page() -> String {
 /// The texts between backticks, outside of fenced blocks.
 fn quoted(page: &str) -> Vec<&str> {
     let prose = page.split("```").step_by(2);
-    prose
-        .flat_map(|part| part.split('`').skip(1).step_by(2))
-        .collect()
+    prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
 }
 
 #[test]
 fn every_path_exists() {
     let page = page();
-    let folders = [
-        "src/", "crates/", "tests/", "docs/", "benches/", "charts/", "config/",
-    ];
+    let folders = ["src/", "crates/", "tests/", "docs/", "benches/", "charts/", "config/"];
     let paths: BTreeSet<&str> = quoted(&page)
         .into_iter()
         .filter(|text| folders.iter().any(|folder| text.starts_with(folder)))
@@ -31,10 +27,7 @@ fn every_path_exists() {
         .collect();
     let count = paths.len();
     assert!(count > 60, "only {count} paths were found");
-    let lost: Vec<&str> = paths
-        .into_iter()
-        .filter(|path| !root().join(path).exists())
-        .collect();
+    let lost: Vec<&str> = paths.into_iter().filter(|path| !root().join(path).exists()).collect();
     assert_eq!(lost, Vec::<&str>::new());
 }
 
@@ -68,9 +61,7 @@ fn every_type_of_the_glossary_is_defined() {
             continue;
         };
         rows += 1;
-        let names = quoted(column)
-            .into_iter()
-            .filter(|name| !name.contains('/'));
+        let names = quoted(column).into_iter().filter(|name| !name.contains('/'));
         unknown.extend(names.filter(|name| !defined.contains_key(*name)));
     }
     assert!(rows > 50, "only {rows} rows were found");

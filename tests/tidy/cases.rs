@@ -18,13 +18,9 @@ enum Fate<'a> {
 /// The family and the number of a published id; none of one of our own. What follows the number
 /// distinguishes parts of a case.
 fn published(id: &str) -> Option<(String, u32)> {
-    let family: String = id
-        .chars()
-        .take_while(|letter| !matches!(letter, '-' | '0'..='9'))
-        .collect();
-    let family = match id
-        .strip_prefix(&*family)?
-        .strip_prefix(|digit: char| digit.is_ascii_digit())
+    let family: String =
+        id.chars().take_while(|letter| !matches!(letter, '-' | '0'..='9')).collect();
+    let family = match id.strip_prefix(&*family)?.strip_prefix(|digit: char| digit.is_ascii_digit())
     {
         // A digit within the name, as in SAT1A-01.
         Some(_) if id.contains('-') && family != "N" => id.split('-').next()?.to_owned(),
@@ -32,9 +28,8 @@ fn published(id: &str) -> Option<(String, u32)> {
     };
     let rest = id.strip_prefix(&*family)?.trim_start_matches('-');
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    let is_name = family
-        .chars()
-        .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit());
+    let is_name =
+        family.chars().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit());
     let is_own = matches!(&*family, "OURS" | "OWN");
     (is_name && !is_own && !family.is_empty()).then_some((family, digits.parse().ok()?))
 }
@@ -79,10 +74,7 @@ fn vectors() -> Vec<(String, serde_yaml::Value)> {
     let mut vectors = Vec::new();
     for entry in fs::read_dir(root().join("tests/vectors")).unwrap() {
         let path = entry.unwrap().path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
+        if path.extension().is_some_and(|extension| extension == "yaml") {
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             let text = fs::read_to_string(&path).unwrap();
             vectors.push((name, serde_yaml::from_str(&text).unwrap()));
@@ -97,9 +89,8 @@ const CORRECTIONS: &str = "corrections";
 
 /// Corrected cases that stand in no table: one of the chart, which
 /// `tests/cluster/cases/install/rendering.rs` runs, and rules of what this project does not have.
-const WITHOUT_A_TABLE: [&str; 9] = [
-    "CHT-01", "CHT-03", "CHT-13", "CM-21", "EXE-01", "EXE-03", "EXE-05", "N257", "N263",
-];
+const WITHOUT_A_TABLE: [&str; 9] =
+    ["CHT-01", "CHT-03", "CHT-13", "CM-21", "EXE-01", "EXE-03", "EXE-05", "N257", "N263"];
 
 #[test]
 fn every_listed_correction_is_a_corrected_case_and_every_one_is_listed_with_its_reason() {
@@ -160,20 +151,14 @@ fn published_cases_are_counted() {
     let mut sum = [0; 3];
     for (family, counts) in &families {
         page += &row(family, *counts);
-        sum.iter_mut()
-            .zip(counts)
-            .for_each(|(sum, count)| *sum += count);
+        sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
     page += &row(&format!("all {}", cases.len()), sum);
     let path = root().join("tests/vectors/README.md");
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, &page).unwrap();
     }
-    assert_eq!(
-        fs::read_to_string(&path).unwrap(),
-        page,
-        "UPDATE=1 writes it anew"
-    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), page, "UPDATE=1 writes it anew");
 }
 
 fn row(name: &str, [passed, corrected, without]: [usize; 3]) -> String {
@@ -263,19 +248,14 @@ fn every_published_case_is_accounted_for_once() {
         ids.insert(id);
     }
     for (id, (place, name)) in &account.proven {
-        let is_there = texts_of(&root().join(place))
-            .iter()
-            .any(|text| text.contains(name.as_str()));
+        let is_there =
+            texts_of(&root().join(place)).iter().any(|text| text.contains(name.as_str()));
         if !is_there {
             broken.push(format!("{id}: {name} is not in {place}"));
         }
     }
     let known = account.proven.keys().chain(account.not_applicable.keys());
-    broken.extend(
-        known
-            .filter(|id| !ids.contains(*id))
-            .map(|id| format!("{id} is no case")),
-    );
+    broken.extend(known.filter(|id| !ids.contains(*id)).map(|id| format!("{id} is no case")));
     assert_eq!(broken, Vec::<String>::new());
     assert!(ids.len() > 700, "only {} cases", ids.len());
 }
@@ -286,7 +266,5 @@ fn texts_of(place: &Path) -> Vec<String> {
         return vec![fs::read_to_string(place).unwrap()];
     }
     let entries = fs::read_dir(place).unwrap();
-    entries
-        .flat_map(|entry| texts_of(&entry.unwrap().path()))
-        .collect()
+    entries.flat_map(|entry| texts_of(&entry.unwrap().path())).collect()
 }

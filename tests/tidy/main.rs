@@ -97,9 +97,7 @@ fn dependencies_point_downwards() {
         ("src/cluster", &["cluster", "api", "policy", "settings"]),
         (
             "src/state",
-            &[
-                "state", "cluster", "metrics", "policy", "settings", "hooks", "roles", "version",
-            ],
+            &["state", "cluster", "metrics", "policy", "settings", "hooks", "roles", "version"],
         ),
     ];
     let mut broken = Vec::new();
@@ -168,10 +166,8 @@ fn actors_md_shows_every_role_in_the_tree_and_no_other() {
 fn actors_md_has_one_section_per_role_in_the_fixed_form() {
     let page = fs::read_to_string(root().join("actors.md")).unwrap();
     let sections: Vec<&str> = page.split("\n### `").skip(1).collect();
-    let named: BTreeSet<&str> = sections
-        .iter()
-        .filter_map(|section| section.split('`').next())
-        .collect();
+    let named: BTreeSet<&str> =
+        sections.iter().filter_map(|section| section.split('`').next()).collect();
     let roles = all_roles();
     let labels: BTreeSet<&str> = roles.iter().map(Role::label).collect();
     assert_eq!(named, labels);
@@ -208,15 +204,11 @@ fn actors_md_names_every_message() {
             .split("\n### `")
             .find(|section| section.starts_with(&format!("{role}`")))
             .unwrap_or_else(|| panic!("{} has no section in actors.md", path.display()));
-        for line in body
-            .lines()
-            .filter(|line| line.starts_with("    ") && !line.starts_with("     "))
+        for line in
+            body.lines().filter(|line| line.starts_with("    ") && !line.starts_with("     "))
         {
-            let name: String = line
-                .trim()
-                .chars()
-                .take_while(|letter| letter.is_alphanumeric())
-                .collect();
+            let name: String =
+                line.trim().chars().take_while(|letter| letter.is_alphanumeric()).collect();
             if name.starts_with(char::is_uppercase) {
                 seen += 1;
                 assert!(
@@ -226,10 +218,7 @@ fn actors_md_names_every_message() {
             }
         }
     }
-    assert!(
-        seen > 15,
-        "only {seen} messages were found; the check looks at the wrong thing"
-    );
+    assert!(seen > 15, "only {seen} messages were found; the check looks at the wrong thing");
 }
 
 #[test]

@@ -76,13 +76,9 @@ fn without_tests(text: &str) -> String {
 fn defined<'a>(line: &'a str, visibility: &str) -> Option<&'a str> {
     let item = line.trim_start().strip_prefix(visibility)?;
     let keywords = ["struct ", "enum ", "trait ", "type "];
-    let name = keywords
-        .iter()
-        .find_map(|keyword| item.strip_prefix(keyword))?;
+    let name = keywords.iter().find_map(|keyword| item.strip_prefix(keyword))?;
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
-    let end = name
-        .find(|letter: char| !is_part(letter))
-        .unwrap_or(name.len());
+    let end = name.find(|letter: char| !is_part(letter)).unwrap_or(name.len());
     Some(&name[..end])
 }
 
@@ -91,9 +87,7 @@ pub(super) fn types(visibilities: &[&str]) -> BTreeMap<String, Vec<String>> {
     let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, text) in product_sources() {
         for line in text.lines() {
-            let names = visibilities
-                .iter()
-                .filter_map(|visibility| defined(line, visibility));
+            let names = visibilities.iter().filter_map(|visibility| defined(line, visibility));
             for name in names {
                 types.entry(name.to_owned()).or_default().push(path.clone());
             }
@@ -107,12 +101,7 @@ fn public_types_have_names_of_their_own() {
     let types = types(&["pub ", "pub(crate) "]);
     let count = types.len();
     assert!(count > 500, "only {count} public types were found");
-    let repeated: BTreeMap<&String, &Vec<String>> = types
-        .iter()
-        .filter(|(_, places)| places.len() > 1)
-        .collect();
-    assert!(
-        repeated.is_empty(),
-        "one name for several types: {repeated:#?}"
-    );
+    let repeated: BTreeMap<&String, &Vec<String>> =
+        types.iter().filter(|(_, places)| places.len() > 1).collect();
+    assert!(repeated.is_empty(), "one name for several types: {repeated:#?}");
 }

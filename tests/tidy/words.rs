@@ -87,11 +87,7 @@ fn literals(source: &str) -> String {
         let after = &rest[letter.len_utf8()..];
         let is_raw = letter == 'r' && (before == Some('b') || !is_word_part(before));
         let raw = raw_literal(after).filter(|_| is_raw);
-        let literal = if letter == '"' {
-            Some(plain_literal(after))
-        } else {
-            raw
-        };
+        let literal = if letter == '"' { Some(plain_literal(after)) } else { raw };
         before = Some(letter);
         rest = if let Some((held, after)) = literal {
             before = None;
@@ -126,13 +122,8 @@ fn pages(folder: &str) -> Vec<PathBuf> {
 /// Every file that holds one of the words, and how many of them.
 fn counted() -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    let top = [
-        "README.md",
-        "CONTRIBUTING.md",
-        "ARCHITECTURE.md",
-        "actors.md",
-    ]
-    .map(|page| root().join(page));
+    let top = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "actors.md"]
+        .map(|page| root().join(page));
     for path in top.into_iter().chain(pages("docs")) {
         let text = fs::read_to_string(&path).unwrap();
         counts.insert(relative(&path), count(&text));
@@ -165,9 +156,8 @@ fn words_that_are_not_used_only_become_fewer() {
             *budget = count.min(*budget);
             *budget > 0
         });
-        let lines: Vec<String> = (budgets.iter())
-            .map(|(path, budget)| format!("{path} {budget}\n"))
-            .collect();
+        let lines: Vec<String> =
+            (budgets.iter()).map(|(path, budget)| format!("{path} {budget}\n")).collect();
         fs::write(root().join(TABLE), lines.concat()).unwrap();
     }
     let paths: BTreeSet<&String> = counted.keys().chain(budgets.keys()).collect();

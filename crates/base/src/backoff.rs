@@ -32,10 +32,7 @@ mod tests {
 
     #[test]
     fn doubles_from_base_to_cap() {
-        let backoff = Backoff {
-            base: Duration::from_millis(200),
-            cap: Duration::from_secs(30),
-        };
+        let backoff = Backoff { base: Duration::from_millis(200), cap: Duration::from_secs(30) };
         let vectors = [
             (0, 0),
             (1, 200),
@@ -59,10 +56,7 @@ mod tests {
 
     #[test]
     fn does_not_overflow() {
-        let backoff = Backoff {
-            base: Duration::MAX,
-            cap: Duration::MAX,
-        };
+        let backoff = Backoff { base: Duration::MAX, cap: Duration::MAX };
         assert_eq!(backoff.delay(40), Duration::MAX);
     }
 }

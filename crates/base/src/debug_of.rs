@@ -30,10 +30,7 @@ mod tests {
 
     #[test]
     fn the_named_fields_are_shown() {
-        let made = Made {
-            shown: 1,
-            make: || 2,
-        };
+        let made = Made { shown: 1, make: || 2 };
         assert_eq!(format!("{made:?}"), "Made { shown: 1, .. }");
         assert_eq!((made.make)(), 2);
         let borrowed = Borrowed("text");

@@ -59,11 +59,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let length = parse_magnitude(magnitude)?;
-    if negative && !length.is_zero() {
-        Err(DurationError::Negative(length))
-    } else {
-        Ok(length)
-    }
+    if negative && !length.is_zero() { Err(DurationError::Negative(length)) } else { Ok(length) }
 }
 
 fn parse_magnitude(text: &str) -> Result<Duration, DurationError> {
@@ -118,9 +114,7 @@ fn push_term(normal: &mut String, number: &str, unit: &str) -> Result<(), Durati
 }
 
 fn split_while(text: &str, accept: impl Fn(char) -> bool) -> (&str, &str) {
-    let end = text
-        .find(|letter: char| !accept(letter))
-        .unwrap_or(text.len());
+    let end = text.find(|letter: char| !accept(letter)).unwrap_or(text.len());
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
@@ -196,11 +190,7 @@ mod tests {
             ("1d", 86_400_000),
             ("1 week", 604_800_000),
         ] {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_millis(millis)),
-                "{text}"
-            );
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
     }
 

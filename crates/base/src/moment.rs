@@ -31,19 +31,13 @@ impl Moment {
     #[must_use]
     pub fn earlier(self, by: Duration) -> Self {
         let by = by.min(self.monotonic);
-        Self {
-            monotonic: self.monotonic.saturating_sub(by),
-            wall: self.wall.earlier(by),
-        }
+        Self { monotonic: self.monotonic.saturating_sub(by), wall: self.wall.earlier(by) }
     }
 
     /// So much later.
     #[must_use]
     pub fn later(self, by: Duration) -> Self {
-        Self {
-            monotonic: self.monotonic.saturating_add(by),
-            wall: self.wall.later(by),
-        }
+        Self { monotonic: self.monotonic.saturating_add(by), wall: self.wall.later(by) }
     }
 }
 
@@ -81,18 +75,12 @@ pub struct Since {
 impl Since {
     /// A state that begins now.
     pub fn at(now: Moment) -> Self {
-        Self {
-            first_seen: now,
-            before: Duration::ZERO,
-        }
+        Self { first_seen: now, before: Duration::ZERO }
     }
 
     /// A state that began at a time which another machine wrote; a time ahead of ours means now.
     pub fn written(began: WallTime, now: Moment) -> Self {
-        Self {
-            first_seen: now,
-            before: now.wall.since(began),
-        }
+        Self { first_seen: now, before: now.wall.since(began) }
     }
 
     /// How long the state has lasted.
@@ -108,10 +96,7 @@ mod tests {
     use super::{Moment, Since, WallTime};
 
     fn moment(seconds: u64, wall: i64) -> Moment {
-        Moment {
-            monotonic: Duration::from_secs(seconds),
-            wall: WallTime(wall),
-        }
+        Moment { monotonic: Duration::from_secs(seconds), wall: WallTime(wall) }
     }
 
     #[test]

@@ -82,10 +82,7 @@ mod tests {
     #[test]
     fn a_text_or_the_name_stands_for_a_value() {
         assert_eq!(Fruit::ALL, [Fruit::RedApple, Fruit::Banana, Fruit::Pear]);
-        assert_eq!(
-            Fruit::ALL.map(Fruit::as_str),
-            ["red-apple", "Banana", "pear"]
-        );
+        assert_eq!(Fruit::ALL.map(Fruit::as_str), ["red-apple", "Banana", "pear"]);
         assert_eq!(Season::Winter.to_string(), "cold");
     }
 }

@@ -29,20 +29,12 @@ pub enum InvalidName {
 
 /// Checks a namespace (DNS-1123 label).
 pub fn check_namespace(text: &str) -> Result<(), InvalidName> {
-    if is_dns_label(text) {
-        Ok(())
-    } else {
-        Err(InvalidName::Namespace(shortened(text)))
-    }
+    if is_dns_label(text) { Ok(()) } else { Err(InvalidName::Namespace(shortened(text))) }
 }
 
 /// Checks the name of a ConfigMap or Lease (DNS-1123 subdomain).
 pub fn check_object_name(text: &str) -> Result<(), InvalidName> {
-    if is_dns_subdomain(text) {
-        Ok(())
-    } else {
-        Err(InvalidName::Object(shortened(text)))
-    }
+    if is_dns_subdomain(text) { Ok(()) } else { Err(InvalidName::Object(shortened(text))) }
 }
 
 /// Checks the value of a label; empty is one.
@@ -130,17 +122,7 @@ mod tests {
         for good in ["llama-7d9f8c6b5-abcde", "a.b", &"a".repeat(253)] {
             assert!(is_dns_subdomain(good), "{good:?}");
         }
-        for bad in [
-            "",
-            ".",
-            "a.",
-            ".a",
-            "a..b",
-            "a.-b",
-            "A",
-            "a/b",
-            &"a".repeat(254),
-        ] {
+        for bad in ["", ".", "a.", ".a", "a..b", "a.-b", "A", "a/b", &"a".repeat(254)] {
             assert!(!is_dns_subdomain(bad), "{bad:?}");
         }
     }

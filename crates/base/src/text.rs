@@ -75,20 +75,12 @@ const LARGE: f64 = 1e15;
 /// A number in as few digits as name it.
 pub fn number(value: f64) -> String {
     let is_small = value != 0.0 && value.abs() < LARGE.recip();
-    if is_small || value.abs() > LARGE {
-        format!("{value:e}")
-    } else {
-        value.to_string()
-    }
+    if is_small || value.abs() > LARGE { format!("{value:e}") } else { value.to_string() }
 }
 
 /// A number with so many decimals.
 pub fn decimal(value: f64, places: usize) -> String {
-    if value.abs() > LARGE {
-        format!("{value:e}")
-    } else {
-        format!("{value:.places$}")
-    }
+    if value.abs() > LARGE { format!("{value:e}") } else { format!("{value:.places$}") }
 }
 
 #[cfg(test)]

@@ -22,17 +22,13 @@ pub fn names_accelerator(key: &str) -> bool {
 /// The accelerator by node selector, then required, then preferred node affinity of the pods, then
 /// by the label of the variant. Of an affinity the first value of an `In` expression counts.
 pub fn resolve(placement: &Placement, label: Option<&Arc<str>>) -> Accelerator {
-    let selected = || {
-        KEYS.iter()
-            .find_map(|key| placement.selector.get(*key).filter(|name| !name.is_empty()))
-    };
+    let selected =
+        || KEYS.iter().find_map(|key| placement.selector.get(*key).filter(|name| !name.is_empty()));
     selected()
         .or_else(|| of_affinity(&placement.required))
         .or_else(|| of_affinity(&placement.preferred))
         .or_else(|| label.filter(|name| !name.is_empty()))
-        .map_or(Accelerator::Unresolved, |name| {
-            Accelerator::Named(Arc::clone(name))
-        })
+        .map_or(Accelerator::Unresolved, |name| Accelerator::Named(Arc::clone(name)))
 }
 
 fn of_affinity(expressions: &[NodeExpression]) -> Option<&Arc<str>> {

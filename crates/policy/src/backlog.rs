@@ -65,10 +65,7 @@ mod tests {
         let model = ModelKey::new("ns", "m");
         let look = |known: Backlogs, requests: f64, seconds: u64| {
             let waiting = Waiting { requests, ready: 2 };
-            known.learn(
-                &BTreeMap::from([(model.clone(), (waiting, 5.0))]),
-                at(seconds),
-            )
+            known.learn(&BTreeMap::from([(model.clone(), (waiting, 5.0))]), at(seconds))
         };
         let standing = |known: &Backlogs, seconds| known.standing(&model, at(seconds));
 

@@ -21,11 +21,7 @@ pub enum ZeroPolicy {
 
 impl From<bool> for ZeroPolicy {
     fn from(enabled: bool) -> Self {
-        if enabled {
-            Self::Enabled
-        } else {
-            Self::Disabled
-        }
+        if enabled { Self::Enabled } else { Self::Disabled }
     }
 }
 
@@ -62,11 +58,7 @@ impl Bounds {
             (None, ZeroPolicy::Enabled) => (Replicas::ZERO, BoundSource::ScaleToZeroEnabled),
             (None, ZeroPolicy::Disabled) => (Replicas::ONE, BoundSource::ScaleToZeroDisabled),
         };
-        Self {
-            min,
-            source,
-            max: declared.max,
-        }
+        Self { min, source, max: declared.max }
     }
 
     /// The nearest count within the bounds, and what was done to get there. Where the minimum is
@@ -108,10 +100,7 @@ mod tests {
     use crate::units::Replicas;
 
     fn bounds(min: Option<u32>, max: Option<u32>, policy: ZeroPolicy) -> Bounds {
-        let declared = DeclaredBounds {
-            min: min.map(Replicas),
-            max: max.map(Replicas),
-        };
+        let declared = DeclaredBounds { min: min.map(Replicas), max: max.map(Replicas) };
         Bounds::effective(&declared, policy)
     }
 
@@ -158,11 +147,7 @@ mod tests {
     fn the_maximum_holds_against_everything() {
         let usual = bounds(Some(2), Some(4), ZeroPolicy::Disabled);
         for (count, expected) in [(1, 2), (2, 2), (3, 3), (4, 4), (5, 4)] {
-            assert_eq!(
-                usual.clamp(Replicas(count)).0,
-                Replicas(expected),
-                "{count}"
-            );
+            assert_eq!(usual.clamp(Replicas(count)).0, Replicas(expected), "{count}");
         }
         assert!(usual.leaves_room_above(Replicas(3)));
         assert!(!usual.leaves_room_above(Replicas(4)));
@@ -171,10 +156,7 @@ mod tests {
         for count in [0, 3, 4, 9] {
             let (clamped, why) = crossed.clamp(Replicas(count));
             assert_eq!(clamped, Replicas(3), "{count}");
-            assert_eq!(
-                why.to_string(),
-                "minReplicas 5 is above maxReplicas 3: the maximum holds"
-            );
+            assert_eq!(why.to_string(), "minReplicas 5 is above maxReplicas 3: the maximum holds");
         }
     }
 }

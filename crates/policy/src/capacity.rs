@@ -89,11 +89,6 @@ pub struct VariantCapacity {
 impl VariantCapacity {
     /// A variant by the number of its replicas ([`CapacityUnit::Replicas`]).
     pub fn counted(role: ServingRole, ready: Replicas, pending: Replicas) -> Self {
-        Self {
-            role,
-            per_replica: 1.0,
-            ready,
-            pending,
-        }
+        Self { role, per_replica: 1.0, ready, pending }
     }
 }

@@ -143,12 +143,7 @@ impl Condition {
         reason: ConditionReason,
         message: impl Into<String>,
     ) -> Self {
-        Self {
-            kind,
-            status,
-            reason,
-            message: message.into(),
-        }
+        Self { kind, status, reason, message: message.into() }
     }
 
     /// `Ready` turned false, for a variant whose own actor keeps failing; the others stay.
@@ -160,12 +155,7 @@ impl Condition {
         let message = format!(
             "The controller's own handling of this object keeps failing ({why}); its last replica count is kept, and it is tried again every 5 minutes or when the object changes"
         );
-        Self::new(
-            self.kind,
-            ConditionStatus::False,
-            ConditionReason::VariantQuarantined,
-            message,
-        )
+        Self::new(self.kind, ConditionStatus::False, ConditionReason::VariantQuarantined, message)
     }
 
     /// The same in the words of before, where only figures of a foreign text differ: an error that
@@ -224,11 +214,7 @@ fn target_resolved(view: &VariantView) -> Condition {
             let what = "has not been seen yet";
             (Unknown, Reason::TargetUnknown, named(target, what))
         }
-        TargetView::Contested {
-            target,
-            claimants,
-            owner,
-        } => {
+        TargetView::Contested { target, claimants, owner } => {
             let what = match owner {
                 Some(owner) => {
                     format!("is scaled by {owner}, which is older; delete one of both")
@@ -251,10 +237,7 @@ fn target_resolved(view: &VariantView) -> Condition {
 }
 
 fn remedy(target: &TargetKey) -> String {
-    format!(
-        "create it in namespace {}, or correct spec.scaleTargetRef",
-        target.namespace
-    )
+    format!("create it in namespace {}, or correct spec.scaleTargetRef", target.namespace)
 }
 
 /// The documented words about a target that is gone, and others about one that never was.
@@ -265,11 +248,9 @@ fn absent(target: &TargetKey, past: TargetPast) -> String {
     };
     match past {
         TargetPast::Existed => format!("Target {kind} '{}' no longer exists", target.name),
-        TargetPast::Unseen => format!(
-            "Target {kind} '{}' does not exist; {}",
-            target.name,
-            remedy(target)
-        ),
+        TargetPast::Unseen => {
+            format!("Target {kind} '{}' does not exist; {}", target.name, remedy(target))
+        }
     }
 }
 
@@ -282,13 +263,8 @@ fn ready(
 ) -> Condition {
     use ConditionReason as Reason;
     use ConditionStatus::{False, True, Unknown};
-    let like = |condition: &Condition| {
-        (
-            condition.status,
-            condition.reason,
-            condition.message.clone(),
-        )
-    };
+    let like =
+        |condition: &Condition| (condition.status, condition.reason, condition.message.clone());
     let (status, reason, message) = match (&view.target, decision) {
         (TargetView::NotFound { target, past }, _) => {
             (False, Reason::DeploymentNotFound, absent(target, *past))

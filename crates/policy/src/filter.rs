@@ -88,9 +88,7 @@ pub enum ConfigReach {
 impl WatchScope {
     /// Whether the global ConfigMaps lie outside the one namespace that is watched.
     pub fn system_lies_outside(&self) -> bool {
-        self.watch_namespace
-            .as_ref()
-            .is_some_and(|watched| *watched != self.system_namespace)
+        self.watch_namespace.as_ref().is_some_and(|watched| *watched != self.system_namespace)
     }
 
     /// Whether a variant is ours, by its namespace and its label
@@ -132,18 +130,12 @@ impl WatchScope {
             Some(watched) => watched == config_namespace,
             None => invited && management(namespace) == Management::Managed,
         };
-        if local {
-            ConfigReach::Local
-        } else {
-            ConfigReach::Ignored
-        }
+        if local { ConfigReach::Local } else { ConfigReach::Ignored }
     }
 }
 
 fn management(namespace: Option<&NamespaceObject>) -> Management {
-    namespace
-        .map(|namespace| namespace.management)
-        .unwrap_or_default()
+    namespace.map(|namespace| namespace.management).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -154,10 +146,8 @@ mod tests {
 
     use super::{Admission, ConfigReach, Management, NamespaceObject, OptIn, Tracking, WatchScope};
 
-    const VECTORS: &str = include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/vectors/filter.yaml"
-    ));
+    const VECTORS: &str =
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/filter.yaml"));
 
     #[derive(Deserialize)]
     struct Vectors {
@@ -185,11 +175,7 @@ mod tests {
             "n5" => (Management::Excluded, OptIn::Given),
             _ => return None,
         };
-        Some(NamespaceObject {
-            name: Arc::from(name),
-            management,
-            opt_in,
-        })
+        Some(NamespaceObject { name: Arc::from(name), management, opt_in })
     }
 
     fn scope<E>(vector: &Vector<E>) -> WatchScope {
@@ -219,11 +205,7 @@ mod tests {
         let vectors: Vectors = serde_yaml::from_str(VECTORS).unwrap();
         assert!(vectors.config_maps.len() > 10);
         for vector in vectors.config_maps {
-            let tracking = if vector.tracked {
-                Tracking::Tracked
-            } else {
-                Tracking::Untracked
-            };
+            let tracking = if vector.tracked { Tracking::Tracked } else { Tracking::Untracked };
             let namespace = namespace(&vector.namespace);
             let reach = scope(&vector).reach(&vector.namespace, namespace.as_ref(), tracking);
             assert_eq!(reach, vector.expect, "{}", vector.id);

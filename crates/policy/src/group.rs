@@ -15,16 +15,9 @@ impl<'a> Group<'a> {
     /// Variants that may have unseen replicas; nothing of the model shrinks meanwhile.
     pub(super) fn unseen(&self) -> Vec<&'a VariantKey> {
         let is_unseen = |target: &TargetView| {
-            matches!(
-                target,
-                TargetView::Unknown { .. } | TargetView::Malformed { .. }
-            )
+            matches!(target, TargetView::Unknown { .. } | TargetView::Malformed { .. })
         };
-        self.others
-            .iter()
-            .filter(|view| is_unseen(&view.target))
-            .map(|view| &view.key)
-            .collect()
+        self.others.iter().filter(|view| is_unseen(&view.target)).map(|view| &view.key).collect()
     }
 
     /// Whether replicas may serve the model that do not report as its replicas: unseen ones, and those of

@@ -46,12 +46,7 @@ pub(crate) struct Arbitration {
 }
 
 pub(crate) fn arbitrate(opinions: VariantOpinions) -> Arbitration {
-    let VariantOpinions {
-        current,
-        saturation,
-        model,
-        shrinking,
-    } = opinions;
+    let VariantOpinions { current, saturation, model, shrinking } = opinions;
     let must_grow = saturation > current;
     let (target, basis) = match model.cmp(&current) {
         Ordering::Less if must_grow || shrinking == Shrinking::Unsafe => {
@@ -80,12 +75,7 @@ pub(crate) fn arbitrate(opinions: VariantOpinions) -> Arbitration {
         }
         Basis::Neither => "no action needed".to_owned(),
     };
-    Arbitration {
-        action,
-        target,
-        basis,
-        reason,
-    }
+    Arbitration { action, target, basis, reason }
 }
 
 #[cfg(test)]
@@ -113,13 +103,7 @@ mod tests {
     fn the_published_cases() {
         let table = include_str!("../../../tests/vectors/hybrid.yaml");
         let cases: Vec<Case> = serde_yaml::from_str(table).unwrap();
-        assert!(
-            cases
-                .iter()
-                .filter(|case| case.id.starts_with("HYB-"))
-                .count()
-                == 4
-        );
+        assert!(cases.iter().filter(|case| case.id.starts_with("HYB-")).count() == 4);
         for case in cases {
             let (current, saturation, model) = case.given;
             let decided = arbitrate(VariantOpinions {

@@ -23,11 +23,7 @@ pub enum PlanViolation {
     GrownWhilePending { key: VariantKey, target: Replicas },
     /// A target lies outside the bounds.
     #[error("D2: {key} has target {target}, and its bounds allow {allowed}")]
-    OutOfBounds {
-        key: VariantKey,
-        target: Replicas,
-        allowed: Replicas,
-    },
+    OutOfBounds { key: VariantKey, target: Replicas, allowed: Replicas },
     /// A variant of the snapshot has no decision.
     #[error("D3: {key} has no decision")]
     NotDecided { key: VariantKey },
@@ -36,11 +32,7 @@ pub enum PlanViolation {
     NotInSnapshot { key: VariantKey },
     /// A variant without usable metrics was moved by more than its bounds.
     #[error("D4: {key} has no usable metrics, and its target is {target} instead of {kept}")]
-    MovedWithoutMetrics {
-        key: VariantKey,
-        target: Replicas,
-        kept: Replicas,
-    },
+    MovedWithoutMetrics { key: VariantKey, target: Replicas, kept: Replicas },
     /// The record does not follow from the snapshot.
     #[error("D5: the record of {key} does not follow from the snapshot: {part}")]
     RecordDiffers { key: VariantKey, part: &'static str },
@@ -49,21 +41,12 @@ pub enum PlanViolation {
     SecondStep { model: ModelKey, key: VariantKey },
     /// The step was not taken by the variant that the costs name.
     #[error("D6: {key} takes the step of {model}, and {better} was eligible at a better cost")]
-    WrongChoice {
-        model: ModelKey,
-        key: VariantKey,
-        better: VariantKey,
-    },
+    WrongChoice { model: ModelKey, key: VariantKey, better: VariantKey },
     /// A variant was grown while another one of its role is about to lose a replica that serves.
     #[error(
         "D10: {key} was grown to {target} while the release of {released} to {kept} is not applied"
     )]
-    GrownDuringRelease {
-        key: VariantKey,
-        target: Replicas,
-        released: VariantKey,
-        kept: Replicas,
-    },
+    GrownDuringRelease { key: VariantKey, target: Replicas, released: VariantKey, kept: Replicas },
 }
 
 impl PlanViolation {
@@ -90,11 +73,7 @@ pub fn check_plan(
     settings: &DynamicSettings,
     plan: &Plan,
 ) -> Result<(), PlanViolation> {
-    if let Some(key) = plan
-        .decisions
-        .keys()
-        .find(|key| !snapshot.variants.contains_key(*key))
-    {
+    if let Some(key) = plan.decisions.keys().find(|key| !snapshot.variants.contains_key(*key)) {
         return Err(PlanViolation::NotInSnapshot { key: key.clone() });
     }
     let settings = &*tiered(settings, snapshot);
@@ -123,12 +102,7 @@ fn bounds_of(view: &VariantView, settings: &DynamicSettings) -> Option<Bounds> {
 
 /// D5.
 fn check_record(view: &VariantView, decision: &Decision) -> Result<(), PlanViolation> {
-    let differs = |part| {
-        Err(PlanViolation::RecordDiffers {
-            key: view.key.clone(),
-            part,
-        })
-    };
+    let differs = |part| Err(PlanViolation::RecordDiffers { key: view.key.clone(), part });
     let resolved = view.target.resolved();
     if decision.key != view.key || decision.model != view.model {
         return differs("key or model");
@@ -149,10 +123,8 @@ fn check_record(view: &VariantView, decision: &Decision) -> Result<(), PlanViola
             None => Ok(()),
         };
     };
-    let reached = decision
-        .steps
-        .iter()
-        .try_fold(base, |count, step| (step.from == count).then_some(step.to));
+    let reached =
+        decision.steps.iter().try_fold(base, |count, step| (step.from == count).then_some(step.to));
     if reached.is_none() || reached != decision.target {
         return differs("steps");
     }
@@ -174,10 +146,9 @@ fn check_pending(
     let is_gated = gated.is_some_and(|(_, newest)| at.wall.since(newest) < GATED_FOR);
     let is_held = is_starting && !expired || is_gated;
     match step_of(decision) {
-        Some(step) if step.to > step.from && is_held => Err(PlanViolation::GrownWhilePending {
-            key: view.key.clone(),
-            target: step.to,
-        }),
+        Some(step) if step.to > step.from && is_held => {
+            Err(PlanViolation::GrownWhilePending { key: view.key.clone(), target: step.to })
+        }
         _ => Ok(()),
     }
 }
@@ -191,11 +162,7 @@ fn check_bounds(decision: &Decision, bounds: Option<&Bounds>) -> Result<(), Plan
     if allowed == target {
         Ok(())
     } else {
-        Err(PlanViolation::OutOfBounds {
-            key: decision.key.clone(),
-            target,
-            allowed,
-        })
+        Err(PlanViolation::OutOfBounds { key: decision.key.clone(), target, allowed })
     }
 }
 
@@ -220,11 +187,7 @@ fn check_silent(
     if reports || target == kept || crossed_zero(decision) {
         Ok(())
     } else {
-        Err(PlanViolation::MovedWithoutMetrics {
-            key: view.key.clone(),
-            target,
-            kept,
-        })
+        Err(PlanViolation::MovedWithoutMetrics { key: view.key.clone(), target, kept })
     }
 }
 
@@ -250,11 +213,7 @@ fn check_models(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanViola
         let role = view.map_or(ServingRole::Both, |view| view.template.role);
         let model = models.entry((&decision.model, role)).or_default();
         if let Some(step) = step_of(decision) {
-            let direction = if step.to > step.from {
-                Move::Up
-            } else {
-                Move::Down
-            };
+            let direction = if step.to > step.from { Move::Up } else { Move::Down };
             let by_one = step.to == step.from.plus_one() || step.from == step.to.plus_one();
             if model.mover.is_some() || !by_one {
                 return Err(PlanViolation::SecondStep {
@@ -272,9 +231,7 @@ fn check_models(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanViola
             model.most_expensive = Some(model.most_expensive.map_or(offer, |best| best.max(offer)));
         }
     }
-    models
-        .into_iter()
-        .try_for_each(|((name, _), model)| check_choice(name, &model))
+    models.into_iter().try_for_each(|((name, _), model)| check_choice(name, &model))
 }
 
 fn check_choice(name: &ModelKey, model: &Model<'_>) -> Result<(), PlanViolation> {
@@ -302,10 +259,7 @@ fn check_releases(snapshot: &ClusterSnapshot, plan: &Plan) -> Result<(), PlanVio
     for (key, decision) in &plan.decisions {
         let view = snapshot.variants.get(key);
         let parts = view.and_then(|view| {
-            Some((
-                view.target.resolved()?.current_excluding_surge(),
-                view.base()?,
-            ))
+            Some((view.target.resolved()?.current_excluding_surge(), view.base()?))
         });
         let (Some((staying, base)), Some(target)) = (parts, decision.target) else {
             continue;
@@ -362,10 +316,7 @@ fn crossed_zero(decision: &Decision) -> bool {
     decision.steps.iter().any(|step| {
         let at_boundary = step.stage == PlanStage::Zero && step.to <= Replicas::ONE;
         let from_nothing = is_empty
-            && matches!(
-                step.stage,
-                PlanStage::Optimizer | PlanStage::Hybrid | PlanStage::Limit
-            );
+            && matches!(step.stage, PlanStage::Optimizer | PlanStage::Hybrid | PlanStage::Limit);
         step.from != step.to && (at_boundary || from_nothing)
     })
 }

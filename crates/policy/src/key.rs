@@ -53,10 +53,7 @@ macro_rules! within_namespace {
         impl $key {
             /// Names one within a namespace.
             pub fn new(namespace: impl Into<Arc<str>>, $name: impl Into<Arc<str>>) -> Self {
-                Self {
-                    namespace: namespace.into(),
-                    $name: $name.into(),
-                }
+                Self { namespace: namespace.into(), $name: $name.into() }
             }
         }
     };
@@ -112,11 +109,7 @@ impl TargetKey {
         kind: TargetKind,
         name: impl Into<Arc<str>>,
     ) -> Self {
-        Self {
-            namespace: namespace.into(),
-            kind,
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), kind, name: name.into() }
     }
 }
 

@@ -71,10 +71,7 @@ pub fn learn(
         next
     } else if collected != learned.collected {
         let observed = Observations::of(snapshot, learned, settings, reader, outlook);
-        Learned {
-            collected,
-            ..observed.update(next, now)
-        }
+        Learned { collected, ..observed.update(next, now) }
     } else {
         next
     }
@@ -102,9 +99,7 @@ fn pods_of(
         Some(pods.collect())
     };
     let views = snapshot.variants.iter();
-    views
-        .map(|(key, view)| (key.clone(), listed(view)))
-        .collect()
+    views.map(|(key, view)| (key.clone(), listed(view))).collect()
 }
 
 fn reporting_of(
@@ -120,10 +115,7 @@ fn reporting_of(
         return Some(Reporting::Complete);
     }
     let since = match before {
-        Some(Reporting::Silent {
-            since,
-            current: known,
-        }) if current <= known => since,
+        Some(Reporting::Silent { since, current: known }) if current <= known => since,
         Some(_) => Since::at(now),
         None if view.pods.is_empty() => return None,
         None => oldest_unready(&view.pods, now),

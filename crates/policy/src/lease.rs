@@ -116,18 +116,13 @@ impl LeaseState {
         };
         let known = self.seen.take();
         let seen = known.filter(|seen| seen.record.version == record.version);
-        let seen = seen.unwrap_or_else(|| Seen {
-            record: record.clone(),
-            since: now.monotonic,
-        });
+        let seen = seen.unwrap_or_else(|| Seen { record: record.clone(), since: now.monotonic });
         let free_at = seen.free_at();
         self.seen = Some(seen);
         let version = Arc::clone(&record.version);
         if record.holder == rules.identity {
             let proposal = LeaseProposal {
-                kind: ProposalKind::Renew {
-                    acquired: record.acquired,
-                },
+                kind: ProposalKind::Renew { acquired: record.acquired },
                 transitions: record.transitions,
             };
             LeaseMove::Replace { version, proposal }
@@ -135,10 +130,7 @@ impl LeaseState {
             let transitions = record.transitions.saturating_add(1);
             LeaseMove::Replace {
                 version,
-                proposal: LeaseProposal {
-                    kind: ProposalKind::Acquire,
-                    transitions,
-                },
+                proposal: LeaseProposal { kind: ProposalKind::Acquire, transitions },
             }
         } else {
             LeaseMove::Wait { free_at }
@@ -153,15 +145,10 @@ impl LeaseState {
             !holder.is_empty() && *holder != rules.identity && now.monotonic < seen.free_at()
         });
         if let Some(seen) = bound {
-            return LeaseMove::Wait {
-                free_at: seen.free_at(),
-            };
+            return LeaseMove::Wait { free_at: seen.free_at() };
         }
         self.seen = None;
-        LeaseMove::Create(LeaseProposal {
-            kind: ProposalKind::Acquire,
-            transitions: 0,
-        })
+        LeaseMove::Create(LeaseProposal { kind: ProposalKind::Acquire, transitions: 0 })
     }
 
     /// Takes note that a record was sent, and that it may have been stored or not.

@@ -72,9 +72,9 @@ pub fn metrics_gaps(snapshot: &ClusterSnapshot, plan: &Plan) -> MetricsGaps {
     let gaps = plan.decisions.values().filter_map(|decision| {
         let view = snapshot.variants.get(&decision.key)?;
         let gap = match decision.metrics {
-            MetricsState::QueryFailed | MetricsState::NotCollected => MetricsGap::QueryFailed {
-                error: Arc::clone(error.as_ref()?),
-            },
+            MetricsState::QueryFailed | MetricsState::NotCollected => {
+                MetricsGap::QueryFailed { error: Arc::clone(error.as_ref()?) }
+            }
             MetricsState::Missing => seen.get_or_insert_with(|| Seen::of(snapshot)).gap(view),
             MetricsState::Available
             | MetricsState::Stale
@@ -120,12 +120,7 @@ impl<'a> Seen<'a> {
             let pods = view.pods.iter();
             pods.map(|pod| (&*view.key.namespace, &*pod.name))
         });
-        Self {
-            metrics,
-            by_pod,
-            by_namespace,
-            owned: owned.collect(),
-        }
+        Self { metrics, by_pod, by_namespace, owned: owned.collect() }
     }
 
     /// The likeliest gap of a variant of which no ready pod has a value: what is sure comes first.
@@ -171,17 +166,13 @@ impl<'a> Seen<'a> {
             return MetricsGap::NoPodLabel;
         }
         if let Some(pods) = self.metrics.models.get(&view.model) {
-            return MetricsGap::OtherPods {
-                pods: few(pods.keys()),
-            };
+            return MetricsGap::OtherPods { pods: few(pods.keys()) };
         }
         if unlabelled.without_namespace.contains(model) {
             return MetricsGap::NoNamespaceLabel;
         }
         match self.by_namespace.get(&**namespace) {
-            Some(models) => MetricsGap::OtherModels {
-                models: models.as_slice().into(),
-            },
+            Some(models) => MetricsGap::OtherModels { models: models.as_slice().into() },
             None if self.metrics.models.is_empty() => MetricsGap::Nothing,
             None => MetricsGap::NothingInNamespace,
         }
@@ -250,10 +241,6 @@ fn quoted(names: &[Arc<str>]) -> String {
     let first = names.iter().take(LISTED);
     let first: Vec<String> = first.map(|name| format!("{:?}", shortened(name))).collect();
     // A number of the others would change with every pod.
-    let more = if names.len() > LISTED {
-        " and more"
-    } else {
-        ""
-    };
+    let more = if names.len() > LISTED { " and more" } else { "" };
     first.join(", ") + more
 }

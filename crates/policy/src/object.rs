@@ -92,11 +92,7 @@ impl TargetReference {
     /// The target in `namespace`; `None` if the kind needs an `apiVersion` to be known by, or what is
     /// written is none.
     pub fn resolve(&self, namespace: &Arc<str>) -> Option<TargetKey> {
-        let kind = if self.kind.is_empty() {
-            "Deployment"
-        } else {
-            &self.kind
-        };
+        let kind = if self.kind.is_empty() { "Deployment" } else { &self.kind };
         let group = match self.group_version() {
             Some((group, _)) => group,
             None if self.is_versioned() => return None,
@@ -111,9 +107,7 @@ impl TargetReference {
     }
 
     fn is_versioned(&self) -> bool {
-        self.api_version
-            .as_deref()
-            .is_some_and(|version| !version.is_empty())
+        self.api_version.as_deref().is_some_and(|version| !version.is_empty())
     }
 
     /// API group, empty for the core, and version, where `apiVersion` states them.

@@ -71,11 +71,7 @@ impl Observations {
     ) -> Self {
         let mut observed = Self::default();
         for (key, group) in group_by_model(snapshot) {
-            let subject = AnalyzedModel {
-                members: &group.resolved,
-                reader,
-                outlook,
-            };
+            let subject = AnalyzedModel { members: &group.resolved, reader, outlook };
             let policy = settings.saturation.policy(key);
             let configs = decision_mode(settings, &policy).configs();
             if !configs.is_empty() && !group.resolved.is_empty() {
@@ -84,19 +80,12 @@ impl Observations {
                 observed.voted.insert(key.clone(), (configs, inputs));
             }
             let may_rest = settings.may_go_to_zero(key) && !group.may_serve_unseen();
-            let load = if may_rest {
-                load_of(key, subject)
-            } else {
-                ModelLoad::default()
-            };
+            let load = if may_rest { load_of(key, subject) } else { ModelLoad::default() };
             observed.loads.insert(key.clone(), load);
             let most = policy.thresholds.queue_length_threshold;
             (observed.waiting).insert(key.clone(), (waiting_of(key, subject), most));
-            let roles = if group.unseen().is_empty() {
-                fleet_states(subject)
-            } else {
-                BTreeMap::new()
-            };
+            let roles =
+                if group.unseen().is_empty() { fleet_states(subject) } else { BTreeMap::new() };
             observed.fleet_states.insert(key.clone(), roles);
             observed.add_variants(key, &group, before, settings, outlook);
         }
@@ -138,9 +127,7 @@ impl Observations {
         of: impl Fn(&'a AnalyzerInputs) -> Option<T>,
     ) -> BTreeMap<ModelKey, T> {
         let voted = self.voted.iter();
-        voted
-            .filter_map(|(key, (_, inputs))| Some((key.clone(), of(inputs)?)))
-            .collect()
+        voted.filter_map(|(key, (_, inputs))| Some((key.clone(), of(inputs)?))).collect()
     }
 
     pub(super) fn update(self, before: Learned, now: Moment) -> Learned {
@@ -183,16 +170,12 @@ impl Observations {
                 woken.insert(model.clone());
             }
         }
-        let holds = self
-            .variants
-            .iter()
-            .map(|(key, (_, hold, _))| (key.clone(), *hold))
-            .collect();
+        let holds = self.variants.iter().map(|(key, (_, hold, _))| (key.clone(), *hold)).collect();
         let look = Look {
             now,
-            after: next.collected.map_or(Duration::ZERO, |before| {
-                now.monotonic.saturating_sub(before)
-            }),
+            after: next
+                .collected
+                .map_or(Duration::ZERO, |before| now.monotonic.saturating_sub(before)),
         };
         next.activity = std::mem::take(&mut next.activity).learn(&self.loads, &woken, look);
         next.wakes = std::mem::take(&mut next.wakes).learn(&started, &holds, now);
@@ -212,9 +195,7 @@ impl Observations {
 fn fleet_states(subject: AnalyzedModel<'_>) -> BTreeMap<ServingRole, FleetState> {
     let mut roles: BTreeMap<ServingRole, FleetState> = BTreeMap::new();
     for (view, target) in subject.members {
-        let fleet_state = roles
-            .entry(view.template.role)
-            .or_insert_with(FleetState::empty);
+        let fleet_state = roles.entry(view.template.role).or_insert_with(FleetState::empty);
         let published = view.base().unwrap_or(target.current);
         fleet_state.published.insert(view.key.clone(), published);
         fleet_state.current.insert(view.key.clone(), target.current);

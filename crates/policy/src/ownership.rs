@@ -98,16 +98,10 @@ impl OwnershipConflicts {
         };
         if !is_first {
             let others = holders.into_iter().filter(|holder| &***holder != me);
-            return Ownership::Behind {
-                managers: others.cloned().collect(),
-            };
+            return Ownership::Behind { managers: others.cloned().collect() };
         }
         let doubled = self.doubled.get(variant).copied().unwrap_or_default();
-        if doubled >= CONFIRMATIONS {
-            Ownership::Shared
-        } else {
-            Ownership::Alone
-        }
+        if doubled >= CONFIRMATIONS { Ownership::Shared } else { Ownership::Alone }
     }
 
     /// Whether Prometheus holds a count of a variant, as far as it was asked.
@@ -141,10 +135,9 @@ impl OwnershipConflicts {
     ) -> Self {
         let streak = |key: &VariantKey| self.doubled.get(key).copied().unwrap_or_default();
         let doubled = match doubled {
-            Some(doubled) => doubled
-                .iter()
-                .map(|key| (key.clone(), streak(key).saturating_add(1)))
-                .collect(),
+            Some(doubled) => {
+                doubled.iter().map(|key| (key.clone(), streak(key).saturating_add(1))).collect()
+            }
             None => self.doubled.clone(),
         };
         let unexposed = match exposed {
@@ -159,12 +152,7 @@ impl OwnershipConflicts {
         };
         let mut taken = self.taken.clone();
         taken.retain(|(_, key), _| managed.contains(key));
-        let mut next = Self {
-            taken,
-            doubled,
-            unexposed,
-            ..Self::default()
-        };
+        let mut next = Self { taken, doubled, unexposed, ..Self::default() };
         for (manager, objects) in held {
             let newest = objects.values().max().copied().unwrap_or(WallTime(0));
             let was_retired = self.retired.get(manager).copied();
@@ -213,9 +201,7 @@ mod tests {
     }
 
     fn behind(managers: &[&str]) -> Ownership {
-        Ownership::Behind {
-            managers: managers.iter().map(|name| Arc::from(*name)).collect(),
-        }
+        Ownership::Behind { managers: managers.iter().map(|name| Arc::from(*name)).collect() }
     }
 
     fn keys(names: &[&str]) -> BTreeSet<VariantKey> {
@@ -263,18 +249,12 @@ mod tests {
                 &keys(&["v"]),
             );
         }
-        assert_eq!(
-            ownership_conflicts.standing("wva-b", &key("v"), &owners(5)),
-            Ownership::Alone
-        );
+        assert_eq!(ownership_conflicts.standing("wva-b", &key("v"), &owners(5)), Ownership::Alone);
         assert_eq!(ownership_conflicts.retired(), ["wva-a".to_owned()].into());
         // Its last words stay its last: it is not asked for again.
         ownership_conflicts =
             ownership_conflicts.observe(Some(&keys(&[])), None, &held(5), &keys(&["v"]));
-        assert_eq!(
-            ownership_conflicts.standing("wva-b", &key("v"), &owners(5)),
-            Ownership::Alone
-        );
+        assert_eq!(ownership_conflicts.standing("wva-b", &key("v"), &owners(5)), Ownership::Alone);
         assert_eq!(
             ownership_conflicts.standing("wva-b", &key("v"), &owners(6)),
             behind(&["wva-a"])
@@ -312,14 +292,7 @@ mod tests {
     fn one_that_shows_its_series_lives_and_blindness_proves_nothing() {
         let owners = [owner("wva-a", Holding::Status, 5)];
         let mut ownership_conflicts = OwnershipConflicts::default();
-        for exposed in [
-            Some(keys(&[])),
-            Some(keys(&["v"])),
-            None,
-            Some(keys(&[])),
-            None,
-            None,
-        ] {
+        for exposed in [Some(keys(&[])), Some(keys(&["v"])), None, Some(keys(&[])), None, None] {
             ownership_conflicts = ownership_conflicts.observe(
                 Some(&keys(&[])),
                 exposed.as_ref(),
@@ -338,10 +311,7 @@ mod tests {
         let owners = [owner("wva-b", Holding::Status, 5)];
         let mut ownership_conflicts = OwnershipConflicts::default();
         for _ in 0..CONFIRMATIONS {
-            assert_eq!(
-                ownership_conflicts.standing("wva-b", &key("v"), &owners),
-                Ownership::Alone
-            );
+            assert_eq!(ownership_conflicts.standing("wva-b", &key("v"), &owners), Ownership::Alone);
             ownership_conflicts = ownership_conflicts.observe(
                 Some(&keys(&["v"])),
                 None,
@@ -352,24 +322,15 @@ mod tests {
         // Without a look nothing is concluded.
         ownership_conflicts =
             ownership_conflicts.observe(None, None, &BTreeMap::new(), &keys(&["v", "w"]));
-        assert_eq!(
-            ownership_conflicts.standing("wva-b", &key("v"), &owners),
-            Ownership::Shared
-        );
-        assert_eq!(
-            ownership_conflicts.standing("wva-b", &key("w"), &owners),
-            Ownership::Alone
-        );
+        assert_eq!(ownership_conflicts.standing("wva-b", &key("v"), &owners), Ownership::Shared);
+        assert_eq!(ownership_conflicts.standing("wva-b", &key("w"), &owners), Ownership::Alone);
         ownership_conflicts = ownership_conflicts.observe(
             Some(&keys(&[])),
             None,
             &BTreeMap::new(),
             &keys(&["v", "w"]),
         );
-        assert_eq!(
-            ownership_conflicts.standing("wva-b", &key("v"), &owners),
-            Ownership::Alone
-        );
+        assert_eq!(ownership_conflicts.standing("wva-b", &key("v"), &owners), Ownership::Alone);
     }
 
     #[test]

@@ -131,11 +131,7 @@ impl<'a> PendingDecision<'a> {
             .expired
             .iter()
             .any(|cause| matches!(cause, TransitionReason::Unapplied { .. }));
-        let asked = if is_ignored {
-            self.scale.current
-        } else {
-            self.base()
-        };
+        let asked = if is_ignored { self.scale.current } else { self.base() };
         self.bounds.clamp(asked).0.max(self.scale.current)
     }
 
@@ -157,10 +153,7 @@ impl<'a> PendingDecision<'a> {
     /// The replicas that it will have if nothing of its growth is granted.
     pub(super) fn guaranteed(&self) -> Replicas {
         let kept = self.base().min(self.count);
-        self.bounds
-            .clamp(kept)
-            .0
-            .max(self.scale.current_excluding_surge())
+        self.bounds.clamp(kept).0.max(self.scale.current_excluding_surge())
     }
 
     pub(super) fn started(&self) -> Replicas {
@@ -193,10 +186,7 @@ impl<'a> PendingDecision<'a> {
 
     /// Whether load needs more than what was published and what exists, whatever GPUs grant.
     pub(super) fn grows(&self) -> bool {
-        grows_by_load(
-            &self.steps,
-            self.base().max(self.scale.current_excluding_surge()),
-        )
+        grows_by_load(&self.steps, self.base().max(self.scale.current_excluding_surge()))
     }
 
     /// The replicas that it keeps once its release is cancelled; `None` where no release is unapplied.
@@ -225,16 +215,10 @@ impl<'a> PendingDecision<'a> {
 
     /// The last reason that load gave and that counts.
     pub(super) fn last_of_load(&self, counts: impl Fn(&Reason) -> bool) -> Option<&Reason> {
-        let stages = [
-            PlanStage::Saturation,
-            PlanStage::Optimizer,
-            PlanStage::Hybrid,
-            PlanStage::SafetyNet,
-        ];
+        let stages =
+            [PlanStage::Saturation, PlanStage::Optimizer, PlanStage::Hybrid, PlanStage::SafetyNet];
         let steps = self.steps.iter().rev();
-        let mut reasons = steps
-            .filter(|step| stages.contains(&step.stage))
-            .map(|step| &step.why);
+        let mut reasons = steps.filter(|step| stages.contains(&step.stage)).map(|step| &step.why);
         reasons.find(|why| counts(why) && !matches!(why, Reason::Withheld(_)))
     }
 
@@ -260,12 +244,7 @@ impl<'a> PendingDecision<'a> {
     }
 
     pub(super) fn step(&mut self, stage: PlanStage, to: Replicas, why: Reason) {
-        self.steps.push(Step {
-            stage,
-            from: self.count,
-            to,
-            why,
-        });
+        self.steps.push(Step { stage, from: self.count, to, why });
         self.count = to;
     }
 

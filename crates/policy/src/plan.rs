@@ -116,10 +116,7 @@ impl Decision {
 
     /// The decisive step's reason, in words and with its numbers.
     pub fn reason(&self) -> String {
-        self.decisive().map_or_else(
-            || "no step was taken".to_owned(),
-            |step| step.why.to_string(),
-        )
+        self.decisive().map_or_else(|| "no step was taken".to_owned(), |step| step.why.to_string())
     }
 }
 
@@ -141,8 +138,7 @@ pub(super) fn decisive(steps: &[Step]) -> Option<&Step> {
             let mut judging = latest.filter(judges);
             let last = judging.next()?;
             let load = judging.next();
-            load.filter(|load| !keeps_from_zero(last, load))
-                .or(Some(last))
+            load.filter(|load| !keeps_from_zero(last, load)).or(Some(last))
         }
     }
 }
@@ -166,16 +162,13 @@ fn keeps_from_zero(last: &Step, load: &Step) -> bool {
         Reason::NoReplicas => !is_busy && !is_idle,
         // Nothing else keeps an idle model.
         _ if is_idle => last.to > Replicas::ZERO,
-        Reason::NotReleased { obstacle, .. } => matches!(
-            obstacle,
-            ReleaseObstacle::LastOfRole | ReleaseObstacle::Minimum(_)
-        ),
+        Reason::NotReleased { obstacle, .. } => {
+            matches!(obstacle, ReleaseObstacle::LastOfRole | ReleaseObstacle::Minimum(_))
+        }
         Reason::AtFloor { .. } => is_last,
-        Reason::Steady { .. }
-        | Reason::Arbitrated {
-            basis: Basis::Neither,
-            ..
-        } => is_last && !is_busy,
+        Reason::Steady { .. } | Reason::Arbitrated { basis: Basis::Neither, .. } => {
+            is_last && !is_busy
+        }
         // A replica that has just started reports nothing yet.
         Reason::NoUsableMetrics { .. } | Reason::InTransition { .. } => is_last && is_woken,
         _ => false,
@@ -184,11 +177,7 @@ fn keeps_from_zero(last: &Step, load: &Step) -> bool {
 
 /// Whether load needs more than `granted`: what was published and what exists. A minimum may ask for more yet.
 pub(super) fn grows_by_load(steps: &[Step], granted: Replicas) -> bool {
-    let stages = [
-        PlanStage::Saturation,
-        PlanStage::Optimizer,
-        PlanStage::Hybrid,
-    ];
+    let stages = [PlanStage::Saturation, PlanStage::Optimizer, PlanStage::Hybrid];
     let mut steps = steps.iter();
     steps.any(|step| stages.contains(&step.stage) && step.to > granted.max(step.from))
 }

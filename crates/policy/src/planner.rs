@@ -92,10 +92,7 @@ pub fn plan(
 
 /// Notes at decisions that an objective is out of reach.
 fn note_unreachable(plan: &mut Plan) {
-    let reports = plan
-        .models
-        .values()
-        .filter_map(|figures| figures.slo.as_ref());
+    let reports = plan.models.values().filter_map(|figures| figures.slo.as_ref());
     for (variant, text) in reports.flat_map(SloReport::unreachable) {
         if let Some(decision) = plan.decisions.get_mut(variant) {
             decision.notes.push(text);
@@ -245,10 +242,8 @@ impl<'a> Cycle<'a> {
             .map(|((view, target), figures)| {
                 let limits = &self.settings.transition_limits;
                 let start = self.outlook().of(&view.key);
-                let limits = TransitionLimits {
-                    pending: start.pending_limit(limits.pending),
-                    ..*limits
-                };
+                let limits =
+                    TransitionLimits { pending: start.pending_limit(limits.pending), ..*limits };
                 let transitions = Transitions::of(
                     view,
                     target,
@@ -353,17 +348,15 @@ impl Cycle<'_> {
                 let own = role(drafts.first()?);
                 let members: Vec<&VariantView> = drafts.iter().map(|draft| draft.view).collect();
                 let partners = moving.iter().filter(|(role, _)| *role != own);
-                let waits: Vec<&VariantKey> = (unseen.iter().copied())
-                    .chain(partners.map(|(_, key)| *key))
-                    .collect();
+                let waits: Vec<&VariantKey> =
+                    (unseen.iter().copied()).chain(partners.map(|(_, key)| *key)).collect();
                 let thresholds = &work.policy.thresholds;
                 let (analysis, _) = saturation::analyze(&members, self.reader, thresholds);
                 saturation::decide(drafts, &analysis, &waits);
                 Some((own, analysis.figures))
             })
             .collect();
-        work.drafts
-            .sort_by(|one, other| one.view.key.cmp(&other.view.key));
+        work.drafts.sort_by(|one, other| one.view.key.cmp(&other.view.key));
         figures
     }
 }

@@ -71,11 +71,7 @@ pub struct ReplicaPods {
 impl ReplicaPods {
     /// A replica that is one pod.
     pub fn pod(template: PodTemplate) -> Self {
-        Self {
-            leader: None,
-            worker: template,
-            size: Replicas::ONE,
-        }
+        Self { leader: None, worker: template, size: Replicas::ONE }
     }
 
     fn serving(&self) -> &PodTemplate {
@@ -210,20 +206,10 @@ mod tests {
 
     #[test]
     fn a_group_speaks_through_its_leader() {
-        let named = |role: &str| PodTemplate {
-            role: Some(role.into()),
-            ..PodTemplate::default()
-        };
-        let shape = |leader| ReplicaPods {
-            leader,
-            worker: named("decode"),
-            size: Replicas(2),
-        };
+        let named = |role: &str| PodTemplate { role: Some(role.into()), ..PodTemplate::default() };
+        let shape = |leader| ReplicaPods { leader, worker: named("decode"), size: Replicas(2) };
         assert_eq!(shape(None).replica().role, ServingRole::Decode);
-        assert_eq!(
-            shape(Some(named("prefill"))).replica().role,
-            ServingRole::Prefill
-        );
+        assert_eq!(shape(Some(named("prefill"))).replica().role, ServingRole::Prefill);
         assert_eq!(shape(Some(named("x"))).replica().role, ServingRole::Both);
     }
 }

@@ -41,16 +41,17 @@ impl Quantity {
             return Err(format!("{shown} is negative; write at least 0"));
         }
         match self {
-            Self::Share if value > 100.0 => Err(format!(
-                "{shown} is not a share between 0 and 1; write for example 0.5"
-            )),
+            Self::Share if value > 100.0 => {
+                Err(format!("{shown} is not a share between 0 and 1; write for example 0.5"))
+            }
             Self::Share if value > 1.0 => Err(format!(
                 "{shown} is not a share between 0 and 1; write {} for {shown} %",
                 (value * 1e7).round() / 1e9
             )),
-            Self::Seconds | Self::SecondsPerToken if value <= 0.0 => Err(
-                "0 s is no latency; leave the signal out where no token was measured".to_owned(),
-            ),
+            Self::Seconds | Self::SecondsPerToken if value <= 0.0 => {
+                Err("0 s is no latency; leave the signal out where no token was measured"
+                    .to_owned())
+            }
             Self::Seconds if value > MAX_SECONDS => Err(format!(
                 "{shown} s is longer than anybody waits for a token; write {}",
                 seconds(value, MAX_SECONDS)

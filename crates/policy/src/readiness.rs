@@ -26,20 +26,13 @@ pub enum ReadinessState {
 
 /// Ready unless a reason says otherwise.
 pub fn is_ready(reasons: &[ReadinessReason]) -> bool {
-    reasons
-        .iter()
-        .all(|reason| reason.state != ReadinessState::NotReady)
+    reasons.iter().all(|reason| reason.state != ReadinessState::NotReady)
 }
 
 /// One line per reason.
 pub fn render(reasons: &[ReadinessReason]) -> String {
     let mut text = String::new();
-    for ReadinessReason {
-        name,
-        state,
-        detail,
-    } in reasons
-    {
+    for ReadinessReason { name, state, detail } in reasons {
         let mark = match state {
             ReadinessState::Ok => "[+]",
             ReadinessState::Degraded => "[!]",
@@ -48,11 +41,7 @@ pub fn render(reasons: &[ReadinessReason]) -> String {
         // Writing to a string does not fail.
         writeln!(text, "{mark} {name}: {detail}").unwrap_or_default();
     }
-    text.push_str(if is_ready(reasons) {
-        "ready"
-    } else {
-        "not ready"
-    });
+    text.push_str(if is_ready(reasons) { "ready" } else { "not ready" });
     text
 }
 
@@ -67,10 +56,8 @@ mod tests {
             state,
             detail: "x".to_owned(),
         };
-        let degraded = [
-            reason("config", ReadinessState::Ok),
-            reason("prometheus", ReadinessState::Degraded),
-        ];
+        let degraded =
+            [reason("config", ReadinessState::Ok), reason("prometheus", ReadinessState::Degraded)];
         assert!(is_ready(&degraded));
         assert_eq!(render(&degraded), "[+] config: x\n[!] prometheus: x\nready");
         let blind = [reason("mirror/Pod", ReadinessState::NotReady)];

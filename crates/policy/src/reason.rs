@@ -444,10 +444,7 @@ pub enum ReleaseObstacle {
 
 impl Reason {
     pub(crate) fn is_rescale(&self) -> bool {
-        matches!(
-            self,
-            Self::Reclaimed { .. } | Self::Filled { .. } | Self::ShareKept { .. }
-        )
+        matches!(self, Self::Reclaimed { .. } | Self::Filled { .. } | Self::ShareKept { .. })
     }
 
     pub(super) fn is_balance(&self) -> bool {
@@ -456,10 +453,9 @@ impl Reason {
             | Self::AtFloor { .. }
             | Self::NotChosen { .. }
             | Self::NotReleased { .. } => true,
-            Self::Held { hold } => matches!(
-                hold,
-                BlockReason::Vetoed { .. } | BlockReason::Waiting { .. }
-            ),
+            Self::Held { hold } => {
+                matches!(hold, BlockReason::Vetoed { .. } | BlockReason::Waiting { .. })
+            }
             _ => false,
         }
     }
@@ -474,10 +470,9 @@ impl Reason {
             | Self::CurrentReplicas
             | Self::NotSized
             | Self::LeftToSaturation => false,
-            Self::Held { hold } => matches!(
-                hold,
-                BlockReason::Vetoed { .. } | BlockReason::Waiting { .. }
-            ),
+            Self::Held { hold } => {
+                matches!(hold, BlockReason::Vetoed { .. } | BlockReason::Waiting { .. })
+            }
             _ => true,
         }
     }

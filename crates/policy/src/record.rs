@@ -103,11 +103,7 @@ impl PublishedRecord {
         troubles: Troubles<'_>,
         now: Moment,
     ) -> Self {
-        let Troubles {
-            quarantine,
-            hints,
-            standing,
-        } = troubles;
+        let Troubles { quarantine, hints, standing } = troubles;
         // Of another object with this name nothing goes on.
         let previous = previous.filter(|previous| previous.uid == view.uid);
         let is_resolved = view.target.resolved().is_some();
@@ -132,11 +128,7 @@ impl PublishedRecord {
             uid: Arc::clone(&view.uid),
             accelerator: view.accelerator.clone(),
             generation: view.generation,
-            allocation: if is_behind {
-                AllocationStatus::Kept
-            } else {
-                allocation(view, values)
-            },
+            allocation: if is_behind { AllocationStatus::Kept } else { allocation(view, values) },
             values,
             conditions: judged(view, decision, hints, quarantine)
                 .map(|condition| as_before(condition, previous)),
@@ -144,17 +136,13 @@ impl PublishedRecord {
             actuation: decision.map_or_else(ActuationMode::default, |decision| decision.actuation),
             outcome: decision.map(|decision| decision.outcome),
             target: target.or(known),
-            decided: Decided {
-                cycle: plan.map(|plan| plan.cycle),
-                at: now.wall,
-            },
+            decided: Decided { cycle: plan.map(|plan| plan.cycle), at: now.wall },
             outlived,
         };
         match previous {
-            Some(previous) if record.shows_the_same_status_as(previous) => Self {
-                decided: previous.decided,
-                ..record
-            },
+            Some(previous) if record.shows_the_same_status_as(previous) => {
+                Self { decided: previous.decided, ..record }
+            }
             _ => record,
         }
     }
@@ -176,12 +164,8 @@ impl PublishedRecord {
     /// and `Ready` from all.
     pub fn news<'a>(&'a self, previous: Option<&'a Self>) -> impl Iterator<Item = &'a Condition> {
         self.conditions.iter().filter(move |condition| {
-            let before = previous.and_then(|record| {
-                record
-                    .conditions
-                    .iter()
-                    .find(|one| one.kind == condition.kind)
-            });
+            let before = previous
+                .and_then(|record| record.conditions.iter().find(|one| one.kind == condition.kind));
             let was_false = before.is_some_and(|one| one.status == ConditionStatus::False);
             let is_news = match condition.status {
                 ConditionStatus::False => {
@@ -190,10 +174,8 @@ impl PublishedRecord {
                 ConditionStatus::True => was_false,
                 ConditionStatus::Unknown => false,
             };
-            let follows = matches!(
-                condition.kind,
-                ConditionType::OptimizationReady | ConditionType::Ready
-            );
+            let follows =
+                matches!(condition.kind, ConditionType::OptimizationReady | ConditionType::Ready);
             is_news && !follows
         })
     }
@@ -271,19 +253,7 @@ fn values(
             _,
         ) => None,
     }?;
-    let current = view
-        .target
-        .resolved()
-        .map(|target| target.current)
-        .or(series.current)?;
-    let ratio = VariantGauges {
-        current: Some(current),
-        ..series
-    }
-    .ratio()?;
-    Some(GaugeValues {
-        desired: series.desired,
-        current,
-        ratio,
-    })
+    let current = view.target.resolved().map(|target| target.current).or(series.current)?;
+    let ratio = VariantGauges { current: Some(current), ..series }.ratio()?;
+    Some(GaugeValues { desired: series.desired, current, ratio })
 }

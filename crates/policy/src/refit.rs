@@ -38,8 +38,5 @@ pub fn refit(
         let observed = Observations::of(snapshot, learned, settings, reader, outlook);
         throughput = throughput.learn(&observed.throughput(), *at);
     }
-    Learned {
-        throughput: throughput.lines(),
-        ..learned.clone()
-    }
+    Learned { throughput: throughput.lines(), ..learned.clone() }
 }

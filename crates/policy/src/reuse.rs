@@ -23,9 +23,7 @@ impl Reuse {
 
     /// Whether a collection has been kept for longer. What was never collected has not.
     pub fn has_ended(self, metrics: &MetricsSnapshot, now: Moment) -> bool {
-        metrics
-            .collected
-            .is_some_and(|collected| now.since(collected) > self.0)
+        metrics.collected.is_some_and(|collected| now.since(collected) > self.0)
     }
 }
 
@@ -36,14 +34,8 @@ mod tests {
 
     #[test]
     fn a_collection_may_be_used_again_until_the_limit_and_always_by_its_own_cycle() {
-        let at = |millis| Moment {
-            monotonic: Duration::from_millis(millis),
-            wall: WallTime(0),
-        };
-        let collected = MetricsSnapshot {
-            collected: Some(at(1_000)),
-            ..MetricsSnapshot::never()
-        };
+        let at = |millis| Moment { monotonic: Duration::from_millis(millis), wall: WallTime(0) };
+        let collected = MetricsSnapshot { collected: Some(at(1_000)), ..MetricsSnapshot::never() };
         let half_a_minute = Reuse::within(Duration::from_secs(30));
         assert!(!half_a_minute.has_ended(&collected, at(31_000)));
         assert!(half_a_minute.has_ended(&collected, at(31_001)));

@@ -18,11 +18,7 @@ pub fn floor(quantity: f64) -> u32 {
 pub fn ceil(quantity: f64) -> u32 {
     let quantity = quantity * (1.0 - ROUNDING);
     let whole = floor(quantity);
-    if f64::from(whole) < quantity {
-        whole.saturating_add(1)
-    } else {
-        whole
-    }
+    if f64::from(whole) < quantity { whole.saturating_add(1) } else { whole }
 }
 
 /// The quantity with two decimals, as texts show it, and as it is remembered, so that records stay small.
@@ -47,11 +43,7 @@ mod tests {
             (f64::NAN, 0, 0),
             (f64::INFINITY, u32::MAX, u32::MAX),
         ] {
-            assert_eq!(
-                (floor(quantity), ceil(quantity)),
-                (below, above),
-                "{quantity}"
-            );
+            assert_eq!((floor(quantity), ceil(quantity)), (below, above), "{quantity}");
         }
     }
 

@@ -55,10 +55,7 @@ pub(super) fn hold(
             draft.metrics = state;
             draft.outcome = DecisionOutcome::SafetyNet;
             let queue = queue.filter(|_| draft.scale.current > Replicas::ZERO);
-            draft.keep(
-                PlanStage::SafetyNet,
-                Reason::NoUsableMetrics { state, queue },
-            );
+            draft.keep(PlanStage::SafetyNet, Reason::NoUsableMetrics { state, queue });
         }
     }
 }
@@ -73,20 +70,11 @@ pub(super) fn hold_unseen(
     let Some(desired) = view.desired else {
         return decision;
     };
-    let step = |stage, to, why| Step {
-        stage,
-        from: desired,
-        to,
-        why,
-    };
+    let step = |stage, to, why| Step { stage, from: desired, to, why };
     decision.target = Some(desired);
     decision.steps = vec![
         step(PlanStage::Base, desired, Reason::LastDesired),
-        step(
-            PlanStage::SafetyNet,
-            desired,
-            Reason::TargetUnusable { problem },
-        ),
+        step(PlanStage::SafetyNet, desired, Reason::TargetUnusable { problem }),
     ];
     if let Some(bounds) = bounds {
         let (count, why) = bounds.clamp(desired);

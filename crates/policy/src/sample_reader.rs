@@ -66,13 +66,9 @@ impl<'a> SampleReader<'a> {
         reuse: Reuse,
         now: Moment,
     ) -> Self {
-        let lag = metrics
-            .collected
-            .map_or(Duration::ZERO, |collected| now.since(collected));
+        let lag = metrics.collected.map_or(Duration::ZERO, |collected| now.since(collected));
         let needed = [SignalName::KvUsage, SignalName::QueueLength];
-        let has_failure = needed
-            .iter()
-            .any(|signal| metrics.failures.contains_key(signal));
+        let has_failure = needed.iter().any(|signal| metrics.failures.contains_key(signal));
         let collection = if has_failure || metrics.collected.is_none() {
             Collection::Failed
         } else if reuse.has_ended(metrics, now) {
@@ -80,14 +76,7 @@ impl<'a> SampleReader<'a> {
         } else {
             Collection::Complete
         };
-        Self {
-            metrics,
-            bands,
-            lag,
-            collection,
-            direct: None,
-            now,
-        }
+        Self { metrics, bands, lag, collection, direct: None, now }
     }
 
     pub(crate) fn of(
@@ -96,10 +85,7 @@ impl<'a> SampleReader<'a> {
         now: Moment,
     ) -> Self {
         let (bands, reuse) = (&settings.freshness, settings.cache.reuse);
-        Self {
-            direct: Some(&snapshot.direct),
-            ..Self::new(&snapshot.metrics, bands, reuse, now)
-        }
+        Self { direct: Some(&snapshot.direct), ..Self::new(&snapshot.metrics, bands, reuse, now) }
     }
 
     pub(crate) fn reach(&self) -> Duration {
@@ -130,8 +116,7 @@ impl<'a> SampleReader<'a> {
         self,
         view: &'v VariantView,
     ) -> impl Iterator<Item = (&'v PodView, Report)> + use<'a, 'v> {
-        self.ready(view)
-            .map(move |(pod, samples)| (pod, self.report(samples)))
+        self.ready(view).map(move |(pod, samples)| (pod, self.report(samples)))
     }
 
     /// The samples of every ready pod of a variant, under the variant's own model.
@@ -147,11 +132,10 @@ impl<'a> SampleReader<'a> {
     }
 
     pub(crate) fn count(self, view: &VariantView) -> (u32, u32) {
-        self.reports(view)
-            .fold((0, 0), |(ready, reporting), (_, report)| {
-                let usable = u32::from(matches!(report, Report::Usable(_)));
-                (ready + 1, reporting + usable)
-            })
+        self.reports(view).fold((0, 0), |(ready, reporting), (_, report)| {
+            let usable = u32::from(matches!(report, Report::Usable(_)));
+            (ready + 1, reporting + usable)
+        })
     }
 
     /// Samples by pod under the variant's own model; `None` where no sample is usable.
@@ -174,27 +158,17 @@ impl<'a> SampleReader<'a> {
     /// itself say, and of two of one age the longer queue. What one of them does not know, the other one
     /// may.
     pub(crate) fn queued(self, model: &ModelKey) -> Option<KnownQueue> {
-        let observed = self
-            .router_alone(model)
-            .and_then(|router| router.queue_requests);
+        let observed = self.router_alone(model).and_then(|router| router.queue_requests);
         let observed = observed.map(|sample| (sample.value, sample.age.saturating_add(self.lag)));
         let seen = self.direct.and_then(|direct| direct.get(model)?.counted);
         let seen = seen.map(|counted| (counted.requests, self.now.since(counted.at)));
         let known = |reading: Option<(f64, Duration)>, source| {
             let (value, age) = reading?;
             let (requests, is_stale) = self.bands.judge(value, age, QUEUE_RANGE).usable()?;
-            let queue = KnownQueue {
-                requests,
-                is_stale,
-                age,
-                source,
-            };
+            let queue = KnownQueue { requests, is_stale, age, source };
             Some(queue)
         };
-        let known = [
-            known(observed, QueueSource::Prometheus),
-            known(seen, QueueSource::Router),
-        ];
+        let known = [known(observed, QueueSource::Prometheus), known(seen, QueueSource::Router)];
         known.into_iter().flatten().min_by(|one, other| {
             let longer_first = other.requests.total_cmp(&one.requests);
             one.age.cmp(&other.age).then(longer_first)
@@ -231,17 +205,15 @@ impl<'a> SampleReader<'a> {
     }
 
     pub(crate) fn is_reporting(self, view: &VariantView) -> bool {
-        self.ready(view)
-            .filter_map(|(_, samples)| samples)
-            .any(|pod| {
-                let ranks = pod.ranks.values();
-                self.value(pod.arrival_rate, f64::MAX).is_some()
-                    || matches!(self.report(Some(pod)), Report::Usable(_))
-                    || ranks.into_iter().any(|rank| {
-                        self.value(rank.kv_usage, 1.0).is_some()
-                            || self.value(rank.queue_length, f64::MAX).is_some()
-                    })
-            })
+        self.ready(view).filter_map(|(_, samples)| samples).any(|pod| {
+            let ranks = pod.ranks.values();
+            self.value(pod.arrival_rate, f64::MAX).is_some()
+                || matches!(self.report(Some(pod)), Report::Usable(_))
+                || ranks.into_iter().any(|rank| {
+                    self.value(rank.kv_usage, 1.0).is_some()
+                        || self.value(rank.queue_length, f64::MAX).is_some()
+                })
+        })
     }
 
     fn report(&self, samples: Option<&PodSamples>) -> Report {
@@ -294,13 +266,7 @@ impl<'a> PodLookup<'a> {
 }
 
 fn is_held(signal: Signal) -> bool {
-    matches!(
-        signal,
-        Signal::Stale {
-            band: StaleBand::Hold,
-            ..
-        }
-    )
+    matches!(signal, Signal::Stale { band: StaleBand::Hold, .. })
 }
 
 fn is_outdated(signal: Signal) -> bool {

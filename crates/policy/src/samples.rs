@@ -58,9 +58,7 @@ impl From<Sample> for StoredSample {
             v: if value.is_finite() {
                 StoredValue::Finite(value)
             } else {
-                StoredValue::Bits {
-                    bits: value.to_bits(),
-                }
+                StoredValue::Bits { bits: value.to_bits() }
             },
             a: u64::try_from(sample.age.as_nanos()).unwrap_or(u64::MAX),
         }

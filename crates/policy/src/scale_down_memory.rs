@@ -45,11 +45,7 @@ pub struct FleetState {
 impl FleetState {
     /// Of a role without variants.
     pub fn empty() -> Self {
-        Self {
-            published: Fleet::new(),
-            current: Fleet::new(),
-            occupancy: Some(Occupancy(0.0)),
-        }
+        Self { published: Fleet::new(), current: Fleet::new(), occupancy: Some(Occupancy(0.0)) }
     }
 }
 
@@ -95,8 +91,7 @@ impl ScaleDownMemory {
         fleet_states: &BTreeMap<ModelKey, BTreeMap<ServingRole, FleetState>>,
         now: Moment,
     ) -> Self {
-        self.models
-            .retain(|model, _| fleet_states.contains_key(model));
+        self.models.retain(|model, _| fleet_states.contains_key(model));
         for (model, roles) in fleet_states.iter().filter(|(_, roles)| !roles.is_empty()) {
             let known = self.models.entry(model.clone()).or_default();
             known.retain(|role, _| roles.contains_key(role));
@@ -144,14 +139,10 @@ impl RoleMemory {
         } else if exceeds(&seen.published, &self.fleet) {
             self.end_trial_by_growth();
         } else if exceeds(&self.fleet, &seen.published) {
-            let release = self.occupancy.map(|occupancy| FailedScaleDown {
-                fleet: seen.published.clone(),
-                occupancy,
-            });
-            self.trial = release.map(|release| Trial {
-                release,
-                applied: None,
-            });
+            let release = self
+                .occupancy
+                .map(|occupancy| FailedScaleDown { fleet: seen.published.clone(), occupancy });
+            self.trial = release.map(|release| Trial { release, applied: None });
         }
         self.pass_trial(seen, now);
         self.fleet.clone_from(&seen.published);
@@ -187,8 +178,7 @@ impl RoleMemory {
         if lasts.is_some_and(|lasts| lasts >= TRIAL) {
             let enough = trial.release.fleet.clone();
             self.trial = None;
-            self.relapses
-                .retain(|known| !is_within(&enough, &known.fleet));
+            self.relapses.retain(|known| !is_within(&enough, &known.fleet));
         }
     }
 }
@@ -229,9 +219,7 @@ mod tests {
 
     fn forbids(known: &ScaleDownMemory, count: u32) -> bool {
         let model = ModelKey::new("ns", "m");
-        known
-            .against(&model, ServingRole::Both, &fleet(count))
-            .is_some()
+        known.against(&model, ServingRole::Both, &fleet(count)).is_some()
     }
 
     /// From four replicas to one at 2.0, and back to four within half a minute.

@@ -14,10 +14,7 @@ pub struct TickSchedule {
 impl TickSchedule {
     /// Starts now.
     pub fn starting(now: Moment, interval: Duration) -> Self {
-        Self {
-            anchor: now,
-            interval,
-        }
+        Self { anchor: now, interval }
     }
 
     /// The interval between ticks.
@@ -42,10 +39,7 @@ impl TickSchedule {
         }
         let since_last = self.interval.saturating_sub(self.until_next(now));
         let since_last = since_last.min(interval);
-        let anchor = Moment {
-            monotonic: now.monotonic.saturating_sub(since_last),
-            wall: now.wall,
-        };
+        let anchor = Moment { monotonic: now.monotonic.saturating_sub(since_last), wall: now.wall };
         Self { anchor, interval }
     }
 
@@ -64,10 +58,7 @@ mod tests {
     use wva_base::moment::{Moment, WallTime};
 
     fn at(millis: u64) -> Moment {
-        Moment {
-            monotonic: Duration::from_millis(millis),
-            wall: WallTime(0),
-        }
+        Moment { monotonic: Duration::from_millis(millis), wall: WallTime(0) }
     }
 
     fn next(schedule: TickSchedule, now: u64) -> u128 {
@@ -92,9 +83,6 @@ mod tests {
         // 1 s into a tick, 120 s asked for: the next tick is 120 s after the last one.
         let longer = minute.with_interval(at(61_000), Duration::from_mins(2));
         assert_eq!(next(longer, 61_000), 119_000);
-        assert_eq!(
-            minute.with_interval(at(61_000), Duration::from_mins(1)),
-            minute
-        );
+        assert_eq!(minute.with_interval(at(61_000), Duration::from_mins(1)), minute);
     }
 }

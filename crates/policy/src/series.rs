@@ -59,10 +59,6 @@ impl<'a> VariantGauges<'a> {
 
 impl<'a> GaugeLabels<'a> {
     fn new(key: &'a VariantKey, accelerator_type: &'a str) -> Self {
-        Self {
-            variant_name: &key.name,
-            namespace: &key.namespace,
-            accelerator_type,
-        }
+        Self { variant_name: &key.name, namespace: &key.namespace, accelerator_type }
     }
 }

@@ -73,10 +73,7 @@ impl Signal {
     /// The value, where it may be acted on, and whether it is too old to shrink on.
     pub(crate) fn usable(self) -> Option<(f64, bool)> {
         match self {
-            Self::Stale {
-                band: StaleBand::Hold,
-                ..
-            } => None,
+            Self::Stale { band: StaleBand::Hold, .. } => None,
             Self::Stale { value, .. } => Some((value, true)),
             _ => self.value().map(|value| (value, false)),
         }
@@ -123,23 +120,11 @@ impl FreshnessBands {
         if !value.is_finite() || !range.contains(&value) {
             Failure::Invalid.into()
         } else if age < self.fresh {
-            if value == 0.0 {
-                Signal::KnownZero { age }
-            } else {
-                Signal::Known { value, age }
-            }
+            if value == 0.0 { Signal::KnownZero { age } } else { Signal::Known { value, age } }
         } else if age < self.stale {
-            Signal::Stale {
-                value,
-                age,
-                band: StaleBand::NoShrink,
-            }
+            Signal::Stale { value, age, band: StaleBand::NoShrink }
         } else if age < self.unavailable {
-            Signal::Stale {
-                value,
-                age,
-                band: StaleBand::Hold,
-            }
+            Signal::Stale { value, age, band: StaleBand::Hold }
         } else {
             Failure::TooOld.into()
         }

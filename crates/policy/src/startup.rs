@@ -149,10 +149,7 @@ impl StartSeeds {
             let seconds = view.policy.replica_start_seconds?;
             Some((key.clone(), Duration::from_secs(seconds.into())))
         });
-        Self {
-            usual: settings.start_time,
-            stated: stated.collect(),
-        }
+        Self { usual: settings.start_time, stated: stated.collect() }
     }
 
     fn of_variant(&self, variant: &VariantKey) -> Duration {
@@ -257,11 +254,7 @@ impl StartTimes {
             cold: of(StartKind::Cold).and_then(|starts| median(starts.iter())),
             cached: of(StartKind::Cached).and_then(|starts| median(starts.iter())),
             starts: all.len(),
-            source: if all.is_empty() {
-                StartSource::Seed
-            } else {
-                StartSource::Measured
-            },
+            source: if all.is_empty() { StartSource::Seed } else { StartSource::Measured },
         }
     }
 }
@@ -302,8 +295,7 @@ impl VariantStarts {
         let mut pods: Vec<&StartingPod> = pods.iter().collect();
         pods.sort_by(|one, other| (one.ready, &one.name).cmp(&(other.ready, &other.name)));
         let gated = (pods.iter()).filter(|pod| pod.is_gated);
-        self.gated
-            .extend(gated.map(|pod| (Arc::clone(&pod.name), now)));
+        self.gated.extend(gated.map(|pod| (Arc::clone(&pod.name), now)));
         let is_unseen = |pod: &StartingPod| {
             !self.starting.contains(&pod.name) && now.since(self.begun(pod)) > UNSEEN
         };
@@ -318,16 +310,8 @@ impl VariantStarts {
             let begun = self.begun(pod);
             if pod.origin == PodOrigin::Own && started.contains(&pod.name) {
                 self.stalled = None;
-                let kind = if is_cached {
-                    StartKind::Cached
-                } else {
-                    StartKind::Cold
-                };
-                push(
-                    self.starts.entry(kind).or_default(),
-                    ready.since(begun),
-                    KEPT_STARTS,
-                );
+                let kind = if is_cached { StartKind::Cached } else { StartKind::Cold };
+                push(self.starts.entry(kind).or_default(), ready.since(begun), KEPT_STARTS);
             }
             if let Some(node) = &pod.node
                 && !is_cached
@@ -366,9 +350,7 @@ impl VariantStarts {
         };
         // Those that were admitted of one batch say nothing of the rest.
         let is_recent = |ready: WallTime| now.since(ready) < GATED_FOR;
-        let is_gated = pods
-            .iter()
-            .any(|pod| pod.is_gated && now.since(pod.created) >= GATED_FOR)
+        let is_gated = pods.iter().any(|pod| pod.is_gated && now.since(pod.created) >= GATED_FOR)
             && !pods.iter().any(|pod| pod.ready.is_some_and(is_recent));
         match created.iter().min() {
             Some(first) if created.len() > landed_since(*first) => self.stalled = Some(now),

@@ -14,10 +14,7 @@ use wva_base::moment::Moment;
 
 const SEED: Duration = Duration::from_mins(2);
 const PENDING: Duration = Duration::from_mins(10);
-static SEEDS: StartSeeds = StartSeeds {
-    usual: SEED,
-    stated: BTreeMap::new(),
-};
+static SEEDS: StartSeeds = StartSeeds { usual: SEED, stated: BTreeMap::new() };
 const LIMITS: (&StartSeeds, Duration) = (&SEEDS, PENDING);
 
 /// Name, node, created, ready (negative while it is not), lent; times in seconds.
@@ -54,11 +51,7 @@ fn pod(name: &str, node: Option<&str>, created: i64, ready: i64, lent: bool) -> 
         created: WallTime(created * 1000),
         ready: (ready >= 0).then_some(WallTime(ready * 1000)),
         is_gated: false,
-        origin: if lent {
-            PodOrigin::Lent
-        } else {
-            PodOrigin::Own
-        },
+        origin: if lent { PodOrigin::Lent } else { PodOrigin::Own },
     }
 }
 
@@ -98,16 +91,13 @@ fn start_times() {
 #[test]
 fn a_variant_that_is_gone_is_forgotten() {
     let look = |ready| BTreeMap::from([(key(), Some(vec![pod("p", Some("n"), 0, ready, false)]))]);
-    let times = StartTimes::default()
-        .learn(&look(-1), LIMITS, WallTime(0))
-        .learn(&look(90), LIMITS, WallTime(90_000));
-    assert_eq!(times.variants.len(), 1);
-    assert!(
-        times
-            .learn(&BTreeMap::new(), LIMITS, WallTime(90_000))
-            .variants
-            .is_empty()
+    let times = StartTimes::default().learn(&look(-1), LIMITS, WallTime(0)).learn(
+        &look(90),
+        LIMITS,
+        WallTime(90_000),
     );
+    assert_eq!(times.variants.len(), 1);
+    assert!(times.learn(&BTreeMap::new(), LIMITS, WallTime(90_000)).variants.is_empty());
 }
 
 /// A process that starts while the container of an old pod is down does not take the age of that pod for the
@@ -125,10 +115,7 @@ fn a_pod_that_is_old_at_first_sight_has_not_just_started() {
         let times = (StartTimes::default().learn(&down, LIMITS, first))
             .learn(&still_down, LIMITS, second)
             .learn(&up, LIMITS, last);
-        times
-            .expect(&key(), Duration::from_mins(2))
-            .slowest
-            .as_secs()
+        times.expect(&key(), Duration::from_mins(2)).slowest.as_secs()
     };
     assert_eq!(slowest_of(1_000, 1_600), 1_500);
     assert_eq!(slowest_of(1_000, 1_601), 120);
@@ -148,16 +135,8 @@ fn prospects(looks: &[(i64, Vec<StartingPod>)]) -> Vec<StartProspect> {
     let look = |(second, pods): &(i64, Vec<StartingPod>)| {
         let wall = WallTime(second * 1000);
         times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), LIMITS, wall);
-        let now = Moment {
-            monotonic: Duration::ZERO,
-            wall,
-        };
-        let outlook = StartOutlook {
-            starts: &times,
-            seeds: &SEEDS,
-            pending: PENDING,
-            now,
-        };
+        let now = Moment { monotonic: Duration::ZERO, wall };
+        let outlook = StartOutlook { starts: &times, seeds: &SEEDS, pending: PENDING, now };
         outlook.prospect(&key())
     };
     looks.iter().map(look).collect()
@@ -171,10 +150,7 @@ fn starts_are_stalled_while_more_are_late_than_became_ready() {
         assert_eq!(prospects(&looks), [Open, Open, Stalled], "on {node:?}");
     }
     for (ready, waiting, expected) in [(3, 0, Open), (2, 1, Open), (1, 1, Open), (1, 2, Stalled)] {
-        let looks = [
-            (10, batch(0, ready + waiting, None)),
-            (300, batch(ready, waiting, None)),
-        ];
+        let looks = [(10, batch(0, ready + waiting, None)), (300, batch(ready, waiting, None))];
         assert_eq!(prospects(&looks), [Open, expected], "{ready} and {waiting}");
     }
     // An older one that is ready once more has not started.
@@ -201,32 +177,17 @@ fn stalled_starts_are_remembered_until_one_lands_and_for_half_an_hour_at_most() 
         (480 + 30 * 60 - 1, vec![]),
         (480 + 30 * 60, vec![]),
     ];
-    assert_eq!(
-        prospects(&looks),
-        [Stalled, Stalled, Stalled, Stalled, Open]
-    );
+    assert_eq!(prospects(&looks), [Stalled, Stalled, Stalled, Stalled, Open]);
     let new = |ready| vec![pod("new", Some("n"), 400, ready, false)];
-    let looks = [
-        (300, stuck()),
-        (399, vec![]),
-        (410, new(-1)),
-        (430, new(430)),
-    ];
+    let looks = [(300, stuck()), (399, vec![]), (410, new(-1)), (430, new(430))];
     assert_eq!(prospects(&looks), [Stalled, Stalled, Stalled, Open]);
 }
 
 #[test]
 fn a_gated_pod_is_late_by_a_limit_of_its_own_and_starts_when_its_gates_are_gone() {
     use StartProspect::{Open, Stalled};
-    let gated = |created| StartingPod {
-        is_gated: true,
-        ..pod("p", None, created, -1, false)
-    };
-    let looks = [
-        (10, vec![gated(0)]),
-        (299, vec![gated(0)]),
-        (300, vec![gated(0)]),
-    ];
+    let gated = |created| StartingPod { is_gated: true, ..pod("p", None, created, -1, false) };
+    let looks = [(10, vec![gated(0)]), (299, vec![gated(0)]), (300, vec![gated(0)])];
     assert_eq!(prospects(&looks), [Open, Open, Stalled]);
     // Of a batch of four three were admitted, and served after 100 s.
     let batch = |ready: i64| {
@@ -237,12 +198,8 @@ fn a_gated_pod_is_late_by_a_limit_of_its_own_and_starts_when_its_gates_are_gone(
     assert_eq!(prospects(&looks), [Open, Open, Stalled]);
     // Admitted after four minutes it has as much time as any other.
     let admitted = |ready| vec![pod("p", Some("n"), 0, ready, false)];
-    let looks = [
-        (240, vec![gated(0)]),
-        (300, admitted(-1)),
-        (839, admitted(-1)),
-        (840, admitted(-1)),
-    ];
+    let looks =
+        [(240, vec![gated(0)]), (300, admitted(-1)), (839, admitted(-1)), (840, admitted(-1))];
     assert_eq!(prospects(&looks), [Open, Open, Open, Stalled]);
     // What it waited is no part of its start, and the wait of a day does not hide the start.
     let mut times = StartTimes::default();
@@ -292,20 +249,11 @@ fn a_stated_seed_counts_for_its_variant_until_a_start_was_measured() {
             starts,
             seeds,
             pending: PENDING,
-            now: Moment {
-                monotonic: Duration::ZERO,
-                wall: WallTime(0),
-            },
+            now: Moment { monotonic: Duration::ZERO, wall: WallTime(0) },
         };
-        (
-            outlook.of(&key()).typical,
-            outlook.of(&VariantKey::new("ns", "other")).typical,
-        )
+        (outlook.of(&key()).typical, outlook.of(&VariantKey::new("ns", "other")).typical)
     };
-    let seeds = StartSeeds {
-        usual: SEED,
-        stated: [(key(), stated)].into(),
-    };
+    let seeds = StartSeeds { usual: SEED, stated: [(key(), stated)].into() };
     let none = StartTimes::default();
     assert_eq!(outlook(&none, &SEEDS), (SEED, SEED));
     assert_eq!(outlook(&none, &seeds), (stated, SEED));

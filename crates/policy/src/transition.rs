@@ -19,11 +19,7 @@ use wva_base::moment::{Moment, Since};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TransitionReason {
     /// Replicas exist that are not ready, or the target's status lags behind its specification.
-    Pending {
-        since: Duration,
-        current: Replicas,
-        ready: Replicas,
-    },
+    Pending { since: Duration, current: Replicas, ready: Replicas },
     /// Replicas wait behind a scheduling gate: they are asked for, and no start has begun.
     Gated {
         /// How long the newest one does.
@@ -32,11 +28,7 @@ pub enum TransitionReason {
         current: Replicas,
     },
     /// The published count is not the current one.
-    Unapplied {
-        since: Duration,
-        desired: Replicas,
-        current: Replicas,
-    },
+    Unapplied { since: Duration, desired: Replicas, current: Replicas },
     /// Not every replica reports.
     Silent {
         since: Duration,

@@ -135,10 +135,8 @@ impl Cost {
         if !digits(whole) || !digits(decimals) {
             return Err(InvalidCost::NotDecimal { text: text_of() });
         }
-        let mut millionths = whole
-            .parse::<u64>()
-            .ok()
-            .and_then(|whole| whole.checked_mul(1_000_000));
+        let mut millionths =
+            whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(1_000_000));
         let mut weight = 100_000;
         for digit in decimals.bytes().take(6) {
             millionths =
@@ -174,10 +172,7 @@ pub enum InvalidCost {
         text: String,
     },
     /// More than can be held.
-    #[error(
-        "variantCost {text:?} is more than {}; 10.0 is used instead",
-        Cost::MAX_WHOLE
-    )]
+    #[error("variantCost {text:?} is more than {}; 10.0 is used instead", Cost::MAX_WHOLE)]
     TooLarge {
         /// What was written.
         text: String,
@@ -190,13 +185,9 @@ mod tests {
 
     #[test]
     fn cost_reads_what_the_schema_pattern_allows_and_prints_it_back() {
-        for (text, printed) in [
-            ("10.0", "10.0"),
-            ("5", "5.0"),
-            ("0.25", "0.25"),
-            ("0", "0.0"),
-            ("1.0000009", "1.0"),
-        ] {
+        for (text, printed) in
+            [("10.0", "10.0"), ("5", "5.0"), ("0.25", "0.25"), ("0", "0.0"), ("1.0000009", "1.0")]
+        {
             assert_eq!(Cost::parse(text).unwrap().to_string(), printed, "{text}");
         }
         assert_eq!(Cost::parse("10").unwrap(), Cost::DEFAULT);

@@ -54,11 +54,7 @@ impl ReplicaTemplate {
                 *sum = sum.plus(count.times(claim.pods));
             }
         }
-        Some(Self {
-            gpus,
-            gpu_count: GpuCount::Counted,
-            ..self.clone()
-        })
+        Some(Self { gpus, gpu_count: GpuCount::Counted, ..self.clone() })
     }
 
     fn requested(&self) -> Gpus {

@@ -92,9 +92,9 @@ enum RecordedPod {
 impl RecordedPod {
     fn of(pod: AutoscaledPod, now: Moment) -> Self {
         match pod {
-            AutoscaledPod::Ready { ready_for } => Self::Ready {
-                since: now.wall.earlier(ready_for),
-            },
+            AutoscaledPod::Ready { ready_for } => {
+                Self::Ready { since: now.wall.earlier(ready_for) }
+            }
             AutoscaledPod::Pending => Self::Pending,
             AutoscaledPod::Gated => Self::Gated,
             AutoscaledPod::Draining => Self::Draining,
@@ -104,9 +104,7 @@ impl RecordedPod {
 
     fn at(self, now: Moment) -> AutoscaledPod {
         match self {
-            Self::Ready { since } => AutoscaledPod::Ready {
-                ready_for: now.wall.since(since),
-            },
+            Self::Ready { since } => AutoscaledPod::Ready { ready_for: now.wall.since(since) },
             Self::Pending => AutoscaledPod::Pending,
             Self::Gated => AutoscaledPod::Gated,
             Self::Draining => AutoscaledPod::Draining,
@@ -161,9 +159,7 @@ impl RecordedAutoscaler {
         AutoscalerView {
             current: self.view.current,
             pods_per_replica: self.view.pods_per_replica,
-            pods: pods
-                .map(|(name, pod)| (Arc::clone(name), pod.at(self.now)))
-                .collect(),
+            pods: pods.map(|(name, pod)| (Arc::clone(name), pod.at(self.now))).collect(),
             readings: self.view.readings.clone(),
             held: self.view.held,
         }
@@ -198,11 +194,7 @@ impl RecordedAutoscalerDecision {
             current: decision.current,
             desired: decision.desired,
             reason: decision.reason(),
-            steps: if decision.should_scale() {
-                decision.steps.clone()
-            } else {
-                Vec::new()
-            },
+            steps: if decision.should_scale() { decision.steps.clone() } else { Vec::new() },
             digest,
         })
     }

@@ -87,11 +87,7 @@ impl RecordedDecision {
             target: decision.target,
             outcome: decision.outcome,
             stage: decision.decisive().map(|step| step.stage),
-            steps: if is_changed {
-                decision.steps.clone()
-            } else {
-                Vec::new()
-            },
+            steps: if is_changed { decision.steps.clone() } else { Vec::new() },
         }
     }
 }
@@ -153,10 +149,7 @@ impl CycleInputs<'_> {
         if self.settings.asks_queueing_model() {
             return serde_json::to_value(self.learned);
         }
-        let read = Learned {
-            queueing: LearnedParameters::default(),
-            ..self.learned.clone()
-        };
+        let read = Learned { queueing: LearnedParameters::default(), ..self.learned.clone() };
         serde_json::to_value(&read)
     }
 

@@ -61,10 +61,7 @@ fn shift(old: &[Value], new: &[Value]) -> usize {
     let Some(first) = new.first() else {
         return 0;
     };
-    let found = old
-        .iter()
-        .take(LARGEST_SHIFT + 1)
-        .position(|element| element == first);
+    let found = old.iter().take(LARGEST_SHIFT + 1).position(|element| element == first);
     found.unwrap_or(0)
 }
 

@@ -184,10 +184,7 @@ impl<R: Read> RecordingReader<R> {
         self.autoscaler_text = self.autoscaler_text.saturating_add(length);
         let limit = AUTOSCALER_TEXT.saturating_mul(2);
         if self.autoscaler_text > limit {
-            return Err(RecordingError::TooLarge {
-                what: "a segment about PodAutoscalers",
-                limit,
-            });
+            return Err(RecordingError::TooLarge { what: "a segment about PodAutoscalers", limit });
         }
         let mut last = self.autoscalers.remove(&key).unwrap_or(Value::Null);
         apply(&mut last, patch).map_err(|error| self.malformed(&error))?;
@@ -210,20 +207,14 @@ impl<R: Read> RecordingReader<R> {
     }
 
     fn malformed(&self, why: &dyn ToString) -> RecordingError {
-        RecordingError::Malformed {
-            line: self.line,
-            why: why.to_string(),
-        }
+        RecordingError::Malformed { line: self.line, why: why.to_string() }
     }
 
     fn take_header(&mut self, header: Value) -> Result<(), RecordingError> {
         let format = header.get("format").and_then(Value::as_u64).unwrap_or(0);
         if format != u64::from(FORMAT) {
             let version = header.get("version").and_then(Value::as_str).unwrap_or("?");
-            return Err(RecordingError::OtherFormat {
-                format,
-                version: version.to_owned(),
-            });
+            return Err(RecordingError::OtherFormat { format, version: version.to_owned() });
         }
         let header = serde_json::from_value(header).map_err(|error| self.malformed(&error))?;
         self.header = Some(header);
@@ -244,18 +235,12 @@ impl<R: Read> RecordingReader<R> {
 
     /// The bytes up to the next line end. The last segment of a process that still runs has no end.
     fn text(&mut self) -> Result<Option<Vec<u8>>, RecordingError> {
-        let limit = u64::try_from(MAX_LINE)
-            .unwrap_or(u64::MAX)
-            .saturating_add(1);
+        let limit = u64::try_from(MAX_LINE).unwrap_or(u64::MAX).saturating_add(1);
         let mut text = Vec::new();
         let ended = (&mut self.source).take(limit).read_until(b'\n', &mut text);
         match ended {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && self.line > 0 => {
-                return if text.is_empty() {
-                    Ok(None)
-                } else {
-                    Err(RecordingError::Truncated)
-                };
+                return if text.is_empty() { Ok(None) } else { Err(RecordingError::Truncated) };
             }
             other => other?,
         };
@@ -263,23 +248,13 @@ impl<R: Read> RecordingReader<R> {
             return Ok(None);
         }
         if text.len() > MAX_LINE {
-            return Err(RecordingError::TooLarge {
-                what: "a line",
-                limit,
-            });
+            return Err(RecordingError::TooLarge { what: "a line", limit });
         }
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
         self.read = self.read.saturating_add(length);
         if self.read > MAX_RECORDING {
-            return Err(RecordingError::TooLarge {
-                what: "text",
-                limit: MAX_RECORDING,
-            });
+            return Err(RecordingError::TooLarge { what: "text", limit: MAX_RECORDING });
         }
-        if text.pop() == Some(b'\n') {
-            Ok(Some(text))
-        } else {
-            Err(RecordingError::Truncated)
-        }
+        if text.pop() == Some(b'\n') { Ok(Some(text)) } else { Err(RecordingError::Truncated) }
     }
 }

@@ -175,12 +175,7 @@ fn shortened(figure: &Value) -> String {
 
 /// What a decision is without the words of its steps, which hold thresholds.
 fn outcome(decision: &RecordedDecision) -> impl PartialEq + use<> {
-    (
-        decision.current,
-        decision.target,
-        decision.outcome,
-        decision.stage,
-    )
+    (decision.current, decision.target, decision.outcome, decision.stage)
 }
 
 /// Repeats one decision, with other settings where they are given.
@@ -197,11 +192,8 @@ pub fn replay(
     );
     let replayed = RecordedDecisions::of(&plan)?;
     let recorded = &cycle.decided;
-    let keys: BTreeSet<&VariantKey> = recorded
-        .variants
-        .keys()
-        .chain(replayed.variants.keys())
-        .collect();
+    let keys: BTreeSet<&VariantKey> =
+        recorded.variants.keys().chain(replayed.variants.keys()).collect();
     let mut differences = Vec::new();
     for key in keys {
         let (before, after) = (recorded.variants.get(key), replayed.variants.get(key));
@@ -260,8 +252,5 @@ pub fn replay_autoscaler(
     } else {
         Some(differs(Ok(Box::new(replayed))))
     };
-    Ok(ReplayedAutoscaler {
-        decision: Some(decision),
-        difference,
-    })
+    Ok(ReplayedAutoscaler { decision: Some(decision), difference })
 }

@@ -18,11 +18,7 @@ pub struct DecisionRing {
 impl DecisionRing {
     /// Holds at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            segments: VecDeque::new(),
-            bytes: 0,
-        }
+        Self { limit, segments: VecDeque::new(), bytes: 0 }
     }
 
     /// Adds a cycle; the oldest segments go. Returns whether the encoder is to begin a segment, so that less goes at

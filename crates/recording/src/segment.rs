@@ -36,11 +36,7 @@ pub struct RecordingHeader {
 impl RecordingHeader {
     /// The header of this build, whose version is given.
     pub fn of(version: impl Into<String>) -> Self {
-        Self {
-            format: FORMAT,
-            version: version.into(),
-            learned: LEARNED_VERSION,
-        }
+        Self { format: FORMAT, version: version.into(), learned: LEARNED_VERSION }
     }
 }
 
@@ -140,11 +136,7 @@ impl SegmentEncoder {
         let first = next.add(entry)?;
         let ended = self.open.replace(next);
         let ends = ended.map(|ended| ended.writer.finish()).transpose()?;
-        Ok(EncodedEntry {
-            ends: ends.unwrap_or_default(),
-            begins_segment: true,
-            ..first
-        })
+        Ok(EncodedEntry { ends: ends.unwrap_or_default(), begins_segment: true, ..first })
     }
 }
 
@@ -158,11 +150,7 @@ impl OpenSegment {
             Entry::Cycle(cycle) => self.cycle(cycle)?,
             Entry::Autoscaler(key, recorded) => self.autoscaler(key, &recorded)?,
         };
-        Ok(EncodedEntry {
-            ends: Vec::new(),
-            begins_segment: false,
-            bytes,
-        })
+        Ok(EncodedEntry { ends: Vec::new(), begins_segment: false, bytes })
     }
 
     fn cycle(&mut self, cycle: Value) -> io::Result<Vec<u8>> {

@@ -37,10 +37,7 @@ const APPROACHES: [(&str, &str); 7] = [
         "slo",
         "saturation: {default: {analyzerName: slo, scaleUpThreshold: 0.6, scaleDownBoundary: 0.45}}",
     ),
-    (
-        "tokens",
-        "saturation: {default: {analyzerName: saturation}}",
-    ),
+    ("tokens", "saturation: {default: {analyzerName: saturation}}"),
     ("queueing", "queueingModel: {default: {}}"),
     (
         "all",
@@ -62,31 +59,23 @@ const APPROACHES: [(&str, &str); 7] = [
 const BATCH: u32 = 256;
 const PODS: u32 = 10;
 const VARIANTS_PER_MODEL: u32 = 3;
-const NOW: Moment = Moment {
-    monotonic: Duration::from_hours(1),
-    wall: WallTime(1_800_000_000_000),
-};
+const NOW: Moment =
+    Moment { monotonic: Duration::from_hours(1), wall: WallTime(1_800_000_000_000) };
 
 fn settings(text: &str) -> DynamicSettings {
     let limit = Duration::from_mins(10);
     DynamicSettings {
         interval: Duration::from_secs(30),
         freshness: FreshnessBands::default(),
-        transition_limits: TransitionLimits {
-            pending: limit,
-            unapplied: limit,
-            silent: limit,
-        },
+        transition_limits: TransitionLimits { pending: limit, unapplied: limit, silent: limit },
         ..read_bundle(text).expect("settings that are accepted")
     }
 }
 
 fn template() -> ReplicaTemplate {
     let args = ["--max-num-seqs=256", "--num-gpu-blocks-override=32768"];
-    let container = ContainerCommand {
-        args: args.map(Arc::from).to_vec(),
-        ..ContainerCommand::default()
-    };
+    let container =
+        ContainerCommand { args: args.map(Arc::from).to_vec(), ..ContainerCommand::default() };
     ReplicaTemplate {
         containers: vec![container].into(),
         gpus: BTreeMap::from([(Arc::from("nvidia.com/gpu"), Gpus(1))]),
@@ -98,12 +87,7 @@ fn template() -> ReplicaTemplate {
 /// serves another; latencies are those that the queueing model expects at the share of the highest
 /// rate that `load` says.
 fn signals(number: u32, load: f64) -> PodSamples {
-    let sample = |value| {
-        Some(Sample {
-            value,
-            age: Duration::from_secs(5),
-        })
-    };
+    let sample = |value| Some(Sample { value, age: Duration::from_secs(5) });
     let spread = |step: f64| (f64::from(number) * step).fract();
     let parameters = ServiceParameters {
         alpha: 4.0 + 10.0 * spread(0.618),
@@ -114,10 +98,7 @@ fn signals(number: u32, load: f64) -> PodSamples {
         input_tokens: 256.0 + 2000.0 * spread(0.236),
         output_tokens: 64.0 + 400.0 * spread(0.303),
     };
-    let shape = ReplicaRoom {
-        batch: BATCH,
-        queue: 10 * BATCH,
-    };
+    let shape = ReplicaRoom { batch: BATCH, queue: 10 * BATCH };
     let model = ReplicaModel::new(parameters, work, shape).expect("a possible replica");
     let rate = RequestRate(model.range().max.0 * load);
     let performance = model.analyze(rate).expect("a possible rate");
@@ -180,16 +161,10 @@ fn snapshot(variants: u32) -> ClusterSnapshot {
             })
             .collect();
         let reported = signals(number, kv);
-        let samples: Vec<_> = pods
-            .iter()
-            .map(|pod| (Arc::clone(&pod.name), reported.clone()))
-            .collect();
+        let samples: Vec<_> =
+            pods.iter().map(|pod| (Arc::clone(&pod.name), reported.clone())).collect();
         let view = view(number, pods);
-        metrics
-            .models
-            .entry(view.model.clone())
-            .or_default()
-            .extend(samples);
+        metrics.models.entry(view.model.clone()).or_default().extend(samples);
         views.insert(view.key.clone(), Arc::new(view));
     }
     ClusterSnapshot {

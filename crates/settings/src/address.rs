@@ -32,10 +32,7 @@ impl BindAddress {
             "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             _ => Some(parse_host(host)?),
         };
-        Some(Self::On {
-            host,
-            port: port.parse().ok()?,
-        })
+        Some(Self::On { host, port: port.parse().ok()? })
     }
 
     /// Socket addresses to try in order, the first that can be bound wins: every address means both
@@ -43,10 +40,7 @@ impl BindAddress {
     pub fn candidates(self) -> Vec<SocketAddr> {
         match self {
             Self::Off => Vec::new(),
-            Self::On {
-                host: Some(host),
-                port,
-            } => vec![SocketAddr::new(host, port)],
+            Self::On { host: Some(host), port } => vec![SocketAddr::new(host, port)],
             Self::On { host: None, port } => vec![
                 SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port),
                 SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port),
@@ -56,10 +50,7 @@ impl BindAddress {
 }
 
 fn parse_host(host: &str) -> Option<IpAddr> {
-    match host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-    {
+    match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         Some(inner) => inner.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
         None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
     }
@@ -94,9 +85,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in [
-            "8443", ":", ":x", ":-1", ":+1", ":65536", "host:1", "::1:80", "1.2.3:4",
-        ] {
+        for text in ["8443", ":", ":x", ":-1", ":+1", ":65536", "host:1", "::1:80", "1.2.3:4"] {
             assert_eq!(BindAddress::parse(text), None, "{text}");
         }
     }

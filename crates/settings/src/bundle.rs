@@ -18,12 +18,7 @@ use wva_policy::params::DynamicSettings;
 pub const MAX_BUNDLE: usize = 16 * MAX_TEXT;
 
 /// Sections that hold entries of policy ConfigMaps.
-const SECTIONS: [&str; 4] = [
-    "saturation",
-    "scaleToZero",
-    "queueingModel",
-    "serviceClasses",
-];
+const SECTIONS: [&str; 4] = ["saturation", "scaleToZero", "queueingModel", "serviceClasses"];
 
 /// The section of namespaces, each with policy sections of its own.
 const NAMESPACES: &str = "namespaces";
@@ -88,9 +83,7 @@ pub fn absent_sections(text: &str) -> Vec<&'static str> {
     let text = text.trim_start_matches('\u{feff}');
     let keys: Mapping = serde_yaml::from_str(text).unwrap_or_default();
     let sections = SECTIONS.into_iter();
-    sections
-        .filter(|section| !keys.contains_key(*section))
-        .collect()
+    sections.filter(|section| !keys.contains_key(*section)).collect()
 }
 
 /// A start without the settings that forbid one, so that these hide nothing else that is refused.
@@ -147,9 +140,7 @@ fn sources(text: &str) -> Result<(Sources, Form, Vec<BundleError>), Vec<BundleEr
     let one = |why: String| vec![BundleError(why)];
     if text.len() > MAX_BUNDLE {
         let size = text.len();
-        return Err(one(format!(
-            "the settings have {size} bytes; at most {MAX_BUNDLE} are read"
-        )));
+        return Err(one(format!("the settings have {size} bytes; at most {MAX_BUNDLE} are read")));
     }
     let text = text.trim_start_matches('\u{feff}');
     check_bounds(text).map_err(|error| one(error.to_string()))?;
@@ -157,9 +148,7 @@ fn sources(text: &str) -> Result<(Sources, Form, Vec<BundleError>), Vec<BundleEr
         Ok(Value::Null) => Mapping::new(),
         Ok(Value::Mapping(keys)) => keys,
         Ok(_) => {
-            return Err(one(
-                "the settings are not a list of keys with values".to_owned()
-            ));
+            return Err(one("the settings are not a list of keys with values".to_owned()));
         }
         Err(error) => return Err(one(YamlError::from(error).to_string())),
     };
@@ -179,9 +168,7 @@ fn sources(text: &str) -> Result<(Sources, Form, Vec<BundleError>), Vec<BundleEr
     keys.retain(|key, value| !key.is_string() || !is_section(value));
     let (key, address) = NO_PROMETHEUS;
     if !keys.contains_key(key) {
-        sources
-            .environment
-            .insert(key.to_owned(), address.to_owned());
+        sources.environment.insert(key.to_owned(), address.to_owned());
     }
     let rest = serde_yaml::to_string(&keys).map_err(|error| one(error.to_string()))?;
     sources.config_file = Some(rest);
@@ -193,14 +180,8 @@ fn form_of(keys: &Mapping) -> Form {
     let namespaces = namespaces.into_iter().flat_map(Mapping::values);
     let scopes = std::iter::once(keys).chain(namespaces.filter_map(Value::as_mapping));
     let sections = scopes.flat_map(|scope| SECTIONS.iter().filter_map(|name| scope.get(*name)));
-    let mut entries = sections
-        .filter_map(Value::as_mapping)
-        .flat_map(Mapping::values);
-    if entries.all(Value::is_string) {
-        Form::Text
-    } else {
-        Form::Yaml
-    }
+    let mut entries = sections.filter_map(Value::as_mapping).flat_map(Mapping::values);
+    if entries.all(Value::is_string) { Form::Text } else { Form::Yaml }
 }
 
 fn is_section(value: &Value) -> bool {

@@ -29,10 +29,7 @@ wva_base::named! {
 impl Purpose {
     /// Whether a namespace may have its own.
     pub fn may_be_local(self) -> bool {
-        matches!(
-            self,
-            Self::Saturation | Self::ScaleToZero | Self::QueueingModel
-        )
+        matches!(self, Self::Saturation | Self::ScaleToZero | Self::QueueingModel)
     }
 
     /// Older documented names, best first.
@@ -88,14 +85,9 @@ impl ConfigMapNames {
 
     /// What a ConfigMap of this name is for; `None` if it is nothing to us. Older names count.
     pub fn purpose(&self, name: &str) -> Option<Purpose> {
-        Purpose::ALL
-            .into_iter()
-            .find(|purpose| self.current(*purpose) == name)
-            .or_else(|| {
-                Purpose::ALL
-                    .into_iter()
-                    .find(|purpose| purpose.older_names().contains(&name))
-            })
+        Purpose::ALL.into_iter().find(|purpose| self.current(*purpose) == name).or_else(|| {
+            Purpose::ALL.into_iter().find(|purpose| purpose.older_names().contains(&name))
+        })
     }
 
     /// Every name, current before older, that is looked at for a purpose.
@@ -131,10 +123,7 @@ pub fn gather<'a>(
         };
         let global = view.namespace == system_namespace;
         if global || (purpose.may_be_local() && may_override(view.namespace)) {
-            found
-                .entry((purpose, view.namespace))
-                .or_default()
-                .insert(view.name, view.data);
+            found.entry((purpose, view.namespace)).or_default().insert(view.name, view.data);
         }
     }
     let mut notices = Vec::new();

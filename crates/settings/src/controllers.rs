@@ -19,11 +19,7 @@ pub enum FeatureSwitch {
 
 impl From<bool> for FeatureSwitch {
     fn from(enabled: bool) -> Self {
-        if enabled {
-            Self::Enabled
-        } else {
-            Self::Disabled
-        }
+        if enabled { Self::Enabled } else { Self::Disabled }
     }
 }
 

@@ -140,11 +140,7 @@ mod tests {
             std::fs::write(&path, page()).unwrap();
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            written == page(),
-            "{} is out of date: run with UPDATE=1",
-            path.display()
-        );
+        assert!(written == page(), "{} is out of date: run with UPDATE=1", path.display());
     }
 
     #[test]
@@ -182,10 +178,8 @@ mod tests {
             let section = section.split("\n### ").next().unwrap_or_default();
             let mut lines = section.lines().filter(|line| line.starts_with('|'));
             assert_eq!(lines.next(), Some("| Field | Type | Default | Meaning |"));
-            let rows: Vec<Vec<&str>> = lines
-                .skip(1)
-                .map(|line| line.split('|').map(str::trim).collect())
-                .collect();
+            let rows: Vec<Vec<&str>> =
+                lines.skip(1).map(|line| line.split('|').map(str::trim).collect()).collect();
             for row in &rows {
                 assert_eq!(row.len(), 6, "{title}: {row:?}");
                 let is_complete = row[1..5].iter().all(|cell| !cell.is_empty());
@@ -204,13 +198,7 @@ mod tests {
         let default = |field: &str| -> f64 {
             let start = format!("| `{field}` | ");
             let row = page.lines().find(|line| line.starts_with(&start)).unwrap();
-            row.split('|')
-                .nth(3)
-                .unwrap()
-                .trim()
-                .trim_matches('`')
-                .parse()
-                .unwrap()
+            row.split('|').nth(3).unwrap().trim().trim_matches('`').parse().unwrap()
         };
         let built_in = wva_policy::params::SaturationThresholds::default();
         let band = wva_policy::params::UtilizationBand::default();

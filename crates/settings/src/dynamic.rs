@@ -122,16 +122,10 @@ fn freshness(
             Some(_) => FallbackApplied::Previous,
             None => FallbackApplied::Below,
         };
-        diagnostics
-            .problems
-            .push(Problem::Setting { error, instead });
+        diagnostics.problems.push(Problem::Setting { error, instead });
     }
     if is_ordered {
-        FreshnessBands {
-            fresh,
-            stale,
-            unavailable,
-        }
+        FreshnessBands { fresh, stale, unavailable }
     } else {
         previous.unwrap_or_default()
     }

@@ -42,15 +42,13 @@ impl EndpointHosts {
     /// Whether a source may name this host.
     pub fn permit(&self, host: &str) -> bool {
         let host = plain(host);
-        self.0
-            .iter()
-            .any(|pattern| match pattern.strip_prefix('*') {
-                Some(suffix) => {
-                    let below = host.strip_suffix(suffix);
-                    below.is_some_and(|name| !name.is_empty())
-                }
-                None => **pattern == *host,
-            })
+        self.0.iter().any(|pattern| match pattern.strip_prefix('*') {
+            Some(suffix) => {
+                let below = host.strip_suffix(suffix);
+                below.is_some_and(|name| !name.is_empty())
+            }
+            None => **pattern == *host,
+        })
     }
 }
 
@@ -59,9 +57,7 @@ fn plain(host: &str) -> String {
     // Not "*.", which would become a pattern for any host.
     let rooted = host.strip_suffix('.').filter(|rest| *rest != "*");
     let host = rooted.unwrap_or(host);
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     bare.unwrap_or(host).to_ascii_lowercase()
 }
 

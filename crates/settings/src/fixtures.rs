@@ -8,10 +8,7 @@ pub(crate) fn data(pairs: &[(&str, &str)]) -> Data {
 }
 
 pub(crate) fn global_sources(data: Data) -> PolicySources {
-    PolicySources {
-        global: Some(data),
-        ..PolicySources::default()
-    }
+    PolicySources { global: Some(data), ..PolicySources::default() }
 }
 
 pub(crate) fn texts<T: ToString>(items: &[T]) -> Vec<String> {

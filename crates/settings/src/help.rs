@@ -58,11 +58,7 @@ fn entry(spec: &Spec) -> String {
 
 /// A flag as people write it: one letter has one dash.
 pub fn dashed(flag: &str) -> String {
-    if flag.len() == 1 {
-        format!("-{flag}")
-    } else {
-        format!("--{flag}")
-    }
+    if flag.len() == 1 { format!("-{flag}") } else { format!("--{flag}") }
 }
 
 #[cfg(test)]

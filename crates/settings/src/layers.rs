@@ -65,10 +65,7 @@ pub fn resolve(sources: &Sources, previous: Option<&SettingValues>) -> Resolutio
     let layers = [
         Texts::of_flags(sources),
         Texts::new(Layer::Environment, &sources.environment),
-        Texts {
-            nested: Some(&base.nested),
-            ..Texts::new(base.layer, &base.texts)
-        },
+        Texts { nested: Some(&base.nested), ..Texts::new(base.layer, &base.texts) },
     ];
     for spec in schema::all() {
         if previous.is_none() || spec.change == Mutability::Live {
@@ -111,12 +108,8 @@ impl Resolver<'_> {
                 Ok(value) if chosen.is_none() => chosen = Some(Resolved { value, origin }),
                 Ok(_) => {}
                 Err(refusal) => {
-                    let error = SettingError {
-                        key: spec.name,
-                        value: spec.show(text),
-                        origin,
-                        refusal,
-                    };
+                    let error =
+                        SettingError { key: spec.name, value: spec.show(text), origin, refusal };
                     self.refuse(spec, error, &mut chosen);
                 }
             }
@@ -156,10 +149,9 @@ impl Resolver<'_> {
 
     fn mention_alias(&mut self, spec: &'static Spec, origin: &Origin) {
         let recommended = match origin.layer {
-            Layer::Flag => spec
-                .flags
-                .first()
-                .map_or_else(|| spec.name.to_owned(), |flag| dashed(flag)),
+            Layer::Flag => {
+                spec.flags.first().map_or_else(|| spec.name.to_owned(), |flag| dashed(flag))
+            }
             _ => spec.name.to_owned(),
         };
         if !origin.name.eq_ignore_ascii_case(&recommended) {
@@ -171,15 +163,8 @@ impl Resolver<'_> {
     /// Names keys of the ConfigMap or file that no setting has, or that act elsewhere only.
     fn unknown_keys(&mut self, base: &Base) {
         let mut unknown = 0;
-        for name in base
-            .texts
-            .keys()
-            .filter(|name| !base.nested.contains(*name))
-        {
-            let origin = Origin {
-                layer: base.layer,
-                name: shortened(name),
-            };
+        for name in base.texts.keys().filter(|name| !base.nested.contains(*name)) {
+            let origin = Origin { layer: base.layer, name: shortened(name) };
             match schema::all().find(|spec| spec.is_named(name)) {
                 Some(spec) if spec.reach == Reach::Everywhere => {}
                 Some(_) => {
@@ -266,12 +251,7 @@ impl<'a> Texts<'a> {
                 Entry::Occupied(_) => further.push(name.as_str()),
             }
         }
-        Self {
-            layer,
-            later: further,
-            nested: None,
-            by_name,
-        }
+        Self { layer, later: further, nested: None, by_name }
     }
 
     fn of_flags(sources: &'a Sources) -> Self {
@@ -281,41 +261,25 @@ impl<'a> Texts<'a> {
             .iter()
             .map(|(key, given)| ((*key).to_owned(), (given.name, given.text.as_str())))
             .collect();
-        Self {
-            layer: Layer::Flag,
-            later: Vec::new(),
-            nested: None,
-            by_name,
-        }
+        Self { layer: Layer::Flag, later: Vec::new(), nested: None, by_name }
     }
 
     fn others(&self, spec: &Spec, counts: &Origin) -> Vec<Origin> {
         if matches!(self.layer, Layer::Flag | Layer::Default) {
             return Vec::new();
         }
-        let aliases = spec
-            .names()
-            .filter_map(|name| self.by_name.get(name).map(|(written, _)| *written));
-        let same = self
-            .later
-            .iter()
-            .copied()
-            .filter(|name| spec.is_named(name));
+        let aliases =
+            spec.names().filter_map(|name| self.by_name.get(name).map(|(written, _)| *written));
+        let same = self.later.iter().copied().filter(|name| spec.is_named(name));
         aliases
             .chain(same)
             .filter(|name| *name != counts.name)
-            .map(|name| Origin {
-                layer: self.layer,
-                name: shortened(name),
-            })
+            .map(|name| Origin { layer: self.layer, name: shortened(name) })
             .collect()
     }
 
     fn parse(&self, spec: &Spec, origin: &Origin, text: &str) -> Result<Value, InvalidValue> {
-        if self
-            .nested
-            .is_some_and(|nested| nested.contains(&origin.name))
-        {
+        if self.nested.is_some_and(|nested| nested.contains(&origin.name)) {
             return Err(InvalidValue::new(SINGLE, "write KEY: value on one line"));
         }
         spec.parse(text)
@@ -327,10 +291,8 @@ impl<'a> Texts<'a> {
             Layer::Environment => spec.reach != Reach::Flag,
             Layer::ConfigMap | Layer::ConfigFile => spec.reach == Reach::Everywhere,
         };
-        let (name, text) = spec
-            .names()
-            .filter(|_| reached)
-            .find_map(|name| self.by_name.get(name).copied())?;
+        let (name, text) =
+            spec.names().filter(|_| reached).find_map(|name| self.by_name.get(name).copied())?;
         let name = match self.layer {
             Layer::Flag => dashed(name),
             _ => name.to_owned(),
@@ -351,11 +313,7 @@ pub(super) struct Base {
 
 impl Default for Base {
     fn default() -> Self {
-        Self {
-            layer: Layer::ConfigMap,
-            texts: Data::new(),
-            nested: BTreeSet::new(),
-        }
+        Self { layer: Layer::ConfigMap, texts: Data::new(), nested: BTreeSet::new() }
     }
 }
 
@@ -390,11 +348,7 @@ pub(super) fn base_texts(sources: &Sources) -> Result<Base, SettingError> {
         (None, MainConfigMap::Absent | MainConfigMap::NotRead) => return Ok(Base::default()),
     };
     let FlatYaml { texts, nested } = found;
-    Ok(Base {
-        layer,
-        texts,
-        nested,
-    })
+    Ok(Base { layer, texts, nested })
 }
 
 fn unreadable(sources: &Sources, layer: Layer, why: &str) -> SettingError {
@@ -406,10 +360,7 @@ fn unreadable(sources: &Sources, layer: Layer, why: &str) -> SettingError {
     SettingError {
         key: schema::CONFIG_FILE.name,
         value: path.map_or_else(String::new, |given| given.text.clone()),
-        origin: Origin {
-            layer,
-            name: name.to_owned(),
-        },
+        origin: Origin { layer, name: name.to_owned() },
         refusal: InvalidValue::new(
             format!("failed to load config: {why}"),
             "write one KEY: value per line",
@@ -425,10 +376,7 @@ mod tests {
     use std::time::Duration;
 
     fn of_file(text: &str) -> Sources {
-        Sources {
-            config_file: Some(text.to_owned()),
-            ..Sources::default()
-        }
+        Sources { config_file: Some(text.to_owned()), ..Sources::default() }
     }
 
     #[test]
@@ -438,10 +386,7 @@ mod tests {
         let faults = "LEADER_ELECT: [true]\nMETRICS_SECURE: maybe\nCONFIG_MAP_NAME: {a: b}\n\
                       POD_NAMESPACE: [a]\nextra: {b: 1}\n";
         let mut sources = of_file(&format!("{address}{faults}"));
-        let given = GivenFlag {
-            name: "config-file",
-            text: "/wva.yaml".to_owned(),
-        };
+        let given = GivenFlag { name: "config-file", text: "/wva.yaml".to_owned() };
         sources.flags.0.insert(schema::CONFIG_FILE.name, given);
         let refused = start(&sources).unwrap_err();
         let mut refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
@@ -473,15 +418,12 @@ mod tests {
                 ..Sources::default()
             }
         };
-        let before = start(&with(
-            "GLOBAL_OPT_INTERVAL: 5s\nWVA_REPLICA_START_TIME: 30s",
-        ));
+        let before = start(&with("GLOBAL_OPT_INTERVAL: 5s\nWVA_REPLICA_START_TIME: 30s"));
         let before = before.unwrap().generation;
         let edited = with("GLOBAL_OPT_INTERVAL: [9s]\nWVA_REPLICA_START_TIME: 40s\nextra: []");
         let after = transition(&before, &edited);
-        let said: Vec<String> = (after.diagnostics.problems.iter())
-            .map(ToString::to_string)
-            .collect();
+        let said: Vec<String> =
+            (after.diagnostics.problems.iter()).map(ToString::to_string).collect();
         assert_eq!(said.len(), 2, "{said:?}");
         let kept = "GLOBAL_OPT_INTERVAL=\"[9s]\" (main ConfigMap GLOBAL_OPT_INTERVAL): a single value is \
                     expected; write KEY: value on one line; what was in force stays in force";

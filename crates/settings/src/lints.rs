@@ -85,16 +85,8 @@ fn unasked_analyzers(settings: &DynamicSettings) -> Vec<Warning> {
 pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -> Vec<Warning> {
     let entries = [
         entries::unused_entries(&settings.saturation.entries, Purpose::Saturation, served),
-        entries::unused_entries(
-            &settings.scale_to_zero.entries,
-            Purpose::ScaleToZero,
-            served,
-        ),
-        entries::unused_entries(
-            &settings.queueing_model.entries,
-            Purpose::QueueingModel,
-            served,
-        ),
+        entries::unused_entries(&settings.scale_to_zero.entries, Purpose::ScaleToZero, served),
+        entries::unused_entries(&settings.queueing_model.entries, Purpose::QueueingModel, served),
     ];
     let entries = entries.into_iter().flatten().map(|(place, model)| {
         let text = match model {
@@ -133,9 +125,7 @@ pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -
         );
         Warning::advice(&place, &text)
     });
-    let acting: BTreeSet<&str> = (settings.saturation.tiers.values())
-        .map(|tier| &**tier)
-        .collect();
+    let acting: BTreeSet<&str> = (settings.saturation.tiers.values()).map(|tier| &**tier).collect();
     let tiers = saturation::tiers(&settings.saturation);
     let tiers = tiers.filter(|place| !acting.contains(&*place.entry)).map(|place| {
         let text = "no variant names it as scalingPolicy; name it there, write the modelId of its model, or remove it";

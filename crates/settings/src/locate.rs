@@ -30,11 +30,8 @@ pub fn locate_main(sources: &Sources) -> Result<MainLocation, Vec<SettingError>>
         schema::CONFIG_MAP_NAME.name,
         schema::REST_CLIENT_TIMEOUT.name,
     ];
-    let errors: Vec<SettingError> = resolution
-        .fatal
-        .into_iter()
-        .filter(|error| error.origin.layer != Layer::Default)
-        .collect();
+    let errors: Vec<SettingError> =
+        resolution.fatal.into_iter().filter(|error| error.origin.layer != Layer::Default).collect();
     if errors.iter().any(|error| needed.contains(&error.key)) {
         return Err(errors);
     }
@@ -65,18 +62,10 @@ mod tests {
             sources.environment.insert(name.to_owned(), text.to_owned());
         }
         let location = locate_main(&sources).unwrap();
-        assert_eq!(
-            (location.namespace.as_str(), location.name.as_str()),
-            ("sys", "main")
-        );
-        sources
-            .environment
-            .insert("POD_NAMESPACE".to_owned(), "Not A Namespace".to_owned());
-        let keys: Vec<_> = locate_main(&sources)
-            .unwrap_err()
-            .iter()
-            .map(|error| error.key)
-            .collect();
+        assert_eq!((location.namespace.as_str(), location.name.as_str()), ("sys", "main"));
+        sources.environment.insert("POD_NAMESPACE".to_owned(), "Not A Namespace".to_owned());
+        let keys: Vec<_> =
+            locate_main(&sources).unwrap_err().iter().map(|error| error.key).collect();
         assert_eq!(keys, ["GLOBAL_OPT_INTERVAL", "POD_NAMESPACE"]);
     }
 }

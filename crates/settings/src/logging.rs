@@ -91,14 +91,8 @@ mod tests {
 
     #[test]
     fn formats_are_read_by_name() {
-        assert_eq!(
-            LogFormatSetting::parse("console"),
-            Some(LogFormatSetting::Text)
-        );
-        assert_eq!(
-            LogFormatSetting::parse("JSON"),
-            Some(LogFormatSetting::Json)
-        );
+        assert_eq!(LogFormatSetting::parse("console"), Some(LogFormatSetting::Text));
+        assert_eq!(LogFormatSetting::parse("JSON"), Some(LogFormatSetting::Json));
         assert_eq!(LogFormatSetting::parse("xml"), None);
     }
 }

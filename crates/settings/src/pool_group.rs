@@ -27,10 +27,7 @@ impl PoolGroup {
         if text.is_empty() {
             return Some(Self::Discovered);
         }
-        Self::ALL
-            .into_iter()
-            .find(|group| *group == text)
-            .map(Self::Only)
+        Self::ALL.into_iter().find(|group| *group == text).map(Self::Only)
     }
 
     /// Whether the pools of a group are watched.

@@ -51,10 +51,8 @@ impl SettingRow {
                 value: resolved.value.to_string(),
                 source: resolved.origin.to_string(),
                 live: spec.change == Mutability::Live,
-                state: overruled(spec, values).map_or_else(
-                    || spec.state.to_string(),
-                    |flag| format!("inactive: {flag}"),
-                ),
+                state: overruled(spec, values)
+                    .map_or_else(|| spec.state.to_string(), |flag| format!("inactive: {flag}")),
             }
         });
         rows.collect()
@@ -103,11 +101,7 @@ impl SettingsReport {
         let rows = self.settings.iter().map(|row| {
             [
                 row.key.to_owned(),
-                if row.value.is_empty() {
-                    "-".to_owned()
-                } else {
-                    row.value.clone()
-                },
+                if row.value.is_empty() { "-".to_owned() } else { row.value.clone() },
                 row.source.clone(),
                 if row.live { "yes" } else { "no" }.to_owned(),
                 row.state.clone(),
@@ -182,10 +176,7 @@ mod tests {
         );
         let row = |key: &str| report.settings.iter().find(|row| row.key == key).unwrap();
         assert_eq!(row("GLOBAL_OPT_INTERVAL").value, "1m30s");
-        assert_eq!(
-            row("GLOBAL_OPT_INTERVAL").source,
-            "environment GLOBAL_OPT_INTERVAL"
-        );
+        assert_eq!(row("GLOBAL_OPT_INTERVAL").source, "environment GLOBAL_OPT_INTERVAL");
         assert!(row("GLOBAL_OPT_INTERVAL").live);
         assert_eq!(row("PROMETHEUS_BASE_URL").value, "https://****@prom:9090");
         assert_eq!(row("REST_CLIENT_TIMEOUT").source, "default");
@@ -194,14 +185,8 @@ mod tests {
         assert_eq!(row("ZAP_DEVEL").state, "accepted, inert");
         assert_eq!(report.errors, Vec::<String>::new());
         for shown in [report.to_text(), report.to_json().unwrap()] {
-            assert!(
-                shown.contains("****") && shown.contains("GLOBAL_OPT_INTERVAL"),
-                "{shown}"
-            );
-            assert!(
-                !shown.contains("s3cret") && !shown.contains("pw@"),
-                "{shown}"
-            );
+            assert!(shown.contains("****") && shown.contains("GLOBAL_OPT_INTERVAL"), "{shown}");
+            assert!(!shown.contains("s3cret") && !shown.contains("pw@"), "{shown}");
         }
     }
 
@@ -234,11 +219,6 @@ mod tests {
         sources.main = MainConfigMap::Absent;
         let report = SettingsReport::new(&resolve(&sources, None), &sources);
         assert_eq!(report.errors.len(), 1);
-        assert!(
-            report
-                .to_text()
-                .contains("prometheus configuration is required"),
-            "{report:?}"
-        );
+        assert!(report.to_text().contains("prometheus configuration is required"), "{report:?}");
     }
 }

@@ -92,11 +92,7 @@ pub struct EntryPlace {
 impl EntryPlace {
     /// That of an entry under a key.
     pub fn new(purpose: Purpose, namespace: Option<&Arc<str>>, entry: &str) -> Self {
-        Self {
-            purpose,
-            namespace: namespace.cloned(),
-            entry: entry.to_owned(),
-        }
+        Self { purpose, namespace: namespace.cloned(), entry: entry.to_owned() }
     }
 
     /// What its ConfigMap is for, and the namespace.
@@ -200,20 +196,12 @@ wva_base::display_of! { Warning:
 impl Warning {
     /// A remark on settings as a whole.
     pub(crate) const fn remark(text: String) -> Self {
-        Self {
-            severity: Severity::Remark,
-            place: None,
-            text,
-        }
+        Self { severity: Severity::Remark, place: None, text }
     }
 
     pub(crate) fn of_text(severity: Severity, origin: &Origin, text: String) -> Self {
         let key = origin.key();
-        Self {
-            severity,
-            place: key.map(|key| EntryPlace::new(Purpose::Main, None, key)),
-            text,
-        }
+        Self { severity, place: key.map(|key| EntryPlace::new(Purpose::Main, None, key)), text }
     }
 
     pub(crate) fn of_entry(severity: Severity, place: &EntryPlace, text: &str) -> Self {
@@ -233,10 +221,7 @@ impl Warning {
         Self {
             severity: Severity::Mistake,
             place: Some(place.clone()),
-            text: format!(
-                "{place}: unknown field {:?}; {remedy}",
-                bounded(field, LONGEST_TEXT)
-            ),
+            text: format!("{place}: unknown field {:?}; {remedy}", bounded(field, LONGEST_TEXT)),
         }
     }
 
@@ -297,10 +282,8 @@ mod tests {
     fn of_a_long_text_about_an_entry_the_beginning_is_shown() {
         let text =
             |length: usize| Warning::advice(&place("default"), &"t".repeat(length)).to_string();
-        let whole = format!(
-            "global saturation ConfigMap, entry \"default\": {}",
-            "t".repeat(4_000)
-        );
+        let whole =
+            format!("global saturation ConfigMap, entry \"default\": {}", "t".repeat(4_000));
         assert_eq!(text(4_000), whole);
         assert_eq!(text(1_000_000), format!("{whole}…"));
     }

@@ -128,10 +128,7 @@ pub(super) fn targets(
         }
         Some(Duration::try_from_secs_f64(millis / 1000.0).unwrap_or_default())
     };
-    let (first, second) = (
-        read(first_name, first_given)?,
-        read(second_name, second_given)?,
-    );
+    let (first, second) = (read(first_name, first_given)?, read(second_name, second_given)?);
     if first.is_zero() != second.is_zero() {
         let stated = |name, target: Duration, stated: Option<f64>| {
             (target.is_zero() && stated.is_some()).then(|| format!("{name} is 0"))
@@ -147,10 +144,8 @@ pub(super) fn targets(
         ));
         return None;
     }
-    (!first.is_zero()).then_some(LatencyTargets {
-        time_to_first_token: first,
-        inter_token_latency: second,
-    })
+    (!first.is_zero())
+        .then_some(LatencyTargets { time_to_first_token: first, inter_token_latency: second })
 }
 
 /// Reads every queueing-model ConfigMap. What is refused keeps its content of `previous`.
@@ -166,7 +161,5 @@ pub fn read(
 
 pub(super) fn entries(layers: &QueueingModelLayers) -> Vec<EntryPlace> {
     let named = layers.entries.models_named().into_iter();
-    named
-        .map(|named| place(&named, Purpose::QueueingModel))
-        .collect()
+    named.map(|named| place(&named, Purpose::QueueingModel)).collect()
 }

@@ -71,21 +71,14 @@ mod tests {
     use super::*;
 
     fn rejected(display: &'static str, old: &str, new: &str) -> Rejected {
-        Rejected {
-            key: "KEY",
-            display,
-            old: old.to_owned(),
-            new: new.to_owned(),
-        }
+        Rejected { key: "KEY", display, old: old.to_owned(), new: new.to_owned() }
     }
 
     #[test]
     fn the_texts_are_the_documented_ones() {
         assert_eq!(rejection_error(&[]), "");
-        let two = [
-            rejected("Prometheus BaseURL", "a", "b"),
-            rejected("Leader election ID", "x", ""),
-        ];
+        let two =
+            [rejected("Prometheus BaseURL", "a", "b"), rejected("Leader election ID", "x", "")];
         assert_eq!(
             rejection_error(&two),
             "attempted to change immutable parameters that require controller restart: \

@@ -50,10 +50,7 @@ impl Entry for ScaleToZeroEntry {
         match retention.transpose() {
             Ok(retention) => DocumentVerdict::Whole(Self { enabled, retention }),
             Err(fault) => {
-                let entry = Self {
-                    enabled,
-                    retention: None,
-                };
+                let entry = Self { enabled, retention: None };
                 DocumentVerdict::Partly(entry, vec![fault])
             }
         }

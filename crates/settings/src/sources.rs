@@ -58,10 +58,7 @@ impl fmt::Debug for MainConfigMap {
         match self {
             Self::NotRead => formatter.write_str("NotRead"),
             Self::Absent => formatter.write_str("Absent"),
-            Self::Present(data) => formatter
-                .debug_tuple("Present")
-                .field(&data.keys())
-                .finish(),
+            Self::Present(data) => formatter.debug_tuple("Present").field(&data.keys()).finish(),
         }
     }
 }

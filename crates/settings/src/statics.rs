@@ -388,12 +388,7 @@ fn check_transport(values: &SettingValues, errors: &mut Vec<SettingError>) {
     if !given.is_empty() {
         let given = given.join(", ");
         let why = format!("plain http would expose or ignore {given}");
-        errors.push(contradiction(
-            values,
-            spec,
-            why,
-            "write https://, or remove them",
-        ));
+        errors.push(contradiction(values, spec, why, "write https://, or remove them"));
     }
 }
 
@@ -451,18 +446,11 @@ fn check_names(values: &SettingValues, errors: &mut Vec<SettingError>) {
     let names = ConfigMapNames::of(values);
     for (purpose, spec) in [
         (Purpose::Saturation, &schema::SATURATION_CONFIG_MAP_NAME),
-        (
-            Purpose::QueueingModel,
-            &schema::QUEUEING_MODEL_CONFIG_MAP_NAME,
-        ),
-        (
-            Purpose::ServiceClasses,
-            &schema::SERVICE_CLASSES_CONFIG_MAP_NAME,
-        ),
+        (Purpose::QueueingModel, &schema::QUEUEING_MODEL_CONFIG_MAP_NAME),
+        (Purpose::ServiceClasses, &schema::SERVICE_CLASSES_CONFIG_MAP_NAME),
     ] {
-        let other = Purpose::ALL
-            .into_iter()
-            .find(|other| names.current(*other) == names.current(purpose));
+        let other =
+            Purpose::ALL.into_iter().find(|other| names.current(*other) == names.current(purpose));
         if let Some(other) = other.filter(|other| *other != purpose) {
             let why = format!("it is the name of the {other} as well");
             errors.push(contradiction(values, spec, why, "give each its own name"));

@@ -28,10 +28,7 @@ impl BaseUrl {
         if uri.query().is_some() || trimmed.contains('#') {
             return Err("a base URL has neither a query nor a fragment");
         }
-        Ok(Self {
-            text: trimmed.to_owned(),
-            has_tls,
-        })
+        Ok(Self { text: trimmed.to_owned(), has_tls })
     }
 
     /// The URL itself, credentials included.

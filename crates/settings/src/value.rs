@@ -107,10 +107,7 @@ pub struct InvalidValue {
 impl InvalidValue {
     /// A refusal.
     pub fn new(why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            why: why.into(),
-            remedy: remedy.into(),
-        }
+        Self { why: why.into(), remedy: remedy.into() }
     }
 }
 
@@ -151,10 +148,7 @@ impl ValueKind {
             Self::Text | Self::Path => Ok(Value::Text(text.to_owned())),
             Self::Secret => Ok(Value::Secret(Secret::new(text))),
             Self::Url => BaseUrl::parse(text).map(Value::Url).map_err(|why| {
-                InvalidValue::new(
-                    why,
-                    "write a URL like https://prometheus.monitoring.svc:9090",
-                )
+                InvalidValue::new(why, "write a URL like https://prometheus.monitoring.svc:9090")
             }),
             Self::Address => BindAddress::parse(text).map(Value::Address).ok_or_else(|| {
                 InvalidValue::new(
@@ -165,11 +159,9 @@ impl ValueKind {
             Self::Namespace => named(text, check_namespace(text)),
             Self::ObjectName => named(text, check_object_name(text)),
             Self::LabelValue => named(text, check_label_value(text)),
-            Self::Selector => LabelSelector::parse(text)
-                .map(Value::Selector)
-                .map_err(|error| {
-                    InvalidValue::new(error.to_string(), "write for example gpu=true")
-                }),
+            Self::Selector => LabelSelector::parse(text).map(Value::Selector).map_err(|error| {
+                InvalidValue::new(error.to_string(), "write for example gpu=true")
+            }),
             Self::PoolGroup => PoolGroup::parse(text).map(Value::PoolGroup).ok_or_else(|| {
                 InvalidValue::new(
                     format!(
@@ -246,10 +238,9 @@ fn duration_value(
         Ok(length) if length.is_zero() && !least.is_zero() => {
             Err(InvalidValue::new(positive("0s".to_owned()), remedy))
         }
-        Err(DurationError::Negative(length)) => Err(InvalidValue::new(
-            positive(format!("-{}", format_duration(length))),
-            remedy,
-        )),
+        Err(DurationError::Negative(length)) => {
+            Err(InvalidValue::new(positive(format!("-{}", format_duration(length))), remedy))
+        }
         Ok(length) if length < least || length > most => Err(InvalidValue::new(
             format!(
                 "{} must be between {} and {}, got {}",
@@ -261,10 +252,7 @@ fn duration_value(
             remedy,
         )),
         Ok(length) => Ok(Value::Duration(length)),
-        Err(error) => Err(InvalidValue::new(
-            format!("it is not a duration: {error}"),
-            remedy,
-        )),
+        Err(error) => Err(InvalidValue::new(format!("it is not a duration: {error}"), remedy)),
     }
 }
 
@@ -275,18 +263,14 @@ fn count_value(title: &str, text: &str, least: u64, most: u64) -> Result<Value, 
     match text.parse::<i128>() {
         Ok(number) => match u64::try_from(number) {
             Ok(count) if (least..=most).contains(&count) => Ok(Value::Count(count)),
-            Ok(0) => Err(InvalidValue::new(
-                format!("{subject} must be positive, got 0"),
-                remedy,
-            )),
+            Ok(0) => Err(InvalidValue::new(format!("{subject} must be positive, got 0"), remedy)),
             Ok(count) => Err(InvalidValue::new(
                 format!("{subject} must be between {least} and {most}, got {count}"),
                 remedy,
             )),
-            Err(_) => Err(InvalidValue::new(
-                format!("{subject} must be positive, got {number}"),
-                remedy,
-            )),
+            Err(_) => {
+                Err(InvalidValue::new(format!("{subject} must be positive, got {number}"), remedy))
+            }
         },
         Err(_) => Err(InvalidValue::new("it is not a whole number", remedy)),
     }

@@ -38,10 +38,7 @@ impl SettingValues {
     pub fn get(&self, spec: &Spec) -> Resolved {
         self.0.get(spec.name).cloned().unwrap_or_else(|| Resolved {
             value: spec.default_value(),
-            origin: Origin {
-                layer: Layer::Default,
-                name: String::new(),
-            },
+            origin: Origin { layer: Layer::Default, name: String::new() },
         })
     }
 

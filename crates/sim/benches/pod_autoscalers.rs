@@ -129,10 +129,7 @@ async fn create(server: &Insider, port: u16) {
         let mut owner = json!({"metadata": {"name": name, "labels": labels}, "spec": spec});
         let mut kind = "Deployment";
         for plural in ["deployments", "replicasets"] {
-            let made = server
-                .create(&format!("{apps}/{plural}"), &owner)
-                .await
-                .unwrap();
+            let made = server.create(&format!("{apps}/{plural}"), &owner).await.unwrap();
             let status = json!({"status": {"replicas": PODS, "readyReplicas": PODS, "observedGeneration": 1}});
             let path = format!("{apps}/{plural}/{name}/status");
             server.merge(&path, &status).await.unwrap();
@@ -173,17 +170,12 @@ async fn create_pod(server: &Insider, metadata: &Value, address: Ipv4Addr) {
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": since}],
     }});
     let name = metadata["name"].as_str().unwrap();
-    server
-        .merge(&format!("{pods}/{name}/status"), &status)
-        .await
-        .unwrap();
+    server.merge(&format!("{pods}/{name}/status"), &status).await.unwrap();
 }
 
 #[tokio::main]
 async fn measure() {
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .unwrap();
+    rustls::crypto::ring::default_provider().install_default().unwrap();
     let (mut serving, address) = cluster();
     let clock = Clock::real();
     let (controller, _) = controller(&address, clock.clone(), &[]).await;
@@ -234,14 +226,8 @@ fn report(decided: &Decisions, cpu: f64) {
             let decision = record.decision();
             decision.is_some_and(|decision| decision.outcome == AutoscalerOutcome::Decided)
         });
-        let objects = if is_healthy {
-            OBJECTS - HANGING
-        } else {
-            HANGING
-        };
-        let ticks = decided
-            .keys()
-            .filter(|(key, _)| (*key.name >= *first_healthy) == is_healthy);
+        let objects = if is_healthy { OBJECTS - HANGING } else { HANGING };
+        let ticks = decided.keys().filter(|(key, _)| (*key.name >= *first_healthy) == is_healthy);
         let mut spans: BTreeMap<&ObjectKey, (u64, u64)> = BTreeMap::new();
         for (key, tick) in ticks {
             spans.entry(key).or_insert((*tick, *tick)).1 = *tick;

@@ -109,11 +109,8 @@ fn field(tag: u8, content: &[u8]) -> Vec<u8> {
 /// The stream `StreamIsActive` of a trigger that names a variant.
 async fn open(connection: &mut SendRequest<Full<Bytes>>, variant: &str) -> Incoming {
     let named = [field(1, b"variantName"), field(2, variant.as_bytes())].concat();
-    let reference = [
-        field(1, variant.as_bytes()),
-        field(2, NAMESPACE.as_bytes()),
-        field(3, &named),
-    ];
+    let reference =
+        [field(1, variant.as_bytes()), field(2, NAMESPACE.as_bytes()), field(3, &named)];
     let reference = reference.concat();
     let length = u32::try_from(reference.len()).unwrap().to_be_bytes();
     let body = [&[0], &length[..], &reference].concat();
@@ -142,9 +139,7 @@ async fn next(stream: &mut Incoming) -> bool {
 async fn decided(shared: &Readers, key: &VariantKey) -> i64 {
     loop {
         if let Some(record) = shared.records.get(key)
-            && record
-                .values
-                .is_some_and(|values| values.desired > Replicas::ZERO)
+            && record.values.is_some_and(|values| values.desired > Replicas::ZERO)
         {
             return record.decided.at.0;
         }
@@ -154,9 +149,7 @@ async fn decided(shared: &Readers, key: &VariantKey) -> i64 {
 
 #[tokio::main]
 async fn measure() {
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .unwrap();
+    rustls::crypto::ring::default_provider().install_default().unwrap();
     let (mut serving, address) = cluster();
     let (clock, scaler) = (Clock::real(), free().await);
     let at = scaler.to_string();
@@ -206,11 +199,7 @@ async fn measure() {
     let (p50, p99) = (took[took.len() / 2], took[took.len() * 99 / 100]);
     println!("| pushes | p50 ms | p99 | max |");
     println!("|---|---|---|---|");
-    println!(
-        "| {} | {p50} | {p99} | {} |",
-        took.len(),
-        took[took.len() - 1]
-    );
+    println!("| {} | {p50} | {p99} | {} |", took.len(), took[took.len() - 1]);
     stop.send(()).unwrap();
     assert_eq!(controller.await.unwrap(), ExitReason::Shutdown);
     serving.kill().unwrap();

@@ -8,9 +8,7 @@ use std::path::Path;
 pub(crate) fn check_block(file: &str, after: &str, printed: &str) {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(file);
     let page = fs::read_to_string(&path).unwrap();
-    let at = page
-        .find(after)
-        .unwrap_or_else(|| panic!("{file}: {after}"));
+    let at = page.find(after).unwrap_or_else(|| panic!("{file}: {after}"));
     let opening = at + page[at..].find("```").unwrap();
     let begin = opening + page[opening..].find('\n').unwrap() + 1;
     let end = begin + page[begin..].find("```").unwrap();

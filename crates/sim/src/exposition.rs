@@ -41,11 +41,7 @@ impl Histogram {
     /// Without observations; `bounds` ascend.
     pub(crate) fn new(bounds: impl Into<Arc<[f64]>>) -> Self {
         let bounds = bounds.into();
-        Self {
-            counts: vec![0; bounds.len() + 1],
-            bounds,
-            sum: 0.0,
-        }
+        Self { counts: vec![0; bounds.len() + 1], bounds, sum: 0.0 }
     }
 
     pub(crate) fn observe(&mut self, value: f64) {
@@ -151,11 +147,7 @@ impl MetricFamily {
         kind: MetricKind,
         series: Vec<(ExpositionLabels, SeriesValue)>,
     ) -> Self {
-        Self {
-            name: name.into(),
-            kind,
-            series,
-        }
+        Self { name: name.into(), kind, series }
     }
 
     fn same_series(&self, other: &Self) -> bool {
@@ -189,9 +181,7 @@ impl MetricFamily {
     }
 
     pub(crate) fn samples(&self) -> impl Iterator<Item = ExpositionSample> {
-        self.series
-            .iter()
-            .flat_map(|(labels, reading)| self.samples_of(labels, reading))
+        self.series.iter().flat_map(|(labels, reading)| self.samples_of(labels, reading))
     }
 
     fn samples_of(

@@ -20,10 +20,7 @@ impl ControllerHooks for KillRoute {
 }
 
 fn kill(head: &Parts, actors: &ActorRegistry<Role>) -> HttpResponse {
-    let role = head
-        .uri
-        .query()
-        .and_then(|query| query.strip_prefix("role="));
+    let role = head.uri.query().and_then(|query| query.strip_prefix("role="));
     let Some(role) = role.and_then(|role| role.parse().ok()) else {
         return plain(StatusCode::BAD_REQUEST, "name a role: ?role=optimizer");
     };
@@ -56,16 +53,8 @@ mod tests {
             (Method::GET, "/debug/kill?role=optimizer", None),
             (Method::POST, "/debug/tree", None),
             (Method::POST, "/debug/kill", Some(StatusCode::BAD_REQUEST)),
-            (
-                Method::POST,
-                "/debug/kill?role=root",
-                Some(StatusCode::BAD_REQUEST),
-            ),
-            (
-                Method::POST,
-                "/debug/kill?role=optimizer",
-                Some(StatusCode::NOT_FOUND),
-            ),
+            (Method::POST, "/debug/kill?role=root", Some(StatusCode::BAD_REQUEST)),
+            (Method::POST, "/debug/kill?role=optimizer", Some(StatusCode::NOT_FOUND)),
         ] {
             assert_eq!(answered(method, uri), expected, "{uri}");
         }

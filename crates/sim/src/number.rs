@@ -42,9 +42,7 @@ pub(super) const HASH_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
 /// FNV-1a of what had this hash, and more bytes: the same for the same bytes, always.
 pub(super) fn hash(before: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
     let bytes = bytes.into_iter();
-    bytes.fold(before, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.fold(before, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// A text of so many letters drawn from these bits, without those that could spell words.
@@ -115,24 +113,13 @@ mod tests {
         let mut generator = SeedTree::new(1).child("draws");
         let g = &mut generator;
         let cases = [
-            (
-                "uniform",
-                mean_and_variance(|| uniform(g)),
-                (0.5, 1.0 / 12.0),
-            ),
-            (
-                "exponential",
-                mean_and_variance(|| exponential(g)),
-                (1.0, 1.0),
-            ),
+            ("uniform", mean_and_variance(|| uniform(g)), (0.5, 1.0 / 12.0)),
+            ("exponential", mean_and_variance(|| exponential(g)), (1.0, 1.0)),
             ("normal", mean_and_variance(|| normal(g)), (0.0, 1.0)),
         ];
         for (name, (mean, variance), (wanted_mean, wanted_variance)) in cases {
             assert!((mean - wanted_mean).abs() < 0.02, "{name}: mean {mean}");
-            assert!(
-                (variance / wanted_variance - 1.0).abs() < 0.05,
-                "{name}: variance {variance}"
-            );
+            assert!((variance / wanted_variance - 1.0).abs() < 0.05, "{name}: variance {variance}");
         }
     }
 }

@@ -41,10 +41,7 @@ where
             }
         };
         if connections.len() >= CONNECTIONS {
-            tracing::warn!(
-                limit = CONNECTIONS,
-                "too many connections; a new one is closed"
-            );
+            tracing::warn!(limit = CONNECTIONS, "too many connections; a new one is closed");
             continue;
         }
         let service = TowerToHyperService::new(server.clone());

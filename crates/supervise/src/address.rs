@@ -76,10 +76,7 @@ impl<M> Inbox<M> {
         incarnation: Arc<Incarnation>,
         send: impl Fn(M) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            send: Arc::new(send),
-            incarnation,
-        }
+        Self { send: Arc::new(send), incarnation }
     }
 
     /// `false` if the life has ended.
@@ -90,9 +87,6 @@ impl<M> Inbox<M> {
 
 impl<M> Clone for Inbox<M> {
     fn clone(&self) -> Self {
-        Self {
-            send: Arc::clone(&self.send),
-            incarnation: Arc::clone(&self.incarnation),
-        }
+        Self { send: Arc::clone(&self.send), incarnation: Arc::clone(&self.incarnation) }
     }
 }

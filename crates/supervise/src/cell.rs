@@ -42,10 +42,7 @@ impl<T> Reader<T> {
 
     /// Follows the value from now on.
     pub fn follow(&self) -> CellFollower<T> {
-        CellFollower {
-            cell: self.clone(),
-            seen: self.0.read(|published| published.version),
-        }
+        CellFollower { cell: self.clone(), seen: self.0.read(|published| published.version) }
     }
 }
 
@@ -54,10 +51,7 @@ impl<T> Writer<T> {
     pub fn new(initial: T) -> Self {
         Self(Reader(Arc::new(Inner {
             guard: Guard::new(),
-            published: RwLock::new(Published {
-                value: Arc::new(initial),
-                version: 0,
-            }),
+            published: RwLock::new(Published { value: Arc::new(initial), version: 0 }),
             changes: Notify::new(),
         })))
     }
@@ -91,11 +85,7 @@ impl<T> Writer<T> {
     }
 
     fn write<R>(&self, epoch: &Epoch, change: impl FnOnce(&mut Arc<T>) -> R) -> Result<R, Fenced> {
-        let Inner {
-            guard,
-            published,
-            changes,
-        } = &*self.0.0;
+        let Inner { guard, published, changes } = &*self.0.0;
         let result = guard.admit(epoch, || {
             let mut published = published.write().unwrap_or_else(PoisonError::into_inner);
             published.version += 1;
@@ -109,12 +99,7 @@ impl<T> Writer<T> {
 impl<T> Inner<T> {
     /// A panic while it was locked leaves nothing half done: there is one step under each lock.
     fn read<R>(&self, look: impl FnOnce(&Published<T>) -> R) -> R {
-        look(
-            &self
-                .published
-                .read()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        look(&self.published.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -128,10 +113,8 @@ pub struct CellFollower<T> {
 impl<T> CellFollower<T> {
     /// The present value, which counts as seen from now on.
     pub fn take(&mut self) -> Arc<T> {
-        let (version, value) = self
-            .cell
-            .0
-            .read(|published| (published.version, Arc::clone(&published.value)));
+        let (version, value) =
+            self.cell.0.read(|published| (published.version, Arc::clone(&published.value)));
         self.seen = version;
         value
     }
@@ -182,10 +165,7 @@ impl<T> Clone for Reader<T> {
 
 impl<T> Clone for CellFollower<T> {
     fn clone(&self) -> Self {
-        Self {
-            cell: self.cell.clone(),
-            seen: self.seen,
-        }
+        Self { cell: self.cell.clone(), seen: self.seen }
     }
 }
 
@@ -198,8 +178,7 @@ impl<T: fmt::Debug> fmt::Debug for Writer<T> {
 impl<T: fmt::Debug> fmt::Debug for Reader<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tuple = formatter.debug_tuple("Cell");
-        self.0
-            .read(|published| tuple.field(&published.value).finish())
+        self.0.read(|published| tuple.field(&published.value).finish())
     }
 }
 

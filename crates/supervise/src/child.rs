@@ -109,10 +109,7 @@ impl<R: TreeRole> ChildSpec<R> {
         self.check(supervisor.as_ref().map(|(role, _)| *role))?;
         let guard = kit.actors.begin(&self.role, kit.clock.now());
         let incarnation = Arc::clone(guard.incarnation());
-        let spawn_context = SpawnContext {
-            kit: kit.clone(),
-            guard,
-        };
+        let spawn_context = SpawnContext { kit: kit.clone(), guard };
         match (self.spawn)(spawn_context, supervisor.map(|(_, cell)| cell)).await {
             Ok(cell) => {
                 let started = kit.clock.now().monotonic;
@@ -258,8 +255,5 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
-    format!(
-        "panicked: {}",
-        text.unwrap_or("with a value that is no text")
-    )
+    format!("panicked: {}", text.unwrap_or("with a value that is no text"))
 }

@@ -25,18 +25,12 @@ enum Wall {
 impl Clock {
     /// Starts now, on the clocks of the system.
     pub fn real() -> Self {
-        Self {
-            start: Instant::now(),
-            wall: Wall::System,
-        }
+        Self { start: Instant::now(), wall: Wall::System }
     }
 
     /// Starts now, at a wall time of choice that moves with the runtime's clock alone.
     pub fn at(wall: WallTime) -> Self {
-        Self {
-            start: Instant::now(),
-            wall: Wall::Since(wall),
-        }
+        Self { start: Instant::now(), wall: Wall::Since(wall) }
     }
 
     /// The same with a virtual wall clock that is so many milliseconds ahead, behind where that is negative; the
@@ -66,14 +60,9 @@ impl Clock {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "every other reader of the time asks this clock"
-)]
+#[expect(clippy::disallowed_methods, reason = "every other reader of the time asks this clock")]
 fn system_time() -> WallTime {
-    let since_epoch = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     WallTime(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }
 

@@ -17,10 +17,7 @@ impl<K: Ord + Send> DirtySet<K> {
     /// `wake` is called whenever the first key is added to an empty set; it should notify
     /// the owner.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Inner {
-            keys: Mutex::new(BTreeSet::new()),
-            wake: Box::new(wake),
-        }))
+        Self(Arc::new(Inner { keys: Mutex::new(BTreeSet::new()), wake: Box::new(wake) }))
     }
 
     /// Adds a key.

@@ -79,25 +79,19 @@ pub fn dynamic_supervisor<R: Registry>(
 ) -> ChildSpec<R::Role> {
     let make: Arc<Make<R>> = Arc::new(make);
     let address = address.clone();
-    ChildSpec::new(
-        role,
-        ActorKind::Supervisor,
-        move |spawn_context, supervisor| {
-            let keyed = DynamicSupervisor {
-                make: Arc::clone(&make),
-            };
-            let address = address.clone();
-            async move {
-                let incarnation = Arc::clone(spawn_context.guard.incarnation());
-                let actor = spawn(keyed, spawn_context, supervisor).await?;
-                let cell = actor.get_cell();
-                address.publish(Inbox::new(incarnation, move |event| {
-                    actor.send_message(Envelope::Event(event)).is_ok()
-                }));
-                Ok(cell)
-            }
-        },
-    )
+    ChildSpec::new(role, ActorKind::Supervisor, move |spawn_context, supervisor| {
+        let keyed = DynamicSupervisor { make: Arc::clone(&make) };
+        let address = address.clone();
+        async move {
+            let incarnation = Arc::clone(spawn_context.guard.incarnation());
+            let actor = spawn(keyed, spawn_context, supervisor).await?;
+            let cell = actor.get_cell();
+            address.publish(Inbox::new(incarnation, move |event| {
+                actor.send_message(Envelope::Event(event)).is_ok()
+            }));
+            Ok(cell)
+        }
+    })
 }
 
 type Make<R> = dyn Fn(&Epoch) -> R + Send + Sync;
@@ -123,14 +117,8 @@ impl<R: Registry> ractor::Actor for DynamicSupervisor<R> {
     ) -> Result<Self::State, ActorProcessingErr> {
         spawn_context.guard.seat(myself.get_cell());
         let incarnation = Arc::clone(spawn_context.guard.incarnation());
-        let registry = incarnation
-            .span()
-            .in_scope(|| (self.make)(incarnation.epoch()));
-        Ok(DynamicSupervisorState::open(
-            registry,
-            &myself,
-            spawn_context,
-        )?)
+        let registry = incarnation.span().in_scope(|| (self.make)(incarnation.epoch()));
+        Ok(DynamicSupervisorState::open(registry, &myself, spawn_context)?)
     }
 
     async fn handle(

@@ -118,9 +118,7 @@ pub(super) async fn run_handler<R: TreeRole, T>(
     work: impl Future<Output = T>,
 ) -> T {
     let turn = before_handler(&kit.actors, role, incarnation).await;
-    let outcome = poll_handler(&kit.actors, work)
-        .instrument(incarnation.span())
-        .await;
+    let outcome = poll_handler(&kit.actors, work).instrument(incarnation.span()).await;
     incarnation.progress_at(kit.clock.now());
     incarnation.handled.fetch_add(1, Ordering::AcqRel);
     after_handler(&kit.actors, role, incarnation, turn);

@@ -37,21 +37,14 @@ pub(super) struct RestartLedger {
 impl RestartLedger {
     /// Records an exit and decides. `now` is time since the process started and never goes back.
     pub(super) fn record_exit(&mut self, now: Duration, policy: &RestartPolicy) -> ExitVerdict {
-        while self
-            .exits
-            .front()
-            .is_some_and(|exit| now.saturating_sub(*exit) > policy.window)
-        {
+        while self.exits.front().is_some_and(|exit| now.saturating_sub(*exit) > policy.window) {
             self.exits.pop_front();
         }
         self.exits.push_back(now);
         if self.exits.len() > policy.max_restarts {
             return ExitVerdict::Escalate;
         }
-        let backoff = Backoff {
-            base: policy.delay_base,
-            cap: policy.delay_cap,
-        };
+        let backoff = Backoff { base: policy.delay_base, cap: policy.delay_cap };
         ExitVerdict::RestartAfter(backoff.delay(self.exits.len()))
     }
 }
@@ -104,10 +97,7 @@ struct KeyRecord {
 
 impl<K: Ord + Clone> KeyLedger<K> {
     pub(super) fn new() -> Self {
-        Self {
-            records: BTreeMap::new(),
-            recent: BTreeSet::new(),
-        }
+        Self { records: BTreeMap::new(), recent: BTreeSet::new() }
     }
 
     /// Records that `key`, one of `keys` keys, failed at `now` (time since the process started)
@@ -125,18 +115,12 @@ impl<K: Ord + Clone> KeyLedger<K> {
         if keys >= policy.systemic_floor && failed.saturating_mul(2) > keys {
             return KeyVerdict::SystemicFailure { failed, of: keys };
         }
-        let backoff = Backoff {
-            base: policy.delay_base,
-            cap: policy.delay_cap,
-        };
+        let backoff = Backoff { base: policy.delay_base, cap: policy.delay_cap };
         let delay = backoff.delay(failures);
         if failures < policy.quarantine_from {
             KeyVerdict::RestartAfter(delay)
         } else {
-            KeyVerdict::Quarantine {
-                failures,
-                retry_in: delay,
-            }
+            KeyVerdict::Quarantine { failures, retry_in: delay }
         }
     }
 
@@ -162,13 +146,7 @@ impl<K: Ord + Clone> KeyLedger<K> {
             Some(record) if lived < policy.delay_cap => record.failures.saturating_add(1),
             Some(_) | None => 1,
         };
-        self.records.insert(
-            key.clone(),
-            KeyRecord {
-                failures,
-                last: now,
-            },
-        );
+        self.records.insert(key.clone(), KeyRecord { failures, last: now });
         self.recent.insert((now, key.clone()));
         while self
             .recent

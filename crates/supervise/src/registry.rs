@@ -156,10 +156,7 @@ impl<R: TreeRole> ActorRegistry<R> {
     /// Every role that has lived, in the order of the tree. Children of a key that has gone are
     /// not listed any more.
     pub fn report(&self) -> Vec<RoleReport<R>> {
-        self.table()
-            .iter()
-            .map(|(role, entry)| entry.report(role))
-            .collect()
+        self.table().iter().map(|(role, entry)| entry.report(role)).collect()
     }
 
     /// Totals by label, of the roles that are forgotten as well.
@@ -185,11 +182,7 @@ impl<R: TreeRole> ActorRegistry<R> {
             .filter(|(role, entry)| entry.is_stuck(*role, now))
             .map(|(role, _)| role.clone())
             .collect();
-        if stuck.is_empty() {
-            Aliveness::Alive
-        } else {
-            Aliveness::Stuck(stuck)
-        }
+        if stuck.is_empty() { Aliveness::Alive } else { Aliveness::Stuck(stuck) }
     }
 
     /// Lives that did not stop within their grace in a shutdown and had to be killed.
@@ -203,21 +196,14 @@ impl<R: TreeRole> ActorRegistry<R> {
 
     pub(super) fn begin(&self, role: &R, now: Moment) -> IncarnationGuard<R> {
         let number = self.0.incarnations.fetch_add(1, Ordering::AcqRel) + 1;
-        let incarnation = Arc::new(Incarnation::new(
-            Epoch::new(role, number),
-            now,
-            self.0.hooks.of(role),
-        ));
+        let incarnation =
+            Arc::new(Incarnation::new(Epoch::new(role, number), now, self.0.hooks.of(role)));
         self.0.living.send_modify(|living| *living += 1);
         self.table()
             .entry(role.clone())
             .and_modify(|entry| entry.begin(&incarnation))
             .or_insert_with(|| Entry::first(&incarnation));
-        IncarnationGuard {
-            actors: self.clone(),
-            role: role.clone(),
-            incarnation,
-        }
+        IncarnationGuard { actors: self.clone(), role: role.clone(), incarnation }
     }
 
     /// Notes that a life has ended; later calls for the same one change nothing.
@@ -326,18 +312,11 @@ impl<R: TreeRole> ActorRegistry<R> {
     }
 
     pub(super) fn survivors(&self) -> Vec<R> {
-        self.table()
-            .iter()
-            .filter(|(_, entry)| entry.alive)
-            .map(|(role, _)| role.clone())
-            .collect()
+        self.table().iter().filter(|(_, entry)| entry.alive).map(|(role, _)| role.clone()).collect()
     }
 
     fn forgotten(&self) -> MutexGuard<'_, BTreeMap<&'static str, RoleTotals>> {
-        self.0
-            .forgotten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<R, Entry>> {
@@ -393,11 +372,8 @@ impl Entry {
     }
 
     fn report<R: TreeRole>(&self, role: &R) -> RoleReport<R> {
-        let (handled, sent) = if self.alive {
-            (self.incarnation.handled(), self.incarnation.sent())
-        } else {
-            (0, 0)
-        };
+        let (handled, sent) =
+            if self.alive { (self.incarnation.handled(), self.incarnation.sent()) } else { (0, 0) };
         RoleReport {
             role: role.clone(),
             parent: role.parent(),

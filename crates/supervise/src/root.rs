@@ -49,11 +49,7 @@ pub async fn run<R: TreeRole>(
             let ended = root.cell.wait(None);
             match select(pin!(shutdown), pin!(ended)).await {
                 Either::Left(_) => {
-                    let end_by = kit
-                        .clock
-                        .now()
-                        .monotonic
-                        .saturating_add(R::root().policy().grace);
+                    let end_by = kit.clock.now().monotonic.saturating_add(R::root().policy().grace);
                     root.ask_to_end(&kit, end_by);
                     root.join(&kit, end_by).await;
                     ExitReason::Shutdown

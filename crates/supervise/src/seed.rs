@@ -29,9 +29,7 @@ impl SeedTree {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
         let mut parent = Generator { state: self.seed };
-        Generator {
-            state: parent.next_u64() ^ hash,
-        }
+        Generator { state: parent.next_u64() ^ hash }
     }
 }
 
@@ -85,11 +83,7 @@ mod tests {
         let drawn: Vec<u64> = (0..3).map(|_| generator.next_u64()).collect();
         assert_eq!(
             drawn,
-            [
-                6_457_827_717_110_365_317,
-                3_203_168_211_198_807_973,
-                9_817_491_932_198_370_423
-            ]
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
         );
     }
 

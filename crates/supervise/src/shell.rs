@@ -32,9 +32,7 @@ pub fn machine<R: TreeRole, D: StateMachine>(
     address: &Address<D::Msg>,
     make: impl Fn(&Epoch) -> D + Send + Sync + 'static,
 ) -> ChildSpec<R> {
-    leaf(role, ActorKind::Machine, address, move |epoch| {
-        Machine(make(epoch))
-    })
+    leaf(role, ActorKind::Machine, address, move |epoch| Machine(make(epoch)))
 }
 
 fn leaf<R: TreeRole, B: Actor>(
@@ -46,10 +44,7 @@ fn leaf<R: TreeRole, B: Actor>(
     let make: Arc<Make<B>> = Arc::new(make);
     let address = address.clone();
     ChildSpec::new(role, kind, move |spawn_context, supervisor| {
-        let shell = Shell {
-            make: Arc::clone(&make),
-            role: PhantomData,
-        };
+        let shell = Shell { make: Arc::clone(&make), role: PhantomData };
         let address = address.clone();
         async move {
             let incarnation = Arc::clone(spawn_context.guard.incarnation());
@@ -88,20 +83,10 @@ impl<R: TreeRole, B: Actor> ractor::Actor for Shell<R, B> {
     ) -> Result<Self::State, ActorProcessingErr> {
         guard.seat(myself.get_cell());
         let incarnation = guard.incarnation();
-        let behaviour = incarnation
-            .span()
-            .in_scope(|| (self.make)(incarnation.epoch()));
-        let cx = Context::new(
-            &kit,
-            Arc::clone(incarnation),
-            inbox(Arc::clone(incarnation), myself),
-        );
-        Ok(RunningActor {
-            behaviour,
-            cx,
-            kit,
-            guard,
-        })
+        let behaviour = incarnation.span().in_scope(|| (self.make)(incarnation.epoch()));
+        let cx =
+            Context::new(&kit, Arc::clone(incarnation), inbox(Arc::clone(incarnation), myself));
+        Ok(RunningActor { behaviour, cx, kit, guard })
     }
 
     async fn handle(
@@ -110,12 +95,7 @@ impl<R: TreeRole, B: Actor> ractor::Actor for Shell<R, B> {
         event: Self::Msg,
         running: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        let RunningActor {
-            behaviour,
-            cx,
-            kit,
-            guard,
-        } = running;
+        let RunningActor { behaviour, cx, kit, guard } = running;
         event.meet(guard.incarnation());
         let work = behaviour.handle(cx, event);
         run_handler(kit, guard.role(), guard.incarnation(), work)

@@ -13,10 +13,7 @@ struct Inner<T> {
 impl<T: Send> Slot<T> {
     /// `wake` is called whenever an empty slot is filled; it should notify the reader.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Inner {
-            value: Mutex::new(None),
-            wake: Box::new(wake),
-        }))
+        Self(Arc::new(Inner { value: Mutex::new(None), wake: Box::new(wake) }))
     }
 
     /// Fills the slot, or replaces what waits in it.

@@ -29,17 +29,10 @@ impl StallWatch {
             self.suspicion = None;
             return Duration::ZERO;
         }
-        let known = self
-            .suspicion
-            .filter(|suspicion| suspicion.handled == handled);
-        let still = known.map_or(Duration::ZERO, |known| {
-            known.still + now.saturating_sub(known.at).min(LOOK)
-        });
-        self.suspicion = Some(Suspicion {
-            handled,
-            at: now,
-            still,
-        });
+        let known = self.suspicion.filter(|suspicion| suspicion.handled == handled);
+        let still = known
+            .map_or(Duration::ZERO, |known| known.still + now.saturating_sub(known.at).min(LOOK));
+        self.suspicion = Some(Suspicion { handled, at: now, still });
         still
     }
 }

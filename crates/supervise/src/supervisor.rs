@@ -30,9 +30,7 @@ const STOP_RESERVE: Duration = Duration::from_millis(250);
 pub fn supervisor<R: TreeRole>(role: R, children: Vec<ChildSpec<R>>) -> ChildSpec<R> {
     let children: Arc<[ChildSpec<R>]> = children.into();
     ChildSpec::new(role, ActorKind::Supervisor, move |spawn_context, parent| {
-        let supervisor = Supervisor {
-            children: Arc::clone(&children),
-        };
+        let supervisor = Supervisor { children: Arc::clone(&children) };
         async move { Ok(spawn(supervisor, spawn_context, parent).await?.get_cell()) }
     })
 }
@@ -72,10 +70,7 @@ impl<R: TreeRole> ractor::Actor for Supervisor<R> {
         spawn_context: SpawnContext<R>,
     ) -> Result<Self::State, ActorProcessingErr> {
         spawn_context.guard.seat(myself.get_cell());
-        let (kit, role) = (
-            spawn_context.kit.clone(),
-            spawn_context.guard.role().clone(),
-        );
+        let (kit, role) = (spawn_context.kit.clone(), spawn_context.guard.role().clone());
         let span = spawn_context.guard.incarnation().span();
         SupervisorState::open(&self.children, myself, spawn_context)
             .instrument(span)
@@ -150,11 +145,7 @@ impl<R: TreeRole> SupervisorState<R> {
         };
         for spec in children {
             spec.check(Some(state.role()))?;
-            if state
-                .slots
-                .iter()
-                .any(|slot| slot.spec.role() == spec.role())
-            {
+            if state.slots.iter().any(|slot| slot.spec.role() == spec.role()) {
                 return Err(format!("{} is specified twice; remove one", spec.role()));
             }
             state.slots.push(Slot {
@@ -250,9 +241,7 @@ impl<R: TreeRole> SupervisorState<R> {
                 let generation = slot.generation;
                 let after = self.jitter.jitter(delay, DELAY_JITTER);
                 tracing::warn!(%role, why, ?after, "ended and will be started again");
-                self.kit
-                    .actors
-                    .set_state(&role, RoleState::Restarting { after });
+                self.kit.actors.set_state(&role, RoleState::Restarting { after });
                 let slot = index;
                 if !hooks.has(SupervisionHooks::forgets_restart) {
                     self.arm(after, SupervisorMessage::Start { slot, generation });
@@ -260,11 +249,7 @@ impl<R: TreeRole> SupervisorState<R> {
                 Ok(())
             }
             ExitVerdict::Escalate => {
-                let RestartPolicy {
-                    max_restarts,
-                    window,
-                    ..
-                } = self.policy;
+                let RestartPolicy { max_restarts, window, .. } = self.policy;
                 Err(format!(
                     "{role} ended more than {max_restarts} times within {} s, at last: {why}",
                     window.as_secs()

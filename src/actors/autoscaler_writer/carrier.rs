@@ -44,11 +44,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    const NOTHING: Self = Self {
-        written: None,
-        is_open: false,
-        failure: None,
-    };
+    const NOTHING: Self = Self { written: None, is_open: false, failure: None };
 }
 
 impl WriterContext {
@@ -93,15 +89,7 @@ impl WriterContext {
                 Err(error) => failure = Some(error),
             }
         }
-        Attempt {
-            written: Some(WrittenRecord {
-                record,
-                outcome,
-                status,
-            }),
-            is_open,
-            failure,
-        }
+        Attempt { written: Some(WrittenRecord { record, outcome, status }), is_open, failure }
     }
 
     /// Writes what was decided, and what is to be tried again.

@@ -45,10 +45,7 @@ async fn carried_out(answers: [FakeResponse; 2]) -> (ScaleOutcome, FakeServer, A
 
 async fn attempted(answers: [FakeResponse; 2]) -> (Attempt, FakeServer, AutoscalerWriter) {
     let shared = storm_pods();
-    autoscalers(
-        &shared,
-        &[("a", "StormService", "pd", Some("decode"), None)],
-    );
+    autoscalers(&shared, &[("a", "StormService", "pd", Some("decode"), None)]);
     publish_service(&shared, &service(&json!({})));
     let record = Arc::new(decide(&shared, "a"));
     assert_eq!(record.decision().unwrap().desired, Replicas(4));
@@ -60,10 +57,7 @@ async fn attempted(answers: [FakeResponse; 2]) -> (Attempt, FakeServer, Autoscal
         server.then(answer);
     }
     let writer = writer(&shared, &server);
-    let attempt = writer
-        .carrier
-        .attempt(shared.clock.now(), &record.key, None)
-        .await;
+    let attempt = writer.carrier.attempt(shared.clock.now(), &record.key, None).await;
     (attempt, server, writer)
 }
 
@@ -117,18 +111,11 @@ async fn a_decision_that_was_not_carried_out_is_not_taken_for_done() {
         let key = attempt.written.as_ref().unwrap().record.key.clone();
         assert_eq!(attempt.is_open, !is_done, "{code}: {attempt:?}");
         assert!(writer.done.is_empty());
-        let entry = RetryEntry {
-            failures: 0,
-            not_before: None,
-        };
+        let entry = RetryEntry { failures: 0, not_before: None };
         let now = writer.carrier.shared.clock.now();
         writer.settle(now, attempt, key, entry);
         assert_eq!(writer.done.len(), usize::from(is_done), "{code}");
-        assert_eq!(
-            writer.carrier.mailboxes.autoscaler_writes.waiting().len(),
-            1,
-            "{code}"
-        );
+        assert_eq!(writer.carrier.mailboxes.autoscaler_writes.waiting().len(), 1, "{code}");
     }
 }
 
@@ -205,10 +192,7 @@ async fn requests(
     answers: Vec<FakeResponse>,
 ) -> Vec<String> {
     let (outcome, sent) = sent(shared, record, answers).await;
-    assert!(
-        matches!(outcome, ScaleOutcome::HpaApplied(_)),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, ScaleOutcome::HpaApplied(_)), "{outcome:?}");
     sent
 }
 
@@ -254,12 +238,7 @@ async fn a_generated_object_is_read_off_the_mirror_and_a_sleeping_target_wakes_a
     let mut changed = hpa.clone();
     changed["spec"]["maxReplicas"] = json!(99);
     list::<HorizontalPodAutoscaler>(mirror, [changed.clone()]);
-    let sent = requests(
-        &shared,
-        &record,
-        vec![ok(changed), ok(hpa.clone()), status()],
-    )
-    .await;
+    let sent = requests(&shared, &record, vec![ok(changed), ok(hpa.clone()), status()]).await;
     assert_eq!(sent, ["GET a-hpa", "PATCH a-hpa by force", "PUT status"]);
 
     let (shared, record) = delegated(true);
@@ -271,14 +250,7 @@ async fn a_generated_object_is_read_off_the_mirror_and_a_sleeping_target_wakes_a
     let sent = requests(&shared, &record, answers).await;
     assert_eq!(
         sent,
-        [
-            "GET a-hpa",
-            "PATCH a-hpa",
-            "GET v1",
-            "GET scale",
-            "PUT scale",
-            "PUT status"
-        ]
+        ["GET a-hpa", "PATCH a-hpa", "GET v1", "GET scale", "PUT scale", "PUT status"]
     );
 }
 
@@ -318,10 +290,7 @@ async fn an_object_is_left_alone_for_as_long_as_the_server_asks() {
     let (attempt, _server, mut writer) = attempted([throttled(30), throttled(30)]).await;
     let key = attempt.written.as_ref().unwrap().record.key.clone();
     assert!(attempt.is_open && attempt.failure.is_some(), "{attempt:?}");
-    let entry = RetryEntry {
-        failures: 0,
-        not_before: None,
-    };
+    let entry = RetryEntry { failures: 0, not_before: None };
     let now = writer.carrier.shared.clock.now();
     assert_eq!(writer.spared_entry(&key, entry, now), None);
     writer.settle(now, attempt, key.clone(), entry);
@@ -334,11 +303,7 @@ async fn an_object_is_left_alone_for_as_long_as_the_server_asks() {
         // Once is enough.
         (false, 0, None),
     ] {
-        let named = if other {
-            ObjectKey::new("ns", "other")
-        } else {
-            key.clone()
-        };
+        let named = if other { ObjectKey::new("ns", "other") } else { key.clone() };
         let spared = writer.spared_entry(&named, entry, at(seconds));
         let found = spared.and_then(|entry| entry.not_before);
         assert_eq!(found, until.map(at), "{seconds}");
@@ -347,10 +312,7 @@ async fn an_object_is_left_alone_for_as_long_as_the_server_asks() {
 
 #[test]
 fn a_key_waits_for_its_attempt_once() {
-    let entry = |failures| RetryEntry {
-        failures,
-        not_before: None,
-    };
+    let entry = |failures| RetryEntry { failures, not_before: None };
     let [a, b] = ["a", "b"].map(|name| ObjectKey::new("ns", name));
     let mut due = VecDeque::from([(a.clone(), entry(2))]);
     queue_up(&mut due, vec![(b.clone(), entry(1)), (a.clone(), entry(0))]);

@@ -64,10 +64,9 @@ struct Left {
 
 fn environment() -> Sources {
     let mut fixed = Sources::default();
-    for (name, text) in [
-        ("PROMETHEUS_BASE_URL", "http://prometheus"),
-        ("PROMETHEUS_ALLOW_HTTP", "true"),
-    ] {
+    for (name, text) in
+        [("PROMETHEUS_BASE_URL", "http://prometheus"), ("PROMETHEUS_ALLOW_HTTP", "true")]
+    {
         fixed.environment.insert(name.to_owned(), text.to_owned());
     }
     fixed
@@ -152,20 +151,12 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
 async fn killed_before_or_after_each_of_its_occasions_it_leaves_the_same() {
     let (undisturbed, restarts) = live(None).await;
     assert_eq!(restarts, 0);
-    let reasons: Vec<&str> = undisturbed
-        .events
-        .iter()
-        .map(|(_, reason, _)| &**reason)
-        .collect();
+    let reasons: Vec<&str> = undisturbed.events.iter().map(|(_, reason, _)| &**reason).collect();
     // A refused key three times, each with a version of its own; what is misspelt and a number that is none, in either
     // map.
-    let refusals = reasons
-        .iter()
-        .filter(|reason| **reason == "ImmutableConfigChangeRejected");
+    let refusals = reasons.iter().filter(|reason| **reason == "ImmutableConfigChangeRejected");
     assert_eq!(refusals.count(), 3, "{reasons:?}");
-    let nonsense = reasons
-        .iter()
-        .filter(|reason| **reason == "InvalidConfigEntry");
+    let nonsense = reasons.iter().filter(|reason| **reason == "InvalidConfigEntry");
     assert_eq!(nonsense.count(), 4, "{reasons:?}");
     let first = [MAIN, SATURATION].map(|name| {
         let mut events = undisturbed.events.iter();
@@ -174,11 +165,7 @@ async fn killed_before_or_after_each_of_its_occasions_it_leaves_the_same() {
         note.as_str()
     });
     assert_eq!(first, MISSPELT);
-    assert!(
-        undisturbed.settings.contains("20s"),
-        "{}",
-        undisturbed.settings
-    );
+    assert!(undisturbed.settings.contains("20s"), "{}", undisturbed.settings);
 
     // The first state is there when it wakes.
     let occasions = u64::try_from(states().len()).unwrap();

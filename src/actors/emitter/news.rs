@@ -59,12 +59,8 @@ impl Emitter {
         action: Action,
     ) {
         let Some(values) = record.values else { return };
-        let stage = decision
-            .decisive()
-            .map_or(PlanStage::Base, |step| step.stage);
-        self.shared
-            .series
-            .count_scaling(&labels(record), action, stage);
+        let stage = decision.decisive().map_or(PlanStage::Base, |step| step.stage);
+        self.shared.series.count_scaling(&labels(record), action, stage);
         tracing::info!(
             variant = %record.key,
             model = %decision.model,
@@ -208,17 +204,13 @@ fn event_reason(action: Action, desired: Replicas) -> Option<EventReason> {
 
 /// What is wrong with a variant, in the words of its conditions.
 pub(super) fn troubles(record: &PublishedRecord) -> Vec<UnhealthyCondition> {
-    let failing = record
-        .conditions
-        .iter()
-        .filter(|condition| condition.status == ConditionStatus::False);
+    let failing =
+        record.conditions.iter().filter(|condition| condition.status == ConditionStatus::False);
     let conflict = condition::conflict(&record.standing);
-    let all = failing
-        .chain(&conflict)
-        .map(|condition| UnhealthyCondition {
-            condition: condition.kind.as_str(),
-            reason: condition.reason.as_str(),
-        });
+    let all = failing.chain(&conflict).map(|condition| UnhealthyCondition {
+        condition: condition.kind.as_str(),
+        reason: condition.reason.as_str(),
+    });
     all.collect()
 }
 

@@ -28,10 +28,7 @@ impl Succession {
             if !is_live(key) {
                 continue;
             }
-            let up = matches!(
-                decision.metrics,
-                MetricsState::Available | MetricsState::NoReplicas
-            );
+            let up = matches!(decision.metrics, MetricsState::Available | MetricsState::NoReplicas);
             shared.series.expose_metrics_up(key, up);
             shared.series.expose_freshness(key, &decision.figures);
             shared.series.expose_limits(decision);

@@ -42,10 +42,7 @@ pub(in crate::actors) fn view(min: u32) -> VariantView {
     });
     VariantView {
         uid: Arc::from("u"),
-        bounds: DeclaredBounds {
-            min: Some(Replicas(min)),
-            max: None,
-        },
+        bounds: DeclaredBounds { min: Some(Replicas(min)), max: None },
         desired: Some(Replicas(3)),
         ..VariantView::new(key(), ModelKey::new("ns", "m"), target)
     }
@@ -69,11 +66,7 @@ pub(in crate::actors) fn plan(shared: &SharedState, min: u32, cycle: u64) -> Pla
         generation.number,
         shared.clock.now(),
     );
-    PlanProposal {
-        term: shared.claim.term(),
-        plan: Arc::new(plan),
-        gaps: Arc::default(),
-    }
+    PlanProposal { term: shared.claim.term(), plan: Arc::new(plan), gaps: Arc::default() }
 }
 
 /// The gauge after everybody has done what there is to do.
@@ -113,11 +106,7 @@ impl Running {
         let actors = ActorRegistry::new();
         let end = std::future::pending();
         let task = run_until(end, shared, actors.clone(), emitter);
-        Self {
-            mailboxes,
-            actors,
-            task,
-        }
+        Self { mailboxes, actors, task }
     }
 }
 
@@ -147,11 +136,7 @@ async fn planned() -> (SharedState, Running) {
 /// Another term begins, and the emitter learns of it.
 fn enter(shared: &SharedState, running: &Running) {
     claim(shared, 3);
-    running
-        .mailboxes
-        .addresses
-        .emitter
-        .hint(EmitterMessage::ClaimChanged);
+    running.mailboxes.addresses.emitter.hint(EmitterMessage::ClaimChanged);
 }
 
 fn store(shared: &SharedState, replicas: u32) {
@@ -191,10 +176,7 @@ async fn what_is_found_is_shown_while_it_lasts() {
     let mut proposal = plan(&shared, 1, 2);
     let models = Arc::from([Arc::from("M")]);
     proposal.gaps = Arc::new([(key(), MetricsGap::OtherModel { models })].into());
-    let unscaled = VariantView {
-        scalers: Scalers::Known(Arc::from([])),
-        ..view(1)
-    };
+    let unscaled = VariantView { scalers: Scalers::Known(Arc::from([])), ..view(1) };
     show(&shared, unscaled);
     running.mailboxes.plans.put(proposal);
     let line = |code| format!(r#"wva_findings{{code="{code}",name="v",namespace="ns"}} 1"#);
@@ -216,10 +198,7 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
     plans.put(plan(&shared, 4, 2));
     assert_eq!(gauge(&shared).await, "3");
     assert_eq!(shared.records.desired(&key()), Some(Replicas(4)));
-    let stored = |count| StatusWriteResult {
-        key: key(),
-        stored: Some(Replicas(count)),
-    };
+    let stored = |count| StatusWriteResult { key: key(), stored: Some(Replicas(count)) };
     settled.insert(stored(3));
     assert_eq!(gauge(&shared).await, "3", "an older count was stored");
     settled.insert(stored(4));
@@ -232,10 +211,7 @@ async fn a_raise_is_shown_once_it_is_stored_or_waited_for_in_vain() {
 
     plans.put(plan(&shared, 6, 4));
     assert_eq!(gauge(&shared).await, "5");
-    settled.insert(StatusWriteResult {
-        key: key(),
-        stored: None,
-    });
+    settled.insert(StatusWriteResult { key: key(), stored: None });
     assert_eq!(gauge(&shared).await, "6", "the write has failed");
 }
 
@@ -262,17 +238,9 @@ async fn a_scaler_keeps_its_count_when_a_variant_of_its_name_is_deleted() {
     assert_eq!(gauge(&shared).await, "5");
 
     declare(&shared, "other", "20");
-    let scaler = VariantView {
-        uid: Arc::from("other"),
-        desired: Some(Replicas(20)),
-        ..view(1)
-    };
+    let scaler = VariantView { uid: Arc::from("other"), desired: Some(Replicas(20)), ..view(1) };
     show(&shared, scaler);
-    running
-        .mailboxes
-        .addresses
-        .emitter
-        .hint(EmitterMessage::ClaimChanged);
+    running.mailboxes.addresses.emitter.hint(EmitterMessage::ClaimChanged);
     assert_eq!(gauge(&shared).await, "20");
     assert_eq!(shared.records.decided(&key(), "other"), None);
     let snapshot = shared.snapshot(CycleId(2));
@@ -311,10 +279,7 @@ async fn a_raise_of_a_declared_variant_is_shown_once_it_is_stored_and_outlives_i
     running.mailboxes.plans.put(plan(&shared, 4, 2));
     assert_eq!(gauge(&shared).await, "3", "four are not stored");
     declare(&shared, "u", "4");
-    running.mailboxes.settled.insert(StatusWriteResult {
-        key: key(),
-        stored: Some(Replicas(4)),
-    });
+    running.mailboxes.settled.insert(StatusWriteResult { key: key(), stored: Some(Replicas(4)) });
     assert_eq!(gauge(&shared).await, "4");
 
     enter(&shared, &running);
@@ -328,21 +293,10 @@ async fn a_new_term_begins_with_what_is_stored_and_not_with_a_plan_of_an_earlier
     let (shared, running) = planned().await;
 
     store(&shared, 8);
-    let now = VariantView {
-        desired: Some(Replicas(8)),
-        ..view(1)
-    };
+    let now = VariantView { desired: Some(Replicas(8)), ..view(1) };
     show(&shared, now);
-    running
-        .mailboxes
-        .addresses
-        .emitter
-        .hint(EmitterMessage::ClaimChanged);
-    assert_eq!(
-        gauge(&shared).await,
-        "3",
-        "in the same term the plan stands"
-    );
+    running.mailboxes.addresses.emitter.hint(EmitterMessage::ClaimChanged);
+    assert_eq!(gauge(&shared).await, "3", "in the same term the plan stands");
     enter(&shared, &running);
     assert_eq!(gauge(&shared).await, "8");
 }
@@ -367,16 +321,9 @@ async fn a_new_term_takes_nothing_over_from_an_object_that_is_gone() {
     let shared = leading(1);
     let running = Running::start(&shared);
     running.mailboxes.plans.put(plan(&shared, 1, 1));
-    let of_old_object = VariantView {
-        desired: Some(Replicas(1)),
-        ..view(1)
-    };
+    let of_old_object = VariantView { desired: Some(Replicas(1)), ..view(1) };
     show(&shared, of_old_object);
-    assert_eq!(
-        gauge(&shared).await,
-        "1",
-        "one is wanted of three that exist"
-    );
+    assert_eq!(gauge(&shared).await, "1", "one is wanted of three that exist");
 
     put(&shared, "v", &json!({}));
     enter(&shared, &running);
@@ -394,11 +341,7 @@ async fn an_emitter_that_was_dead_when_the_claim_came_back_keeps_nothing_of_the_
 
     store(&shared, 8);
     let running = Running::with(&shared, Some(of_old_term.clone()));
-    assert_eq!(
-        gauge(&shared).await,
-        "3",
-        "in the same term the record stands"
-    );
+    assert_eq!(gauge(&shared).await, "3", "in the same term the record stands");
     drop(running);
     claim(&shared, 3);
     let _running = Running::with(&shared, Some(of_old_term));

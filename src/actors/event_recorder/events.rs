@@ -98,11 +98,7 @@ wva_base::debug_of!(Events:);
 impl Events {
     /// An empty ring; `wake` notifies the recorder, `dropped` counts what is lost.
     pub fn new(dropped: IntCounterVec, wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Ring {
-            waiting: Mutex::default(),
-            wake: Box::new(wake),
-            dropped,
-        }))
+        Self(Arc::new(Ring { waiting: Mutex::default(), wake: Box::new(wake), dropped }))
     }
 
     /// Queues an event. What comes within a minute of another one about the same object with the
@@ -123,11 +119,7 @@ impl Events {
             Some(last) if now.since(last) < REPEAT_AFTER => {
                 let mut until = last;
                 until.monotonic += REPEAT_AFTER;
-                let held = Held {
-                    until,
-                    occurrences: VecDeque::from([occurrence]),
-                    left_out: 0,
-                };
+                let held = Held { until, occurrences: VecDeque::from([occurrence]), left_out: 0 };
                 waiting.held.insert(subject, held);
             }
             _ => {
@@ -200,10 +192,7 @@ impl Events {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

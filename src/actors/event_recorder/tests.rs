@@ -88,10 +88,7 @@ async fn requests(answer: FakeResponse, times: &[u64], ends: bool) -> Vec<usize>
 async fn events_wait_for_as_long_as_the_server_has_asked_for() {
     let failed = || refusal(500, "InternalError", "no");
     assert_eq!(requests(failed(), &[5], false).await, [2]);
-    assert_eq!(
-        requests(throttled(10), &[5, 9_990, 10_010], false).await,
-        [1, 1, 2]
-    );
+    assert_eq!(requests(throttled(10), &[5, 9_990, 10_010], false).await, [1, 1, 2]);
     assert_eq!(requests(throttled(10), &[5, 10_010], true).await, [1, 2, 2]);
     // At an end they are lost.
     assert_eq!(requests(failed(), &[5], true).await, [2, 2]);

@@ -51,10 +51,7 @@ impl Running {
         };
         let second = Duration::from_secs(1);
         let lease = LeaseApi::new(server.client(), "system", "lease", second);
-        let election = Election::On {
-            rules,
-            api: Box::new(lease),
-        };
+        let election = Election::On { rules, api: Box::new(lease) };
         Self::by(election, shared())
     }
 

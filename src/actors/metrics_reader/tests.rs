@@ -35,10 +35,7 @@ impl Bench {
         let server = FakeServer::new(answers);
         let events = Events::for_test();
         let permissions = PermissionReporter::for_test(shared.clock.clone(), events.clone());
-        let api = MetricsApiClient {
-            client: server.client(),
-            timeout: Duration::from_secs(5),
-        };
+        let api = MetricsApiClient { client: server.client(), timeout: Duration::from_secs(5) };
         let table = shared.readers.api_samples.clone();
         let writers = Arc::clone(&shared.writers.metrics_reader);
         let readers = shared.readers.clone();
@@ -47,13 +44,7 @@ impl Bench {
             MetricsReader::new(readers.clone(), Arc::clone(&writers), api, permissions)
         });
         drop(run(&shared, role));
-        Self {
-            shared,
-            server,
-            events,
-            table,
-            began: Instant::now(),
-        }
+        Self { shared, server, events, table, began: Instant::now() }
     }
 
     async fn at(&self, milliseconds: u64) {
@@ -94,9 +85,7 @@ fn served(groups: &[&str]) -> FakeResponse {
 }
 
 fn external(values: &[&str]) -> FakeResponse {
-    let items = values
-        .iter()
-        .map(|value| json!({"metricName": "q", "value": value}));
+    let items = values.iter().map(|value| json!({"metricName": "q", "value": value}));
     let items: Vec<Value> = items.collect();
     FakeResponse::Json(200, json!({"items": items}))
 }
@@ -118,10 +107,7 @@ async fn usage_of_a_namespace_is_read_once_for_all_objects_and_both_resources() 
         "metadata": {"name": "a"}, "timestamp": "2999-01-01T00:00:00Z",
         "containers": [{"usage": {"cpu": "250m", "memory": "1Ki"}}],
     }]});
-    let bench = Bench::start(
-        records,
-        [served(&[RESOURCE]), FakeResponse::Json(200, usage)],
-    );
+    let bench = Bench::start(records, [served(&[RESOURCE]), FakeResponse::Json(200, usage)]);
     assert_eq!(bench.readings(), []);
     bench.at(100).await;
     let expected = ["/apis", "/apis/metrics.k8s.io/v1beta1/namespaces/ns/pods"];
@@ -140,11 +126,7 @@ async fn usage_of_a_namespace_is_read_once_for_all_objects_and_both_resources() 
     let table = bench.table.load();
     let now = bench.shared.clock.now();
     let times = table.values().filter_map(|reading| reading.value);
-    assert!(
-        times
-            .into_iter()
-            .all(|(_, at)| at.monotonic <= now.monotonic)
-    );
+    assert!(times.into_iter().all(|(_, at)| at.monotonic <= now.monotonic));
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,10 +206,8 @@ fn a_value_is_as_old_as_its_server_says_or_as_its_time_has_been_shown_for() {
         wall: WallTime(wall * 1_000),
     };
     let at = |now, first, seconds: Option<i64>| {
-        let metric = MeasuredMetric {
-            value: Ok(1.0),
-            at: seconds.map(|seconds| WallTime(seconds * 1_000)),
-        };
+        let metric =
+            MeasuredMetric { value: Ok(1.0), at: seconds.map(|seconds| WallTime(seconds * 1_000)) };
         let reading = value(&metric, moment(first, 0), now).unwrap();
         let at = reading.value.map(|(_, at)| at.monotonic.as_secs());
         at.ok_or_else(|| reading.failure.unwrap().kind)

@@ -90,9 +90,7 @@ pub(in crate::actors) fn autoscalers(shared: &SharedState, objects: &[Stored<'_>
 
 pub(in crate::actors) fn decide(shared: &SharedState, name: &str) -> AutoscalerRecord {
     let now = shared.clock.now();
-    let record = shared
-        .readers
-        .decide_autoscaler(&ObjectKey::new("ns", name), now);
+    let record = shared.readers.decide_autoscaler(&ObjectKey::new("ns", name), now);
     record.unwrap()
 }
 
@@ -153,10 +151,7 @@ pub(in crate::actors) fn storm_pods() -> SharedState {
         ("prefill-0", group("0")),
         ("prefill-1", group("1")),
         ("other/decode-2", of("decode")),
-        (
-            "foreign",
-            json!({"storm-service-name": "another", "role-name": "decode"}),
-        ),
+        ("foreign", json!({"storm-service-name": "another", "role-name": "decode"})),
     ])
 }
 
@@ -164,10 +159,7 @@ pub(in crate::actors) fn storm_pods() -> SharedState {
 async fn the_count_of_a_role_is_that_of_the_template() {
     let shared = storm_pods();
     let storm = "StormService";
-    let role = |index, name: &str| ReplicaField::Role {
-        index,
-        name: name.into(),
-    };
+    let role = |index, name: &str| ReplicaField::Role { index, name: name.into() };
     let decode = (role(1, "decode"), 2, vec!["decode-0", "decode-1"]);
     let whole = |pods: &[&'static str]| (ReplicaField::Service, 7, pods.to_vec());
     for (spec, role_name, mode, expected) in wva_base::cases! {
@@ -201,15 +193,10 @@ async fn the_target_of_a_replica_is_that_of_its_pods() {
     let roles = |decode: Value| json!({"template": {"spec": {"roles": [{"name": "prefill", "replicas": 3}, decode]}}});
     let two = roles(json!({"name": "decode", "replicas": 2}));
     let unset = roles(json!({"name": "decode"}));
-    for (spec, mode, expected) in [
-        (&two, "replica", 2),
-        (&unset, "replica", 0),
-        (&two, "pooled", 7),
-    ] {
-        autoscalers(
-            &shared,
-            &[("a", "StormService", "pd", Some("decode"), Some(mode))],
-        );
+    for (spec, mode, expected) in
+        [(&two, "replica", 2), (&unset, "replica", 0), (&two, "pooled", 7)]
+    {
+        autoscalers(&shared, &[("a", "StormService", "pd", Some("decode"), Some(mode))]);
         publish_service(&shared, &service(spec));
         let record = Arc::new(decide(&shared, "a"));
         let epoch = Epoch::for_test(Role::PodAutoscaler(record.key.clone()), 1);
@@ -225,10 +212,7 @@ async fn the_target_of_a_replica_is_that_of_its_pods() {
 #[tokio::test]
 async fn a_role_is_decided_on_from_its_first_reading() {
     let shared = storm_pods();
-    autoscalers(
-        &shared,
-        &[("a", "StormService", "pd", Some("decode"), None)],
-    );
+    autoscalers(&shared, &[("a", "StormService", "pd", Some("decode"), None)]);
     let why = "StormService ns/pd has not been read yet";
     let unread = AutoscalerVerdict::Unread { why: why.into() };
     let first = decide(&shared, "a");
@@ -237,30 +221,20 @@ async fn a_role_is_decided_on_from_its_first_reading() {
     // A VariantAutoscaling needs its scale alone.
     let key = of_kind("StormService", "pd");
     let object: kube::api::DynamicObject = serde_json::from_value(service(&json!({}))).unwrap();
-    let read = ReadTarget {
-        object: target(&key, &object),
-        selector: None,
-        service: None,
-    };
+    let read = ReadTarget { object: target(&key, &object), selector: None, service: None };
     publish(&shared, key, read);
     assert_eq!(decide(&shared, "a").verdict, unread);
     publish_service(&shared, &service(&json!({})));
     let record = decide(&shared, "a");
     let decision = record.decision().unwrap();
-    assert_eq!(
-        (decision.current, decision.desired),
-        (Replicas(2), Replicas(4))
-    );
+    assert_eq!((decision.current, decision.desired), (Replicas(2), Replicas(4)));
     assert_eq!(record.unread_since, None);
 }
 
 #[tokio::test]
 async fn a_role_without_a_count_is_uncounted() {
     let shared = storm_pods();
-    autoscalers(
-        &shared,
-        &[("a", "StormService", "pd", Some("encode"), None)],
-    );
+    autoscalers(&shared, &[("a", "StormService", "pd", Some("encode"), None)]);
     publish_service(&shared, &service(&json!({})));
     let why = "StormService pd: spec.template.spec.roles has no role \"encode\"; add it, or correct spec.subTargetSelector.roleName";
     let uncounted = AutoscalerVerdict::Uncounted { why: why.into() };
@@ -278,10 +252,7 @@ async fn two_roles_are_scaled_by_two_objects_unless_the_service_is_scaled_as_a_w
     let storm = "StormService";
     autoscalers(
         &shared,
-        &[
-            ("a", storm, "pd", Some("prefill"), None),
-            ("b", storm, "pd", Some("decode"), None),
-        ],
+        &[("a", storm, "pd", Some("prefill"), None), ("b", storm, "pd", Some("decode"), None)],
     );
     publish_service(&shared, &service(&json!({})));
     for name in ["a", "b"] {
@@ -289,14 +260,8 @@ async fn two_roles_are_scaled_by_two_objects_unless_the_service_is_scaled_as_a_w
     }
     publish_service(&shared, &service(&json!({"mode": "Replica"})));
     assert!(decide(&shared, "a").decision().is_some());
-    let owner = TargetOwner {
-        kind: "PodAutoscaler".into(),
-        key: ObjectKey::new("ns", "a"),
-    };
-    assert_eq!(
-        decide(&shared, "b").verdict,
-        AutoscalerVerdict::Conflict(owner)
-    );
+    let owner = TargetOwner { kind: "PodAutoscaler".into(), key: ObjectKey::new("ns", "a") };
+    assert_eq!(decide(&shared, "b").verdict, AutoscalerVerdict::Conflict(owner));
 }
 
 /// A target of a kind with a scale subresource that states this selector.
@@ -316,10 +281,7 @@ fn scaled(shared: &SharedState, kind: &str, selector: Option<&str>) {
 async fn pods_of_a_kind_without_watcher_are_those_that_its_scale_selects() {
     let shared = cluster(&[
         ("head", json!({"app": "foo", "ray.io/node-type": "head"})),
-        (
-            "worker",
-            json!({"app": "foo", "ray.io/node-type": "worker"}),
-        ),
+        ("worker", json!({"app": "foo", "ray.io/node-type": "worker"})),
         ("going", json!({"app": "foo", "ray.io/node-type": "head"})),
         ("other", json!({"app": "bar", "ray.io/node-type": "head"})),
     ]);
@@ -335,10 +297,7 @@ async fn pods_of_a_kind_without_watcher_are_those_that_its_scale_selects() {
         scaled(&shared, kind, selector);
         let record = decide(&shared, "a");
         let current = record.decision().unwrap().current;
-        assert_eq!(
-            (&record.field, current),
-            (&ReplicaField::Scale, Replicas(2))
-        );
+        assert_eq!((&record.field, current), (&ReplicaField::Scale, Replicas(2)));
         assert_eq!(names(&record), expected, "{kind} {selector:?}");
     }
     scaled(&shared, "Fleet", Some("app=foo,=x"));
@@ -354,10 +313,7 @@ async fn pods_of_a_kind_without_watcher_are_those_that_its_scale_selects() {
 async fn a_reference_that_names_no_object_is_refused_with_the_remedy() {
     let shared = cluster(&[]);
     autoscalers(&shared, &[("a", "Fle/et", "f", None, None)]);
-    let stored = shared
-        .mirrors
-        .pod_autoscalers
-        .get(&ObjectKey::new("ns", "a"));
+    let stored = shared.mirrors.pod_autoscalers.get(&ObjectKey::new("ns", "a"));
     assert_eq!(autoscaler_target(&stored.unwrap()), None);
     let why = "Fle/et ns/f cannot be looked up; write apiVersion, kind and name of an object in spec.scaleTargetRef";
     let verdict = AutoscalerVerdict::Unseen { why: why.into() };
@@ -368,17 +324,10 @@ async fn a_reference_that_names_no_object_is_refused_with_the_remedy() {
 #[tokio::test]
 async fn every_pod_is_found_by_its_labels() {
     let pods: BTreeMap<String, Value> = (0..20)
-        .map(|index| {
-            (
-                format!("p-{index:02}"),
-                json!({"app": "foo", "index": index.to_string()}),
-            )
-        })
+        .map(|index| (format!("p-{index:02}"), json!({"app": "foo", "index": index.to_string()})))
         .collect();
-    let listed: Vec<(&str, Value)> = pods
-        .iter()
-        .map(|(name, labels)| (&**name, labels.clone()))
-        .collect();
+    let listed: Vec<(&str, Value)> =
+        pods.iter().map(|(name, labels)| (&**name, labels.clone())).collect();
     let shared = cluster(&listed);
     autoscalers(&shared, &[("a", "Fleet", "f", None, None)]);
     for (index, name) in pods.keys().enumerate() {

@@ -70,10 +70,7 @@ fn measured(shared: &SharedState) -> VariantView {
     let epoch = Epoch::for_test(Role::Collector, 1);
     let cell = &shared.writers.collector.metrics;
     cell.publish(&epoch, Arc::new(metrics)).unwrap();
-    VariantView {
-        pods: pods.into(),
-        ..view(1)
-    }
+    VariantView { pods: pods.into(), ..view(1) }
 }
 
 fn decide(shared: &SharedState, view: &VariantView, count: u32) {
@@ -131,11 +128,7 @@ async fn the_idlest_pod_is_chosen_while_fewer_are_published() {
 
     decide(&shared, &view, 3);
     let asked = round(&shared).await;
-    assert_eq!(
-        written(&asked),
-        [("b", &json!({}))],
-        "the scale-down is off"
-    );
+    assert_eq!(written(&asked), [("b", &json!({}))], "the scale-down is off");
 }
 
 /// Pods of another controller, and of people, stay as they are; and without the claim every pod does.

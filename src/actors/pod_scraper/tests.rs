@@ -107,12 +107,7 @@ impl Bench {
             PodScraper::new(readers.clone(), Arc::clone(&writer), Arc::clone(&of_pages))
         });
         drop(run(&shared, role));
-        Self {
-            shared,
-            pages,
-            table,
-            began: Instant::now(),
-        }
+        Self { shared, pages, table, began: Instant::now() }
     }
 
     fn put_up(&self, records: impl IntoIterator<Item = AutoscalerRecord>) {
@@ -135,18 +130,12 @@ impl Bench {
 }
 
 fn key(pod: Option<&str>, metric: &str) -> SampleKey {
-    let page = MetricsPage {
-        protocol: "http".into(),
-        path: "/metrics".into(),
-    };
+    let page = MetricsPage { protocol: "http".into(), path: "/metrics".into() };
     SampleKey {
         namespace: "ns".into(),
         pod: pod.map(Arc::from),
         source: SampleSource {
-            kind: SourceKind::Pod {
-                port: "8000".into(),
-                page,
-            },
+            kind: SourceKind::Pod { port: "8000".into(), page },
             metric: metric.into(),
         },
     }
@@ -186,14 +175,11 @@ async fn each_page_is_read_once_a_round_for_all_objects_and_metrics() {
 #[tokio::test(start_paused = true)]
 async fn pods_that_hang_delay_no_other_and_each_is_tried_in_its_turn() {
     // Names sort so that those that hang come first.
-    let names: Vec<(String, String)> = (0..220)
-        .map(|number| (format!("p{number:03}"), format!("10.0.1.{number}")))
-        .collect();
+    let names: Vec<(String, String)> =
+        (0..220).map(|number| (format!("p{number:03}"), format!("10.0.1.{number}"))).collect();
     let pods = |range: std::ops::Range<usize>| -> Vec<(&str, Option<&str>)> {
         let range = names[range].iter();
-        range
-            .map(|(name, address)| (&**name, Some(&**address)))
-            .collect()
+        range.map(|(name, address)| (&**name, Some(&**address))).collect()
     };
     let bench = Bench::start([record("one", "KPA", &[of_pod("x")], &pods(157..220))], &[]);
     for (_, address) in &names[..157] {
@@ -218,10 +204,7 @@ async fn pods_that_hang_delay_no_other_and_each_is_tried_in_its_turn() {
     let reads = bench.pages.reads();
     let (fewest, most) = (reads.values().min(), reads.values().max());
     assert_eq!(reads.len(), 220);
-    assert!(
-        fewest >= Some(&2) && most <= Some(&4),
-        "{fewest:?} {most:?}"
-    );
+    assert!(fewest >= Some(&2) && most <= Some(&4), "{fewest:?} {most:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,10 +236,7 @@ async fn another_address_of_a_pod_forgets_what_the_old_one_showed() {
     let failure = reading.failure.unwrap();
     assert!(!failure.needs_reads);
     let why = failure.why;
-    assert!(
-        why.contains("10.0.0.2") && why.contains("within 2s"),
-        "{why}"
-    );
+    assert!(why.contains("10.0.0.2") && why.contains("within 2s"), "{why}");
     // No rate comes of counters of two processes.
     bench.pages.show("10.0.0.2", "x_total 1000000\n");
     bench.at(15_100).await;
@@ -320,10 +300,7 @@ async fn nothing_is_read_without_the_claim() {
     let records = [record("one", "KPA", &[of_pod("x")], &[A])];
     let bench = Bench::start_as(shared, records, &[("10.0.0.1", "x 1\n")]);
     bench.at(4_900).await;
-    assert_eq!(
-        (bench.pages.reads().len(), bench.table.load().len()),
-        (0, 0)
-    );
+    assert_eq!((bench.pages.reads().len(), bench.table.load().len()), (0, 0));
     claim(&bench.shared, true);
     bench.at(5_100).await;
     assert_eq!(bench.value("a", "x"), Some(1.0));
@@ -401,12 +378,7 @@ async fn a_service_reports_a_total_and_names_that_name_nothing_are_explained() {
         "metricSourceType": "external", "protocolType": "http", "endpoint": "10.0.0.9:8000",
         "path": "metrics", "targetMetric": "vllm:deployment_replicas", "targetValue": "100",
     });
-    let records = [record(
-        "one",
-        "KPA",
-        &[service, of_pod("p95_ttft_5m")],
-        &[A],
-    )];
+    let records = [record("one", "KPA", &[service, of_pod("p95_ttft_5m")], &[A])];
     let page =
         "# TYPE vllm:deployment_replicas gauge\nvllm:deployment_replicas{model_name=\"m\"} 150\n";
     let bench = Bench::start(records, &[("10.0.0.9", page)]);
@@ -423,10 +395,7 @@ async fn a_service_reports_a_total_and_names_that_name_nothing_are_explained() {
 }
 
 fn page_of(namespace: &str, number: usize) -> PageKey {
-    let page = MetricsPage {
-        protocol: "http".into(),
-        path: "/metrics".into(),
-    };
+    let page = MetricsPage { protocol: "http".into(), path: "/metrics".into() };
     PageKey {
         pod: Some((namespace.into(), format!("p{number:03}").into())),
         url: PageUrl::of_pod([10, 0, 0, 1].into(), "8000", &page).unwrap(),
@@ -476,10 +445,8 @@ fn a_namespace_with_many_pages_leaves_the_others_their_share() {
     }
     // Both have half; what ends in one goes on in the same one.
     for namespace in ["few", "many"] {
-        let ended = in_flight
-            .iter()
-            .find(|page| page.namespace() == Some(&namespace.into()))
-            .cloned();
+        let ended =
+            in_flight.iter().find(|page| page.namespace() == Some(&namespace.into())).cloned();
         in_flight.remove(&ended.unwrap());
         let next = waiting.pop(&in_flight).unwrap();
         assert_eq!(next.namespace().map(|name| &**name), Some(namespace));
@@ -491,10 +458,8 @@ fn a_namespace_with_many_pages_leaves_the_others_their_share() {
         order.push(page);
     }
     assert!(waiting.is_empty());
-    let many: Vec<_> = order
-        .iter()
-        .filter(|page| page.namespace() == Some(&"many".into()))
-        .collect();
+    let many: Vec<_> =
+        order.iter().filter(|page| page.namespace() == Some(&"many".into())).collect();
     assert!(many.is_sorted());
     assert_eq!(order.len(), 200 + WIDTH - WIDTH - 2);
 }

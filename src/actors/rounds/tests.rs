@@ -49,11 +49,7 @@ pub(in crate::actors) fn decided(
     let epoch = Epoch::for_test(Role::Emitter, 1);
     let writers = &shared.writers.emitter;
     writers.records.update(&epoch, put).unwrap();
-    let proposal = PlanProposal {
-        term: 1,
-        plan: Arc::new(plan),
-        gaps: Arc::default(),
-    };
+    let proposal = PlanProposal { term: 1, plan: Arc::new(plan), gaps: Arc::default() };
     let plans = &writers.plan;
     plans.publish(&epoch, Arc::new(Some(proposal))).unwrap();
 }
@@ -123,10 +119,7 @@ async fn written(denied: &[&'static str], seconds: &[u64]) -> Vec<Vec<&'static s
 async fn one_that_is_refused_is_left_alone_and_the_others_are_written() {
     let minute = DENIED_PAUSE.as_secs();
     let rounds = written(&["a"], &[0, 1, minute - 1, minute]).await;
-    assert_eq!(
-        rounds,
-        [vec!["a", "b"], vec!["b"], vec!["b"], vec!["a", "b"]]
-    );
+    assert_eq!(rounds, [vec!["a", "b"], vec!["b"], vec!["b"], vec!["a", "b"]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,9 +137,6 @@ fn every_object_has_its_turn() {
         due.into_iter().map(|(number, ())| number).collect()
     };
     assert_eq!(numbers(None), (0..64).collect::<Vec<_>>());
-    assert_eq!(
-        numbers(Some(63)),
-        (64..100).chain(0..28).collect::<Vec<_>>()
-    );
+    assert_eq!(numbers(Some(63)), (64..100).chain(0..28).collect::<Vec<_>>());
     assert_eq!(numbers(Some(99)), (0..64).collect::<Vec<_>>());
 }

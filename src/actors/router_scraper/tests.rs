@@ -60,25 +60,17 @@ fn routers_of_a_pool_say_together_what_the_vectors_say() {
     assert!(vectors.pages.len() > 5);
     let model = ModelKey::new("ns", "m");
     for vector in vectors.pages {
-        let mut answer = Answer {
-            is_whole: true,
-            ..Answer::default()
-        };
+        let mut answer = Answer { is_whole: true, ..Answer::default() };
         for (page, age) in vector.pages.iter().zip(&vector.ages) {
             answer.add(held(page.as_deref(), *age));
         }
-        let mut asked = Asked {
-            models: BTreeSet::from([model.clone()]),
-            ..Asked::default()
-        };
+        let mut asked = Asked { models: BTreeSet::from([model.clone()]), ..Asked::default() };
         let has_failed = answer.failure.is_some();
         asked.take_in(answer);
         let queue = together(&model, &[&asked]);
         let found = queue.counted.map(|counted| counted.requests);
         assert_eq!(found, vector.expect, "{}", vector.id);
-        let age = queue
-            .counted
-            .map(|counted| at(NOW).since(counted.at).as_secs());
+        let age = queue.counted.map(|counted| at(NOW).since(counted.at).as_secs());
         assert!(vector.age.is_none() || age == vector.age, "{}", vector.id);
         assert_eq!(queue.failure.is_some(), has_failed, "{}", vector.id);
     }
@@ -98,16 +90,10 @@ fn requests_behind_several_pools_add_up_and_none_is_known_of_all_alone() {
     };
     let counted = |asked: &[&Asked]| {
         let queue = together(&model, asked);
-        queue
-            .counted
-            .map(|counted| (counted.requests, at(NOW).since(counted.at).as_secs()))
+        queue.counted.map(|counted| (counted.requests, at(NOW).since(counted.at).as_secs()))
     };
-    let (two, three, zero, silent) = (
-        asked(Some(2.0), 1),
-        asked(Some(3.0), 5),
-        asked(Some(0.0), 1),
-        asked(None, 0),
-    );
+    let (two, three, zero, silent) =
+        (asked(Some(2.0), 1), asked(Some(3.0), 5), asked(Some(0.0), 1), asked(None, 0));
     assert_eq!(counted(&[&two, &three]), Some((5.0, 5)));
     assert_eq!(counted(&[&zero]), Some((0.0, 1)));
     assert_eq!(counted(&[&zero, &silent]), None);
@@ -118,41 +104,26 @@ fn requests_behind_several_pools_add_up_and_none_is_known_of_all_alone() {
 #[test]
 fn the_last_answer_stays_and_ages_until_something_else_is_known() {
     let model = ModelKey::new("ns", "m");
-    let mut asked = Asked {
-        models: BTreeSet::from([model.clone()]),
-        ..Asked::default()
-    };
+    let mut asked = Asked { models: BTreeSet::from([model.clone()]), ..Asked::default() };
     let page =
         |requests: u32| format!("llm_d_epp_flow_control_queue_size{{model_name=\"m\"}} {requests}");
     let mut take_in = |pages: &[(Option<String>, u64)]| {
-        let mut answer = Answer {
-            is_whole: true,
-            ..Answer::default()
-        };
+        let mut answer = Answer { is_whole: true, ..Answer::default() };
         for (page, age) in pages {
             answer.add(held(page.as_deref(), *age));
         }
         asked.take_in(answer);
         let queue = together(&model, &[&asked]);
         let counted = queue.counted;
-        (
-            counted.map(|counted| (counted.requests, counted.at)),
-            queue.failure,
-        )
+        (counted.map(|counted| (counted.requests, counted.at)), queue.failure)
     };
     let (three, none) = (Some(page(3)), Some(page(0)));
     assert_eq!(take_in(&[(three.clone(), 9)]), (Some((3.0, at(91))), None));
     let down = Some(Arc::from("no page"));
     assert_eq!(take_in(&[(None, 5)]), (Some((3.0, at(91))), down.clone()));
     // Half of an answer is enough for requests, and not for their absence.
-    assert_eq!(
-        take_in(&[(none.clone(), 4), (None, 4)]),
-        (Some((3.0, at(91))), down.clone())
-    );
-    assert_eq!(
-        take_in(&[(three, 3), (None, 3)]),
-        (Some((3.0, at(97))), down)
-    );
+    assert_eq!(take_in(&[(none.clone(), 4), (None, 4)]), (Some((3.0, at(91))), down.clone()));
+    assert_eq!(take_in(&[(three, 3), (None, 3)]), (Some((3.0, at(97))), down));
     assert_eq!(take_in(&[(none, 2)]), (Some((0.0, at(98))), None));
 }
 
@@ -197,10 +168,7 @@ async fn requests_for_a_model_wake_the_autoscaler_of_its_target() {
     let role = pump(Role::RouterScraper, &Address::vacant(), scraper);
     drop(run(&shared, role));
     woken.notified().await;
-    assert_eq!(
-        mailboxes.autoscalers.drain(),
-        [AutoscalerInvalidation::Object(key)].into()
-    );
+    assert_eq!(mailboxes.autoscalers.drain(), [AutoscalerInvalidation::Object(key)].into());
     let queues = shared.readers.direct.load();
     let counted = queues[&ModelKey::new("ns", "m")].counted.unwrap();
     assert!((counted.requests - 2.0).abs() < f64::EPSILON);
@@ -233,11 +201,7 @@ fn a_served_model_is_asked_about_where_it_is_sized_for_latency() {
         board.put(&epoch, Arc::new(view)).unwrap();
         let watched = scraper.watched();
         let model = ModelKey::new("ns", "m");
-        assert_eq!(
-            watched.contains_key(&model),
-            is_watched,
-            "{settings} {current}"
-        );
+        assert_eq!(watched.contains_key(&model), is_watched, "{settings} {current}");
     }
 }
 
@@ -282,10 +246,7 @@ async fn a_backlog_that_grows_hints_the_optimizer_at_most_every_five_seconds() {
     writer.publish(&epoch, Arc::new(learned)).unwrap();
     let queues = |model: &str, requests: f64| {
         let at = at(0);
-        let queue = DirectQueue {
-            counted: Some(CountedQueue { requests, at }),
-            failure: None,
-        };
+        let queue = DirectQueue { counted: Some(CountedQueue { requests, at }), failure: None };
         DirectQueues::from([(ModelKey::new("ns", model), queue)])
     };
     sleep(Duration::from_millis(1)).await;

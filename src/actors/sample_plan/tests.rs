@@ -56,9 +56,7 @@ pub(in crate::actors) fn record(
     }))
     .unwrap();
     let pod = |address: Option<&str>| MeasuredPod {
-        pod: AutoscaledPod::Ready {
-            ready_for: Duration::from_hours(1),
-        },
+        pod: AutoscaledPod::Ready { ready_for: Duration::from_hours(1) },
         address: address.map(|address| address.parse::<IpAddr>().unwrap()),
         engine: None,
     };
@@ -79,10 +77,7 @@ pub(in crate::actors) fn record(
         target: None,
         model: None,
         field: ReplicaField::Scale,
-        pods: Arc::new(
-            pods.map(|(name, address)| (Arc::from(*name), pod(*address)))
-                .collect(),
-        ),
+        pods: Arc::new(pods.map(|(name, address)| (Arc::from(*name), pod(*address))).collect()),
         state: AutoscalerState::default(),
         verdict: AutoscalerVerdict::Unseen { why: "".into() },
     }
@@ -90,11 +85,7 @@ pub(in crate::actors) fn record(
 
 /// State of a process that leads, or does not.
 pub(in crate::actors) fn claim(shared: &SharedState, leads: bool) {
-    let hold = if leads {
-        ClaimDuration::Unlimited
-    } else {
-        ClaimDuration::NotOurs
-    };
+    let hold = if leads { ClaimDuration::Unlimited } else { ClaimDuration::NotOurs };
     publish_claim(shared, 1, hold);
 }
 
@@ -109,25 +100,14 @@ fn a_sample_is_wanted_once_and_of_the_newest_pods() {
     let custom = json!({"metricSourceType": "custom", "targetMetric": "q", "targetValue": "1"});
     let external = json!({"metricSourceType": "external", "targetMetric": "q", "targetValue": "1"});
     let sources = [of_pod("x"), custom, external];
-    let old = record(
-        "a",
-        "KPA",
-        &sources,
-        &[("p", Some("10.0.0.1")), ("q", None)],
-    );
+    let old = record("a", "KPA", &sources, &[("p", Some("10.0.0.1")), ("q", None)]);
     let new = AutoscalerRecord {
         decided: at(5),
         ..record("b", "APA", &sources, &[("p", Some("10.0.0.2"))])
     };
     let hpa = record("c", "HPA", &sources, &[("r", Some("10.0.0.3"))]);
-    let broken = AutoscalerRecord {
-        policy: None,
-        ..old.clone()
-    };
-    let broken = AutoscalerRecord {
-        key: ObjectKey::new("ns", "d"),
-        ..broken
-    };
+    let broken = AutoscalerRecord { policy: None, ..old.clone() };
+    let broken = AutoscalerRecord { key: ObjectKey::new("ns", "d"), ..broken };
     let board = AutoscalerBoardWriter::default();
     put_up(&board, [new, old, hpa, broken]);
     let wanted = wanted_samples(&board.reader(), |_| true);

@@ -33,10 +33,7 @@ fn reader(
     mailboxes: &Arc<Mailboxes>,
 ) -> JoinHandle<ExitReason> {
     let permissions = PermissionReporter::for_test(shared.clock.clone(), mailboxes.events.clone());
-    let api = ScaleApi {
-        client: server.client(),
-        timeout: Duration::from_secs(1),
-    };
+    let api = ScaleApi { client: server.client(), timeout: Duration::from_secs(1) };
     let writers = Arc::clone(&shared.writers.scale_reader);
     let of_reader = Arc::clone(mailboxes);
     let reader = ScaleReader::new(shared.readers.clone(), writers, api, of_reader, permissions);
@@ -73,9 +70,7 @@ async fn requests<const N: usize>(
     }
     task.abort();
     let known = shared.mirrors.scales.load();
-    let is_found = known
-        .values()
-        .any(|one| matches!(one, ScaleReading::Found(_)));
+    let is_found = known.values().any(|one| matches!(one, ScaleReading::Found(_)));
     (counts, is_found)
 }
 

@@ -66,11 +66,8 @@ fn publish(shared: &SharedState, term: u64) {
 
 fn publish_plan(shared: &SharedState, term: u64, plan: Option<&Plan>) {
     let emitter = Epoch::for_test(Role::Emitter, 1);
-    let troubles = Troubles {
-        quarantine: None,
-        hints: Hints::default(),
-        standing: Ownership::Alone,
-    };
+    let troubles =
+        Troubles { quarantine: None, hints: Hints::default(), standing: Ownership::Alone };
     let record = PublishedRecord::of(&view(1), plan, None, troubles, shared.clock.now());
     enter(shared, term);
     let records = &shared.writers.emitter.records;
@@ -155,14 +152,8 @@ async fn a_count_is_stored_on_the_scaler_that_declares_the_variant() {
     assert!(asked[0].query.contains("fieldManager=wva-me"));
     assert!(!asked[0].query.contains("force"), "{}", asked[0].query);
     let metadata = &asked[0].body["metadata"];
-    assert_eq!(
-        metadata["annotations"],
-        json!({"llm-d.ai/desired-replicas": "3"})
-    );
-    assert_eq!(
-        (&metadata["uid"], &metadata["resourceVersion"]),
-        (&json!("u"), &json!("7"))
-    );
+    assert_eq!(metadata["annotations"], json!({"llm-d.ai/desired-replicas": "3"}));
+    assert_eq!((&metadata["uid"], &metadata["resourceVersion"]), (&json!("u"), &json!("7")));
 
     store(stored("3", "8"));
     outcome!(writer, now, WriteOutcome::Nothing(_));
@@ -189,11 +180,7 @@ async fn a_count_is_stored_on_the_scaler_that_declares_the_variant() {
     outcome!(writer, now, WriteOutcome::Written(..));
     assert!(server.asked()[2].query.contains("force=true"));
     server.then(conflict("wva-other"));
-    outcome!(
-        writer,
-        now,
-        WriteOutcome::Failed(StatusError::Conflict { .. })
-    );
+    outcome!(writer, now, WriteOutcome::Failed(StatusError::Conflict { .. }));
 }
 
 /// An object that declared a variant, and begins anew should it declare one again.
@@ -220,18 +207,10 @@ async fn a_count_is_taken_from_a_scaler_that_declares_no_variant_any_more() {
 
     hold(&shared, scaler.clone());
     writer.full_pass();
-    assert_eq!(
-        writer.mailboxes.statuses.waiting().len(),
-        1,
-        "the next leader goes on"
-    );
+    assert_eq!(writer.mailboxes.statuses.waiting().len(), 1, "the next leader goes on");
     server.then(refusal(403, "Forbidden", "no"));
     server.then(FakeResponse::Json(200, stored("3", "7")));
-    outcome!(
-        writer,
-        now,
-        WriteOutcome::Failed(StatusError::Forbidden { .. })
-    );
+    outcome!(writer, now, WriteOutcome::Failed(StatusError::Forbidden { .. }));
     outcome!(writer, now, WriteOutcome::Absent);
     let metadata = &server.asked()[1].body["metadata"];
     let expected = json!({

@@ -34,10 +34,7 @@ fn published(count: u32) -> SharedState {
     });
     let deployments = &shared.writers.mirrors.deployments;
     list::<Deployment>(deployments, [stated]);
-    let view = VariantView {
-        scalers: Scalers::Known(Arc::from([])),
-        ..view(1)
-    };
+    let view = VariantView { scalers: Scalers::Known(Arc::from([])), ..view(1) };
     decided(&shared, &view, |decision| {
         decision.target = Some(Replicas(count));
         decision.actuation = ActuationMode::Direct;
@@ -66,9 +63,7 @@ fn scale(replicas: u32) -> FakeResponse {
 fn written(server: &FakeServer) -> Vec<(String, Value)> {
     let asked = server.asked().into_iter();
     let written = asked.filter(|asked| asked.method != "GET");
-    written
-        .map(|asked| (asked.path, asked.body["spec"]["replicas"].clone()))
-        .collect()
+    written.map(|asked| (asked.path, asked.body["spec"]["replicas"].clone())).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,10 +124,7 @@ async fn a_step_that_is_not_due_any_more_is_not_written() {
     let scales = DirectScales::new(shared.readers.clone(), api, DirtySet::new(|| {}));
     let scale = DirectScale {
         target: TargetKey::new("ns", TargetKind::Deployment, "v"),
-        step: DirectStep {
-            from: Replicas(3),
-            to: Replicas(1),
-        },
+        step: DirectStep { from: Replicas(3), to: Replicas(1) },
     };
     let refused = scales.write(&key(), scale).await;
     assert!(matches!(refused, Err(AutoscalerWriteError::Outdated)));

@@ -36,14 +36,9 @@ pub(crate) fn with_annotated_scalers(enabled: &str) -> SharedState {
 
 pub(crate) fn with_environment(variables: &[(&str, &str)]) -> SharedState {
     let mut sources = Sources::default();
-    let needed = [
-        ("PROMETHEUS_BASE_URL", "http://prometheus"),
-        ("PROMETHEUS_ALLOW_HTTP", "true"),
-    ];
+    let needed = [("PROMETHEUS_BASE_URL", "http://prometheus"), ("PROMETHEUS_ALLOW_HTTP", "true")];
     for (name, text) in needed.iter().chain(variables) {
-        sources
-            .environment
-            .insert((*name).to_owned(), (*text).to_owned());
+        sources.environment.insert((*name).to_owned(), (*text).to_owned());
     }
     let generation = start(&sources).unwrap().generation;
     let series = Metrics::new(None).unwrap();
@@ -74,11 +69,7 @@ pub(in crate::actors) fn run_until(
     actors: ActorRegistry<Role>,
     role: ChildSpec<Role>,
 ) -> JoinHandle<ExitReason> {
-    let kit = Kit {
-        clock: shared.clock.clone(),
-        seed: SeedTree::new(1),
-        actors,
-    };
+    let kit = Kit { clock: shared.clock.clone(), seed: SeedTree::new(1), actors };
     let tree = match role.role().parent() {
         Some(Role::Root) | None => vec![role],
         Some(parent) => vec![wva_supervise::supervisor(parent, vec![role])],
@@ -89,9 +80,7 @@ pub(in crate::actors) fn run_until(
 pub(in crate::actors) fn publish_claim(shared: &SharedState, term: u64, hold: ClaimDuration) {
     let epoch = Epoch::for_test(Role::Leadership, 1);
     let claim = &shared.writers.leadership.claim;
-    claim
-        .publish(&epoch, Arc::new(Claim { term, hold }))
-        .unwrap();
+    claim.publish(&epoch, Arc::new(Claim { term, hold })).unwrap();
 }
 
 pub(in crate::actors) fn store(shared: &SharedState, names: &[&str]) {
@@ -133,10 +122,7 @@ fn a_variant_without_room_is_reported_and_gets_the_room_of_one_that_goes() {
 
     assert_eq!(runs(registry.order(key("c"))), None);
     let refusal = events.last().unwrap().notice;
-    assert_eq!(
-        (refusal.reason, &*refusal.regarding.name),
-        (EventReason::VariantRefused, "c")
-    );
+    assert_eq!((refusal.reason, &*refusal.regarding.name), (EventReason::VariantRefused, "c"));
     assert!(refusal.note.contains("runs 2 variants"), "{}", refusal.note);
     assert_eq!(runs(registry.order(key("c"))), None, "still no room");
     assert!(events.last().is_none(), "it is reported once");
@@ -176,12 +162,7 @@ fn a_variant_that_went_between_two_lives_leaves_nothing() {
         let epoch = Epoch::for_test(Role::Variant(key.clone()), 1);
         let mut state = VariantState::new(key.clone(), None);
         let refreshed = shared.refresh(key, &mut state, shared.clock.now()).unwrap();
-        shared
-            .writers
-            .variants
-            .board
-            .put(&epoch, refreshed.view)
-            .unwrap();
+        shared.writers.variants.board.put(&epoch, refreshed.view).unwrap();
     }
     drop(first);
     assert!(mailboxes.changed.drain().is_empty());
@@ -205,16 +186,8 @@ fn a_view_that_stays_replaces_itself() {
     let epoch = Epoch::for_test(Role::Variant(key.clone()), 1);
     let mut state = VariantState::new(key.clone(), None);
     let mut show = || {
-        let view = shared
-            .refresh(&key, &mut state, shared.clock.now())
-            .unwrap()
-            .view;
-        let replaced = shared
-            .writers
-            .variants
-            .board
-            .put(&epoch, Arc::clone(&view))
-            .unwrap();
+        let view = shared.refresh(&key, &mut state, shared.clock.now()).unwrap().view;
+        let replaced = shared.writers.variants.board.put(&epoch, Arc::clone(&view)).unwrap();
         (view, replaced)
     };
     let (first, replaced) = show();

@@ -95,21 +95,14 @@ async fn a_fresh_list_is_made_for_who_asks_though_the_watch_says_nothing() {
     server.then(stored(8, "9"));
     server.then(rewatch);
     sleep(MINUTE).await;
-    assert_eq!(
-        shared.mirrors.stored(&key),
-        Some(Replicas(3)),
-        "no relist was requested"
-    );
+    assert_eq!(shared.mirrors.stored(&key), Some(Replicas(3)), "no relist was requested");
     let relists = &shared.writers.leadership.relists;
     let early = relists.ask(1, Duration::from_millis(1), NEEDED).await;
     assert!(!early[0], "the first list failed");
     assert!(relists.ask(1, MINUTE, NEEDED).await[0]);
     assert_eq!(shared.mirrors.stored(&key), Some(Replicas(8)));
 
-    assert!(
-        relists.ask(1, MINUTE, NEEDED).await[0],
-        "it is done already"
-    );
+    assert!(relists.ask(1, MINUTE, NEEDED).await[0], "it is done already");
     let late = relists.ask(2, MINUTE, NEEDED).await;
     assert!(!late[0], "the server answers no more");
     watcher.abort();

@@ -30,9 +30,7 @@ impl WatcherWiring<'_> {
                         .insert(AutoscalerInvalidation::Object(changed.key.clone()));
                     let states = before.iter().chain(after);
                     let targets = states.filter_map(|stored| stored.target());
-                    mailboxes
-                        .dirty
-                        .insert_all(targets.map(Invalidation::Target));
+                    mailboxes.dirty.insert_all(targets.map(Invalidation::Target));
                     let before = before.as_deref().and_then(autoscaler_target);
                     let after = after.as_deref().and_then(autoscaler_target);
                     let other = after.filter(|now| before.as_ref() != Some(now));
@@ -40,9 +38,7 @@ impl WatcherWiring<'_> {
                 }
             }
             WatchUpdate::Synced => {
-                mailboxes
-                    .autoscalers
-                    .insert(AutoscalerInvalidation::Everything);
+                mailboxes.autoscalers.insert(AutoscalerInvalidation::Everything);
                 mailboxes.dirty.insert(Invalidation::Everything);
             }
         };

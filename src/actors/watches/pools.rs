@@ -21,18 +21,11 @@ impl WatcherWiring<'_> {
         version: &str,
         mirror: &Arc<MirrorWriter<PoolObject>>,
     ) -> ChildSpec<Role> {
-        let KindSpec {
-            group,
-            is_discovered,
-            ..
-        } = kind.spec();
+        let KindSpec { group, is_discovered, .. } = kind.spec();
         let client = self.client.clone();
         let namespace = self.statics.scope.watch_namespace.clone();
         let in_version = move |version: &str| {
-            let version = ServedVersion::Other {
-                group,
-                version: Arc::from(version),
-            };
+            let version = ServedVersion::Other { group, version: Arc::from(version) };
             scoped(&client, namespace.as_deref(), &version)
         };
         let mailboxes = Arc::clone(&self.mailboxes);

@@ -41,10 +41,7 @@ fn all_fields() -> BTreeMap<String, JSONSchemaProps> {
 #[test]
 fn the_definition_names_what_users_type() {
     let definition = definition();
-    assert_eq!(
-        definition.metadata.name.as_deref(),
-        Some("podautoscalers.autoscaling.aibrix.ai")
-    );
+    assert_eq!(definition.metadata.name.as_deref(), Some("podautoscalers.autoscaling.aibrix.ai"));
     let names = json!(definition.spec.names);
     assert_eq!(
         names,
@@ -56,15 +53,9 @@ fn the_definition_names_what_users_type() {
         })
     );
     let spec = definition.spec;
-    assert_eq!(
-        (&*spec.group, &*spec.scope),
-        ("autoscaling.aibrix.ai", "Namespaced")
-    );
+    assert_eq!((&*spec.group, &*spec.scope), ("autoscaling.aibrix.ai", "Namespaced"));
     let version = version();
-    assert_eq!(
-        (&*version.name, version.served, version.storage),
-        ("v1alpha1", true, true)
-    );
+    assert_eq!((&*version.name, version.served, version.storage), ("v1alpha1", true, true));
     assert_eq!(json!(version.subresources), json!({"status": {}}));
 }
 
@@ -177,9 +168,7 @@ fn example(field: &JSONSchemaProps) -> Value {
     match field.type_.as_deref().unwrap() {
         "object" => {
             let fields = field.properties.iter().flatten();
-            fields
-                .map(|(name, field)| (name.clone(), example(field)))
-                .collect()
+            fields.map(|(name, field)| (name.clone(), example(field))).collect()
         }
         "array" => match &field.items {
             Some(JSONSchemaPropsOrArray::Schema(items)) => json!([example(items)]),

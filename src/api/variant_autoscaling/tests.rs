@@ -7,10 +7,7 @@ use super::{
     VariantAutoscalingStatus, definition,
 };
 
-const VECTORS: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/tests/vectors/crd.yaml"
-));
+const VECTORS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/crd.yaml"));
 
 #[derive(Deserialize)]
 struct Vectors {
@@ -27,21 +24,13 @@ struct Accepted {
 fn schema() -> JSONSchemaProps {
     let mut versions = definition().spec.versions;
     assert_eq!(versions.len(), 1);
-    versions
-        .remove(0)
-        .schema
-        .unwrap()
-        .open_api_v3_schema
-        .unwrap()
+    versions.remove(0).schema.unwrap().open_api_v3_schema.unwrap()
 }
 
 fn at(path: &str) -> JSONSchemaProps {
     path.split('.').fold(schema(), |schema, name| {
         let properties = schema.properties.unwrap_or_default();
-        properties
-            .get(name)
-            .unwrap_or_else(|| panic!("no {name} in {path}"))
-            .clone()
+        properties.get(name).unwrap_or_else(|| panic!("no {name} in {path}")).clone()
     })
 }
 
@@ -50,32 +39,21 @@ fn the_definition_names_what_users_type() {
     let spec = definition().spec;
     let names = spec.names;
     assert_eq!((&*spec.group, &*spec.scope), ("llmd.ai", "Namespaced"));
-    assert_eq!(
-        (&*names.kind, &*names.plural),
-        ("VariantAutoscaling", "variantautoscalings")
-    );
+    assert_eq!((&*names.kind, &*names.plural), ("VariantAutoscaling", "variantautoscalings"));
     assert_eq!(names.singular.as_deref(), Some("variantautoscaling"));
     assert_eq!(names.list_kind.as_deref(), Some("VariantAutoscalingList"));
     assert_eq!(names.short_names.unwrap(), ["va"]);
     let version = &spec.versions[0];
-    assert_eq!(
-        (&*version.name, version.served, version.storage),
-        ("v1alpha1", true, true)
-    );
+    assert_eq!((&*version.name, version.served, version.storage), ("v1alpha1", true, true));
     let subresources = version.subresources.as_ref().unwrap();
     assert!(subresources.status.is_some() && subresources.scale.is_none());
 }
 
 #[test]
 fn columns_come_in_the_documented_order() {
-    let columns = definition().spec.versions[0]
-        .additional_printer_columns
-        .clone()
-        .unwrap();
-    let columns: Vec<_> = columns
-        .iter()
-        .map(|column| (&*column.name, &*column.type_, &*column.json_path))
-        .collect();
+    let columns = definition().spec.versions[0].additional_printer_columns.clone().unwrap();
+    let columns: Vec<_> =
+        columns.iter().map(|column| (&*column.name, &*column.type_, &*column.json_path)).collect();
     assert_eq!(
         columns,
         wva_base::cases! {
@@ -100,17 +78,11 @@ fn the_schema_demands_and_defaults_what_is_documented() {
     assert_eq!(required("spec.scaleTargetRef"), ["name"]);
     assert_eq!(required("status.desiredOptimizedAlloc"), [""; 0]);
     let default = |path: &str| at(path).default.map(|value| value.0);
-    assert_eq!(
-        default("spec.scaleTargetRef.kind"),
-        Some(json!("Deployment"))
-    );
+    assert_eq!(default("spec.scaleTargetRef.kind"), Some(json!("Deployment")));
     assert_eq!(default("spec.variantCost"), Some(json!("10.0")));
     assert_eq!(default("spec.minReplicas"), None);
     assert_eq!(default("spec.maxReplicas"), None);
-    assert_eq!(
-        at("spec.variantCost").pattern.as_deref(),
-        Some(r"^\d+(\.\d+)?$")
-    );
+    assert_eq!(at("spec.variantCost").pattern.as_deref(), Some(r"^\d+(\.\d+)?$"));
     assert_eq!(at("spec.modelID").min_length, Some(1));
     assert_eq!(at("spec.scaleTargetRef.name").min_length, Some(1));
     for (path, minimum) in [
@@ -226,10 +198,7 @@ fn what_is_absent_is_not_sent() {
         "status": {"desiredOptimizedAlloc": {"numReplicas": 0}},
     });
     let object: VariantAutoscaling = serde_json::from_value(object).unwrap();
-    assert_eq!(
-        json!(object.status.unwrap()),
-        json!({"desiredOptimizedAlloc": {"numReplicas": 0}})
-    );
+    assert_eq!(json!(object.status.unwrap()), json!({"desiredOptimizedAlloc": {"numReplicas": 0}}));
     assert_eq!(
         json!(object.spec),
         json!({

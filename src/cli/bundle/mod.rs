@@ -122,10 +122,7 @@ async fn objects(flags: &BundleFlags, bundle: &mut Bundled) {
         Ok(events) => bundle.document("events.json", json!(events)),
         Err(error) => bundle.notes.push(error),
     }
-    let scope = DoctorScope {
-        namespace: namespace.map(str::to_owned),
-        ..DoctorScope::default()
-    };
+    let scope = DoctorScope { namespace: namespace.map(str::to_owned), ..DoctorScope::default() };
     match doctor::once(&client, &scope).await {
         Ok(diagnosis) => bundle.document("findings.json", diagnosis.to_json()),
         Err(error) => bundle.notes.push(format!("findings.json: {error}")),
@@ -172,9 +169,7 @@ impl Bundled {
     fn recording(&mut self, bytes: &[u8]) {
         match redact_recording(bytes) {
             Ok(bytes) => self.archive.add(archive::RECORDING, &bytes),
-            Err(error) => self
-                .notes
-                .push(format!("the recording is left out: {error}")),
+            Err(error) => self.notes.push(format!("the recording is left out: {error}")),
         }
     }
 

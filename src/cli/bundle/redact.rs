@@ -44,12 +44,8 @@ const HARMLESS: [&str; 12] = [
 ];
 
 /// Groups of annotations that say how an object is scaled.
-const ANNOTATIONS: [&str; 4] = [
-    "wva.llmd.ai/",
-    "autoscaling.keda.sh/",
-    "autoscaling.aibrix.ai/",
-    "llm-d.ai/",
-];
+const ANNOTATIONS: [&str; 4] =
+    ["wva.llmd.ai/", "autoscaling.keda.sh/", "autoscaling.aibrix.ai/", "llm-d.ai/"];
 
 /// Schemes of a header that holds credentials after them.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "negotiate"];
@@ -58,17 +54,8 @@ const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "negotiate"];
 const LOGINS: [&str; 4] = ["-u", "--user", "-U", "--proxy-user"];
 
 /// Beginnings of words that are secrets by their form.
-const FORMS: [&str; 9] = [
-    "hf_",
-    "sk-",
-    "ghp_",
-    "github_pat_",
-    "glpat-",
-    "nvapi-",
-    "eyJ",
-    "xoxb-",
-    "AKIA",
-];
+const FORMS: [&str; 9] =
+    ["hf_", "sk-", "ghp_", "github_pat_", "glpat-", "nvapi-", "eyJ", "xoxb-", "AKIA"];
 
 /// Ends the first line of a private key, and its last.
 const PRIVATE_KEY: &str = "PRIVATE KEY-----";
@@ -233,11 +220,7 @@ fn read(text: &str) -> (String, Reach) {
             words.end(word, end);
         }
     }
-    let reach = if words.is_begun {
-        Reach::Nothing
-    } else {
-        words.reach
-    };
+    let reach = if words.is_begun { Reach::Nothing } else { words.reach };
     (words.shown, reach)
 }
 
@@ -325,9 +308,7 @@ fn without_private_keys(text: &str) -> Cow<'_, str> {
     let Some((before, after)) = text.split_once(PRIVATE_KEY) else {
         return Cow::Borrowed(text);
     };
-    let before = before
-        .rsplit_once("-----BEGIN")
-        .map_or("", |(text, _)| text);
+    let before = before.rsplit_once("-----BEGIN").map_or("", |(text, _)| text);
     let rest = after.split_once(PRIVATE_KEY).map_or("", |(_, text)| text);
     Cow::Owned(format!("{before}{REDACTED}{}", without_private_keys(rest)))
 }

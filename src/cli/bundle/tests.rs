@@ -186,10 +186,7 @@ fn no_field_of_a_snapshot_is_taken_for_a_secret() {
 #[test]
 fn headers_in_texts_are_redacted() {
     for (header, wanted) in [
-        (
-            "Authorization: Basic",
-            "Authorization: Basic REDACTED, done",
-        ),
+        ("Authorization: Basic", "Authorization: Basic REDACTED, done"),
         ("authorization:Basic", "authorization:Basic REDACTED, done"),
         ("x-api-key:", "x-api-key: REDACTED, done"),
         ("Accept:", "Accept: s3cr3t-planted, done"),
@@ -204,9 +201,7 @@ fn headers_in_texts_are_redacted() {
 fn a_bundle_is_replayed_and_has_no_secret() {
     let recording = crate::cli::replay::tests::both_recording(&format!("--api-key={SECRET}"));
     let mut plain = String::new();
-    MultiGzDecoder::new(&*recording)
-        .read_to_string(&mut plain)
-        .unwrap_or_default();
+    MultiGzDecoder::new(&*recording).read_to_string(&mut plain).unwrap_or_default();
     assert!(plain.contains(SECRET), "planted");
     let folder = Folder::new();
     let path = |name: &str| folder.join(name).display().to_string();
@@ -225,16 +220,10 @@ fn a_bundle_is_replayed_and_has_no_secret() {
     assert!(text.contains("optimizer") && !text.contains(SECRET));
     let mut redacted = String::new();
     let opened = open(&path("bundle.tgz")).unwrap();
-    MultiGzDecoder::new(opened)
-        .read_to_string(&mut redacted)
-        .unwrap();
+    MultiGzDecoder::new(opened).read_to_string(&mut redacted).unwrap();
     assert!(redacted.contains("--api-key=REDACTED") && !redacted.contains(SECRET));
     let report = crate::cli::replay::tests::replayed(&[&path("bundle.tgz")]).unwrap();
-    assert!(
-        report.text.ends_with("every decision is the same\n"),
-        "{}",
-        report.text
-    );
+    assert!(report.text.ends_with("every decision is the same\n"), "{}", report.text);
 
     let (empty, _) = Bundled::default().finish();
     std::fs::write(path("empty.tgz"), empty).unwrap();
@@ -252,10 +241,7 @@ fn a_recording_that_is_none_makes_no_bundle() {
     for broken in [&b""[..], b"no recording", &recording[..40]] {
         std::fs::write(&path, broken).unwrap();
         let error = given(&path).unwrap_err();
-        assert!(
-            error.ends_with("or what /debug/recording writes"),
-            "{error}"
-        );
+        assert!(error.ends_with("or what /debug/recording writes"), "{error}");
     }
     drop(folder);
     assert!(given(&path).is_err());

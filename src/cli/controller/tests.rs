@@ -41,10 +41,7 @@ fn ages_out_of_order_are_remarks() {
 fn a_file_is_refused_with_all_its_faults() {
     install_provider();
     let refused = |text: &str| {
-        let sources = Sources {
-            config_file: Some(text.to_owned()),
-            ..Sources::default()
-        };
+        let sources = Sources { config_file: Some(text.to_owned()), ..Sources::default() };
         let resolution = resolve(&sources, None);
         let mut errors = SettingsReport::new(&resolution, &sources).errors;
         let more = refused_by_file(&sources, &resolution.diagnostics, &errors);
@@ -92,9 +89,6 @@ fn what_a_start_refuses_is_shown_before_it() {
         (vec![secure, ("PROMETHEUS_CA_CERT_PATH", "/none/ca")], "CA certificate file not found: /none/ca"),
     } {
         let errors = refused(&environment);
-        assert!(
-            errors.iter().any(|error| error.contains(expected)),
-            "{environment:?}: {errors:?}"
-        );
+        assert!(errors.iter().any(|error| error.contains(expected)), "{environment:?}: {errors:?}");
     }
 }

@@ -70,10 +70,8 @@ pub(super) fn as_annotations(
     let text = |path: &str| object.pointer(path).and_then(Value::as_str);
     let namespace = text("/metadata/namespace").unwrap_or_default();
     let name = text("/metadata/name").unwrap_or_default();
-    let following: Vec<_> = scalers
-        .iter()
-        .filter(|scaler| follows(**scaler, object, name))
-        .collect();
+    let following: Vec<_> =
+        scalers.iter().filter(|scaler| follows(**scaler, object, name)).collect();
     let [(kind, scaler)] = following.as_slice() else {
         let count = following.len();
         return Err(format!(
@@ -87,28 +85,17 @@ pub(super) fn as_annotations(
     let annotations = [
         (MANAGED_ANNOTATION, Some("true".to_owned())),
         (MODEL_ANNOTATION, text("/spec/modelID").map(str::to_owned)),
-        (
-            COST_ANNOTATION,
-            text("/spec/variantCost").map(str::to_owned),
-        ),
+        (COST_ANNOTATION, text("/spec/variantCost").map(str::to_owned)),
     ];
     for (name, value) in annotations {
         if let Some(value) = value {
-            put(
-                &mut annotated,
-                &["metadata", "annotations", name],
-                json!(value),
-            );
+            put(&mut annotated, &["metadata", "annotations", name], json!(value));
         }
     }
     for label in OWN_LABELS {
         let labels = object.pointer("/metadata/labels");
         if let Some(value) = labels.and_then(|labels| labels.get(label)) {
-            put(
-                &mut annotated,
-                &["metadata", "labels", label],
-                value.clone(),
-            );
+            put(&mut annotated, &["metadata", "labels", label], value.clone());
         }
     }
     let (min, max) = match kind {
@@ -200,9 +187,9 @@ fn prove(scaler: StoredScaler<'_>, name: &str) -> Result<Arc<VariantRecord>, Str
     let mut stated = object.scaler.inputs.iter().filter_map(named_variant);
     let other = stated.find(|read| *read != name);
     match other {
-        Some(read) => Err(format!(
-            "{kind} {name} reads the count of {read:?} too; let it read one count"
-        )),
+        Some(read) => {
+            Err(format!("{kind} {name} reads the count of {read:?} too; let it read one count"))
+        }
         None => Ok(record),
     }
 }
@@ -255,9 +242,7 @@ fn follows(scaler: StoredScaler<'_>, variant: &Value, name: &str) -> bool {
         let stated = object.pointer(&format!("/spec/scaleTargetRef/{field}"));
         let stated = stated.and_then(Value::as_str);
         let stated = stated.filter(|text| !text.is_empty());
-        stated
-            .unwrap_or(if field == "kind" { "Deployment" } else { "" })
-            .to_owned()
+        stated.unwrap_or(if field == "kind" { "Deployment" } else { "" }).to_owned()
     };
     let is_target = ["kind", "name"]
         .iter()
@@ -279,22 +264,16 @@ fn follows(scaler: StoredScaler<'_>, variant: &Value, name: &str) -> bool {
 fn bare(kind: ScalerKind, scaler: &Value) -> Value {
     let metadata = |field: &str| scaler.pointer(&format!("/metadata/{field}")).cloned();
     let fields = ["namespace", "name", "labels", "annotations"];
-    let metadata: Map<String, Value> = fields
-        .into_iter()
-        .filter_map(|field| Some((field.to_owned(), metadata(field)?)))
-        .collect();
+    let metadata: Map<String, Value> =
+        fields.into_iter().filter_map(|field| Some((field.to_owned(), metadata(field)?))).collect();
     let mut bare = json!({
         "apiVersion": kind.api_version(), "kind": kind.as_str(), "metadata": metadata, "spec": scaler.get("spec"),
     });
-    if let Some(annotations) = bare
-        .pointer_mut("/metadata/annotations")
-        .and_then(Value::as_object_mut)
+    if let Some(annotations) =
+        bare.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
     {
         // The controller takes a count that it wrote itself alone.
-        for name in [
-            "kubectl.kubernetes.io/last-applied-configuration",
-            COUNT_ANNOTATION,
-        ] {
+        for name in ["kubectl.kubernetes.io/last-applied-configuration", COUNT_ANNOTATION] {
             annotations.remove(name);
         }
     }

@@ -37,9 +37,7 @@ pub(super) fn rename(spec: &mut Value, from: &str, to: &str) -> Result<(), Strin
             }
             value => rename(value, from, to),
         }),
-        Value::Array(values) => values
-            .iter_mut()
-            .try_for_each(|value| rename(value, from, to)),
+        Value::Array(values) => values.iter_mut().try_for_each(|value| rename(value, from, to)),
         Value::String(text) => {
             *text = renamed(text, from, to).ok_or_else(|| shortened(text))?;
             Ok(())
@@ -98,10 +96,7 @@ mod tests {
     fn a_text_reads_the_new_name_or_is_refused() {
         for (text, expected) in [
             ("up", Some("up")),
-            (
-                "max(wva_desired_replicas)",
-                Some("max(wva_desired_replicas)"),
-            ),
+            ("max(wva_desired_replicas)", Some("max(wva_desired_replicas)")),
             (
                 "max by (variant_name) (wva_desired_replicas{variant_name=\"old\",a=\"b\"})",
                 Some("max by (variant_name) (wva_desired_replicas{variant_name=\"new\",a=\"b\"})"),
@@ -127,10 +122,7 @@ mod tests {
             ("wva_desired_replicas{variant_name=~\"old\"}", None),
             ("wva_desired_replicas{variant_name!=\"x\"}", None),
             ("wva_desired_replicas{variant_name=\"o\\x6cd\"}", None),
-            (
-                "query=wva_desired_replicas%7Bvariant_name%3D%22old%22%7D",
-                None,
-            ),
+            ("query=wva_desired_replicas%7Bvariant_name%3D%22old%22%7D", None),
             ("wva_desired_replicas{variant_name=\"old", None),
         ] {
             assert_eq!(renamed(text, "old", "new").as_deref(), expected, "{text}");

@@ -13,11 +13,7 @@ struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     fn of(object: &'a Value) -> Self {
-        Self {
-            title: title(object),
-            name: identity(object),
-            target: target_place(object),
-        }
+        Self { title: title(object), name: identity(object), target: target_place(object) }
     }
 
     fn is_rival(&self, other: &Claim<'_>) -> bool {
@@ -37,9 +33,8 @@ pub(super) fn rivals(
     let variants: Vec<Claim<'_>> = variants.iter().map(Claim::of).collect();
     let declared: Vec<Claim<'_>> = declared.iter().map(Claim::of).collect();
     let printed = forms.iter();
-    let printed: Vec<Option<Claim<'_>>> = printed
-        .map(|(_, form)| form.as_ref().ok().map(Claim::of))
-        .collect();
+    let printed: Vec<Option<Claim<'_>>> =
+        printed.map(|(_, form)| form.as_ref().ok().map(Claim::of)).collect();
     let whys = forms.iter().zip(&printed).enumerate();
     let whys = whys.map(|(at, ((source, _), own))| {
         let own = own.as_ref()?;

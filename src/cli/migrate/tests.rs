@@ -76,10 +76,7 @@ fn the_scaler_that_follows_gets_name_bounds_and_labels_of_its_variant() {
         })
     );
     assert_eq!(
-        (
-            &printed["spec"]["minReplicas"],
-            &printed["spec"]["maxReplicas"]
-        ),
+        (&printed["spec"]["minReplicas"], &printed["spec"]["maxReplicas"]),
         (&json!(2), &json!(6))
     );
     let selector = printed.pointer("/spec/metrics/0/external/metric/selector/matchLabels");
@@ -89,10 +86,7 @@ fn the_scaler_that_follows_gets_name_bounds_and_labels_of_its_variant() {
     let scaled = scaled_object();
     let printed = as_annotations(&variant(), &[(SCALED_OBJECT, &scaled)]).unwrap();
     let triggers = printed["spec"]["triggers"].to_string();
-    assert!(
-        triggers.contains(r#"variant_name=\"scaler\""#),
-        "{triggers}"
-    );
+    assert!(triggers.contains(r#"variant_name=\"scaler\""#), "{triggers}");
     assert!(triggers.contains(r#""variantName":"scaler""#), "{triggers}");
     assert_eq!(printed["spec"]["minReplicaCount"], 2);
     assert_eq!(printed["kind"], "ScaledObject");
@@ -102,11 +96,7 @@ fn the_scaler_that_follows_gets_name_bounds_and_labels_of_its_variant() {
 fn a_variant_without_one_scaler_of_its_own_is_left_out_with_the_reason() {
     let (own, foreign) = (hpa("llama"), hpa("other"));
     let scaled = scaled_object();
-    for scalers in [
-        vec![],
-        vec![(HPA, &foreign)],
-        vec![(HPA, &own), (SCALED_OBJECT, &scaled)],
-    ] {
+    for scalers in [vec![], vec![(HPA, &foreign)], vec![(HPA, &own), (SCALED_OBJECT, &scaled)]] {
         let why = as_annotations(&variant(), &scalers).unwrap_err();
         assert!(why.contains("VariantAutoscaling ns/llama"), "{why}");
     }
@@ -124,10 +114,9 @@ fn a_scaler_that_states_more_than_its_variant_is_left_out() {
     };
     let instance = "labels#wva.llmd.ai/controller-instance";
     let tier = "annotations#llm-d.ai/scaling-policy";
-    for (place, value, part) in [
-        (instance, "blue", "controller-instance=\"blue\""),
-        (tier, "gold", "scalingPolicy"),
-    ] {
+    for (place, value, part) in
+        [(instance, "blue", "controller-instance=\"blue\""), (tier, "gold", "scalingPolicy")]
+    {
         let why = stated(place, json!(value)).unwrap_err();
         assert!(why.contains(part), "{why}");
         assert!(why.contains("VariantAutoscaling ns/llama"), "{why}");
@@ -280,33 +269,19 @@ fn of_two_scalers_with_one_target_or_name_neither_is_printed() {
         other["spec"]["triggers"] = json!([{ "type": "external", "metadata": { "modelID": "m" } }]);
         other
     };
-    for (other, is_printed) in [
-        (other("other", "e"), true),
-        (other("other", "d"), false),
-        (other("scaler", "e"), false),
-    ] {
+    for (other, is_printed) in
+        [(other("other", "e"), true), (other("other", "d"), false), (other("scaler", "e"), false)]
+    {
         let plain = hpa("llama");
         let scalers = [(HPA, &one), (SCALED_OBJECT, &other), (HPA, &plain)];
         let printed = forms_of(&[], &scalers, VariantForm::Objects);
-        let whys: Vec<&String> = printed
-            .iter()
-            .filter_map(|one| one.as_ref().err())
-            .collect();
-        assert_eq!(
-            (printed.len(), whys.is_empty()),
-            (2, is_printed),
-            "{whys:?}"
-        );
+        let whys: Vec<&String> = printed.iter().filter_map(|one| one.as_ref().err()).collect();
+        assert_eq!((printed.len(), whys.is_empty()), (2, is_printed), "{whys:?}");
         let name = other["metadata"]["name"].as_str().unwrap();
-        let both = [
-            "HorizontalPodAutoscaler ns/scaler".to_owned(),
-            format!("ScaledObject ns/{name}"),
-        ];
+        let both =
+            ["HorizontalPodAutoscaler ns/scaler".to_owned(), format!("ScaledObject ns/{name}")];
         for (why, own) in whys.iter().zip(&both) {
-            assert!(
-                why.starts_with(own) && both.iter().all(|one| why.contains(one)),
-                "{why}"
-            );
+            assert!(why.starts_with(own) && both.iter().all(|one| why.contains(one)), "{why}");
         }
     }
 }
@@ -324,10 +299,7 @@ fn left_out(
     scalers: &[(ScalerKind, Value)],
     to: VariantForm,
 ) -> (usize, Vec<String>) {
-    let scalers: Vec<_> = scalers
-        .iter()
-        .map(|(kind, object)| (*kind, object))
-        .collect();
+    let scalers: Vec<_> = scalers.iter().map(|(kind, object)| (*kind, object)).collect();
     let forms = forms_of(variants, &scalers, to);
     let printed = forms.iter().filter(|form| form.is_ok()).count();
     (printed, forms.into_iter().filter_map(Result::err).collect())
@@ -388,28 +360,19 @@ fn a_scaler_that_becomes_a_rival_of_another_variant_is_left_out() {
     let scalers = [reading("x", "q", "d"), annotated("q", "e")];
     let (printed, whys) = left_out(&[object("x", "d")], &scalers, to);
     assert_eq!(printed, 0);
-    assert_named(
-        &whys,
-        &[("VariantAutoscaling ns/x", "HorizontalPodAutoscaler ns/q")],
-    );
+    assert_named(&whys, &[("VariantAutoscaling ns/x", "HorizontalPodAutoscaler ns/q")]);
     // A scaler that is annotated already is no rival of itself.
     let scalers = [annotated("scaler", "d")];
-    assert_eq!(
-        left_out(&[object("scaler", "d")], &scalers, to),
-        (1, Vec::new())
-    );
+    assert_eq!(left_out(&[object("scaler", "d")], &scalers, to), (1, Vec::new()));
 }
 
 #[test]
 fn an_object_that_becomes_a_rival_of_another_variant_is_left_out() {
     let one = as_annotations(&variant(), &[(HPA, &hpa("llama"))]).unwrap();
     let scalers = [(HPA, one)];
-    for (name, target, is_printed) in [
-        ("b", "e", true),
-        ("b", "d", false),
-        ("scaler", "e", false),
-        ("scaler", "d", false),
-    ] {
+    for (name, target, is_printed) in
+        [("b", "e", true), ("b", "d", false), ("scaler", "e", false), ("scaler", "d", false)]
+    {
         let there = [placed(variant(), name, target)];
         let (printed, whys) = left_out(&there, &scalers, VariantForm::Objects);
         assert_eq!(printed == 1, is_printed, "{name} {target}");
@@ -467,10 +430,7 @@ fn an_annotated_scaler_gives_the_object_that_it_stands_for() {
         "fieldsV1": { "f:metadata": { "f:annotations": { "f:llm-d.ai/desired-replicas": {} } } },
     }]);
     let shown = declared((HPA, &stored)).unwrap();
-    assert_eq!(
-        shown.pointer("/status/desiredOptimizedAlloc/numReplicas"),
-        Some(&json!(3))
-    );
+    assert_eq!(shown.pointer("/status/desiredOptimizedAlloc/numReplicas"), Some(&json!(3)));
 
     let mut tiered = stored.clone();
     tiered["metadata"]["annotations"]["llm-d.ai/scaling-policy"] = json!("gold");
@@ -482,12 +442,6 @@ fn an_annotated_scaler_gives_the_object_that_it_stands_for() {
     let why = as_object((HPA, &wrong)).unwrap().unwrap_err();
     assert!(why.contains("llm-d.ai/variant-cost"), "{why}");
     let shown = declared((HPA, &wrong)).unwrap();
-    assert_eq!(
-        shown.pointer("/status/conditions/0/message"),
-        Some(&json!(&*why))
-    );
-    assert_eq!(
-        shown.pointer("/status/desiredOptimizedAlloc/numReplicas"),
-        Some(&json!(3))
-    );
+    assert_eq!(shown.pointer("/status/conditions/0/message"), Some(&json!(&*why)));
+    assert_eq!(shown.pointer("/status/desiredOptimizedAlloc/numReplicas"), Some(&json!(3)));
 }

@@ -46,9 +46,9 @@ impl PageFlags {
         match (self.recording, controller) {
             (Some(file), None) => Ok(PageSource::Recording(file)),
             (None, Some(api)) => Ok(PageSource::Controller(api)),
-            (Some(_), Some(_)) => Err(Refused(
-                "--recording excludes --address; give one".to_owned(),
-            )),
+            (Some(_), Some(_)) => {
+                Err(Refused("--recording excludes --address; give one".to_owned()))
+            }
             (None, None) => Err(Refused(
                 "no recording; give --recording FILE, or --address URL of a controller".to_owned(),
             )),

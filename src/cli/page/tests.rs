@@ -41,10 +41,7 @@ fn a_recording_becomes_frames_and_each_change_has_its_steps_once() {
     let steps = of(&format!("{variant}/steps"))[2].as_array().unwrap();
     let grown = steps[1].as_str().unwrap();
     assert!(grown.starts_with("saturation: 1 → 2, "), "{steps:?}");
-    assert_eq!(
-        (&film["changes"], &film["run"]),
-        (&1.into(), &"9.9.9".into())
-    );
+    assert_eq!((&film["changes"], &film["run"]), (&1.into(), &"9.9.9".into()));
     assert_eq!(film["cost"], 10.0 / 30.0);
     assert_eq!(film["latest"]["seconds"], 120.0);
 }
@@ -64,10 +61,8 @@ fn a_film_of_too_many_frames_or_variants_keeps_every_other_frame() {
         let film = film_within(&mut RecordingReader::new(&*bytes), limits).unwrap();
         let film = serde_json::to_value(&film).unwrap();
         let shots = film["frames"].as_array().unwrap();
-        let seconds: Vec<f64> = shots
-            .iter()
-            .map(|shot| shot["seconds"].as_f64().unwrap())
-            .collect();
+        let seconds: Vec<f64> =
+            shots.iter().map(|shot| shot["seconds"].as_f64().unwrap()).collect();
         assert_eq!(seconds, kept, "{limits:?}");
         assert_eq!(film["latest"]["seconds"], 120.0);
     }
@@ -94,10 +89,7 @@ fn a_pod_autoscaler_is_drawn_like_a_model_of_one_variant() {
     );
     let steps = target["steps"].as_array().unwrap();
     assert!(
-        steps.iter().any(|step| step
-            .as_str()
-            .unwrap()
-            .starts_with("combine: 1 → 2, external")),
+        steps.iter().any(|step| step.as_str().unwrap().starts_with("combine: 1 → 2, external")),
         "{steps:?}"
     );
     let [_, silent] = models(2).as_slice() else {
@@ -136,10 +128,7 @@ fn what_a_recording_holds_ends_no_element_of_the_page() {
 fn one_source_is_given() {
     for (line, said) in [
         ("", "no recording; give --recording FILE"),
-        (
-            "--recording f --address http://a",
-            "--recording excludes --address; give one",
-        ),
+        ("--recording f --address http://a", "--recording excludes --address; give one"),
     ] {
         let words = ["page"].into_iter().chain(line.split_whitespace());
         let flags = PageFlags::try_parse_from(words.map(OsStr::new)).unwrap();

@@ -16,11 +16,8 @@ fn block(after: &str) -> &'static str {
 }
 
 fn shown(snapshot: &str, format: Format) -> String {
-    let arguments = PlanFlags {
-        snapshot: Some("chat.yaml".to_owned()),
-        settings: None,
-        ..how(format, true)
-    };
+    let arguments =
+        PlanFlags { snapshot: Some("chat.yaml".to_owned()), settings: None, ..how(format, true) };
     answer(snapshot, "", &arguments).unwrap_or_else(|errors| panic!("{}", errors.join("\n")))
 }
 
@@ -83,18 +80,12 @@ fn a_source_that_no_controller_can_read_is_noted() {
             serde_json::from_str(&shown(&snapshot.replace(from, to), Format::Json)).unwrap();
         let notes: Vec<String> = serde_json::from_value(whole["notes"].take()).unwrap();
         let notes = notes.into_iter();
-        notes
-            .filter(|note| !note.contains("scale-down-tolerance"))
-            .collect()
+        notes.filter(|note| !note.contains("scale-down-tolerance")).collect()
     };
     let start = "chat.yaml: prod/chat: spec.metricsSources[0]";
     assert_eq!(notes("8000", "8001"), Vec::<String>::new());
     for (from, to, expected) in [
-        (
-            "8000",
-            "0",
-            ".port: port \"0\" is no number from 1 to 65535; write one",
-        ),
+        ("8000", "0", ".port: port \"0\" is no number from 1 to 65535; write one"),
         (
             "num_requests_waiting",
             "drain_rate_1m",
@@ -102,14 +93,10 @@ fn a_source_that_no_controller_can_read_is_noted() {
         ),
     ] {
         let found = notes(from, to);
-        let [note] = &found[..] else {
-            panic!("{found:?}")
-        };
+        let [note] = &found[..] else { panic!("{found:?}") };
         assert!(note.starts_with(&format!("{start}{expected}")), "{note}");
     }
-    let hpa = block("`chat.yaml`:")
-        .replace("APA", "HPA")
-        .replace("8000", "0");
+    let hpa = block("`chat.yaml`:").replace("APA", "HPA").replace("8000", "0");
     let whole: Value = serde_json::from_str(&shown(&hpa, Format::Json)).unwrap();
     assert!(!whole["notes"].to_string().contains("metricsSources"));
 }
@@ -122,14 +109,11 @@ fn a_target_that_no_controller_can_scale_is_noted() {
         let mut whole: Value = serde_json::from_str(&shown(&snapshot, Format::Json)).unwrap();
         let notes: Vec<String> = serde_json::from_value(whole["notes"].take()).unwrap();
         let notes = notes.into_iter();
-        notes
-            .filter(|note| !note.contains("scale-down-tolerance"))
-            .collect()
+        notes.filter(|note| !note.contains("scale-down-tolerance")).collect()
     };
-    for served in [
-        "apiVersion: apps/v1, kind: ReplicaSet",
-        "apiVersion: example.com/v1, kind: Fleet",
-    ] {
+    for served in
+        ["apiVersion: apps/v1, kind: ReplicaSet", "apiVersion: example.com/v1, kind: Fleet"]
+    {
         assert_eq!(notes(served), Vec::<String>::new(), "{served}");
     }
     let other = "apiVersion and kind of an object that has a scale subresource";
@@ -167,16 +151,11 @@ fn of_two_objects_on_a_target_the_oldest_is_planned_and_both_say_so() {
         let named = format!("name: {name}\n      creationTimestamp: \"{created}\"\n");
         entry.replacen("name: chat\n", &named, 1)
     };
-    let (young, old) = (
-        of("young", "2026-02-02T00:00:00Z"),
-        of("old", "2026-02-01T00:00:00Z"),
-    );
+    let (young, old) = (of("young", "2026-02-02T00:00:00Z"), of("old", "2026-02-01T00:00:00Z"));
     let both = format!("{head}podAutoscalers:\n{young}{old}");
     let whole: Value = serde_json::from_str(&shown(&both, Format::Json)).unwrap();
-    let (young, old) = (
-        &whole["podAutoscalers"]["prod/young"],
-        &whole["podAutoscalers"]["prod/old"],
-    );
+    let (young, old) =
+        (&whole["podAutoscalers"]["prod/young"], &whole["podAutoscalers"]["prod/old"]);
     assert_eq!(old["desired"], 6);
     assert_eq!(old["reason"], "apa above target");
     assert!(old["scaledBy"].is_null());
@@ -192,10 +171,7 @@ fn of_two_objects_on_a_target_the_oldest_is_planned_and_both_say_so() {
     assert!(notes.contains(&shared.into()), "{notes:?}");
     let table = shown(&both, Format::Table);
     let lines: Vec<&str> = table.lines().take(3).collect();
-    assert!(
-        lines[1].starts_with("prod/young") && lines[1].ends_with(why),
-        "{table}"
-    );
+    assert!(lines[1].starts_with("prod/young") && lines[1].ends_with(why), "{table}");
     // A loser has no steps.
     assert!(lines[2].starts_with("prod/old"), "{table}");
 }
@@ -226,18 +202,13 @@ fn what_the_settings_rule_out_is_noted() {
             ("metricSourceType: pod", endpoint.as_str()),
             ("port: \"8000\", ", ""),
             (values, "total: 20"),
-            (
-                "scale-down-tolerance: \"2\"",
-                "scale-down-tolerance: \"0.2\"",
-            ),
+            ("scale-down-tolerance: \"2\"", "scale-down-tolerance: \"0.2\""),
         ] {
             assert!(snapshot.contains(from), "{from}");
             snapshot = snapshot.replace(from, to);
         }
-        let arguments = PlanFlags {
-            snapshot: Some("chat.yaml".to_owned()),
-            ..how(Format::Json, false)
-        };
+        let arguments =
+            PlanFlags { snapshot: Some("chat.yaml".to_owned()), ..how(Format::Json, false) };
         let text = answer(&snapshot, settings, &arguments).unwrap();
         let mut whole: Value = serde_json::from_str(&text).unwrap();
         serde_json::from_value::<Vec<String>>(whole["notes"].take()).unwrap_or_default()
@@ -258,10 +229,7 @@ fn what_the_settings_rule_out_is_noted() {
         let found = notes(host, settings);
         assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
         let is_expected = |note: &String| expected.is_some_and(|start| note.starts_with(start));
-        assert!(
-            found.iter().all(is_expected),
-            "{host} {settings}: {found:?}"
-        );
+        assert!(found.iter().all(is_expected), "{host} {settings}: {found:?}");
     }
 }
 
@@ -276,10 +244,7 @@ fn the_explanation_of_one_object_ends_with_its_notes() {
         text.lines().last().unwrap().trim_start().to_owned()
     };
     let snapshot = block("`chat.yaml`:");
-    let good = snapshot.replace(
-        "scale-down-tolerance: \"2\"",
-        "scale-down-tolerance: \"0.2\"",
-    );
+    let good = snapshot.replace("scale-down-tolerance: \"2\"", "scale-down-tolerance: \"0.2\"");
     let boundary = "note         the bounds change next at 2026-03-02T18:00:00Z";
     assert_eq!(last(&good), boundary);
     let note = "note: prod/chat: annotation autoscaling.aibrix.ai/scale-down-tolerance: \"2\" must be at least 0 and \

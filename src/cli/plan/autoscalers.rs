@@ -69,13 +69,7 @@ struct StepLine<'a> {
 
 impl<'a> AutoscalerPlan<'a> {
     pub(super) fn of(situation: &'a AutoscalerSituation, now: Moment) -> Self {
-        let AutoscalerSituation {
-            policy,
-            view,
-            state,
-            rivals,
-            ..
-        } = situation;
+        let AutoscalerSituation { policy, view, state, rivals, .. } = situation;
         let (decision, state) = match rivals {
             TargetRivals::Owner(owner) => (Err(owner), state.suspended()),
             TargetRivals::Yielding(_) => {
@@ -83,11 +77,7 @@ impl<'a> AutoscalerPlan<'a> {
                 (Ok(decision), state)
             }
         };
-        Self {
-            situation,
-            decision,
-            state,
-        }
+        Self { situation, decision, state }
     }
 
     pub(super) fn key(&self) -> String {
@@ -164,10 +154,7 @@ impl<'a> AutoscalerPlan<'a> {
         let owner = self.decision.as_ref().err().copied();
         let decision = self.decision.as_ref().ok();
         let steps = decision.into_iter().flat_map(|decision| &decision.steps);
-        let steps = steps.map(|step| StepLine {
-            step,
-            reason: step.why.to_string(),
-        });
+        let steps = steps.map(|step| StepLine { step, reason: step.why.to_string() });
         let hpa = decision.and_then(|decision| decision.hpa.as_ref());
         let next_boundary = decision.and_then(|decision| decision.next_boundary);
         AutoscalerRow {
@@ -197,9 +184,7 @@ pub(super) fn unquoted(snapshot: &str) -> Vec<String> {
     let documents = documents.into_iter().flatten().enumerate();
     let fields = documents.flat_map(|(index, document)| {
         let object = document.get("object").map(serde_json::to_value);
-        let fields = object
-            .and_then(Result::ok)
-            .map(unreadable::<PodAutoscalerObject>);
+        let fields = object.and_then(Result::ok).map(unreadable::<PodAutoscalerObject>);
         let fields = fields.into_iter().flatten();
         fields.map(move |field| format!("podAutoscalers[{index}].object.{field}"))
     });

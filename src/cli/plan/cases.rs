@@ -43,12 +43,10 @@ fn explained(id: &str, snapshot: &serde_yaml::Value, settings: &str) -> Value {
 }
 
 fn at<'a>(answer: &'a Value, place: &str) -> &'a Value {
-    place
-        .split(" > ")
-        .fold(answer, |value, part| match part.parse::<usize>() {
-            Ok(index) if value.is_array() => &value[index],
-            _ => &value[part],
-        })
+    place.split(" > ").fold(answer, |value, part| match part.parse::<usize>() {
+        Ok(index) if value.is_array() => &value[index],
+        _ => &value[part],
+    })
 }
 
 fn is_like(found: &Value, expected: &Value) -> bool {
@@ -64,29 +62,26 @@ fn is_like(found: &Value, expected: &Value) -> bool {
 fn played(table: &str) -> Tally {
     let file = format!("{}/tests/vectors/{table}", env!("CARGO_MANIFEST_DIR"));
     let broken = RefCell::new(Vec::new());
-    let tally = run(
-        &std::fs::read_to_string(file).unwrap(),
-        |id, given: Given, expect: Expect| {
-            let settings = match &given.settings {
-                serde_yaml::Value::Null => String::new(),
-                other => serde_yaml::to_string(other).unwrap(),
-            };
-            let mut answer = explained(id, &given.snapshot, &settings);
-            for mut snapshot in given.then {
-                let learned = serde_yaml::to_value(&answer["learned"]).unwrap();
-                let fields = snapshot.as_mapping_mut().unwrap();
-                fields.insert("learned".into(), learned);
-                answer = explained(id, &snapshot, &settings);
+    let tally = run(&std::fs::read_to_string(file).unwrap(), |id, given: Given, expect: Expect| {
+        let settings = match &given.settings {
+            serde_yaml::Value::Null => String::new(),
+            other => serde_yaml::to_string(other).unwrap(),
+        };
+        let mut answer = explained(id, &given.snapshot, &settings);
+        for mut snapshot in given.then {
+            let learned = serde_yaml::to_value(&answer["learned"]).unwrap();
+            let fields = snapshot.as_mapping_mut().unwrap();
+            fields.insert("learned".into(), learned);
+            answer = explained(id, &snapshot, &settings);
+        }
+        for (place, expected) in &expect {
+            let found = at(&answer, place);
+            if !is_like(found, expected) {
+                let said = format!("{id}: {place}: {found} instead of {expected}");
+                broken.borrow_mut().push(said);
             }
-            for (place, expected) in &expect {
-                let found = at(&answer, place);
-                if !is_like(found, expected) {
-                    let said = format!("{id}: {place}: {found} instead of {expected}");
-                    broken.borrow_mut().push(said);
-                }
-            }
-        },
-    );
+        }
+    });
     let broken = broken.into_inner();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     tally
@@ -94,38 +89,17 @@ fn played(table: &str) -> Tally {
 
 #[test]
 fn tables_are_reached_from_files() {
-    assert_eq!(
-        played("plan.yaml"),
-        Tally {
-            passed: 107,
-            corrected: 0,
-            not_applicable: 9,
-        }
-    );
+    assert_eq!(played("plan.yaml"), Tally { passed: 107, corrected: 0, not_applicable: 9 });
 }
 
 #[test]
 fn what_gpus_allow_is_shown_in_full() {
-    assert_eq!(
-        played("limited.yaml"),
-        Tally {
-            passed: 69,
-            corrected: 0,
-            not_applicable: 0,
-        }
-    );
+    assert_eq!(played("limited.yaml"), Tally { passed: 69, corrected: 0, not_applicable: 0 });
 }
 
 #[test]
 fn what_is_known_to_be_unused_is_released() {
-    assert_eq!(
-        played("idle.yaml"),
-        Tally {
-            passed: 19,
-            corrected: 0,
-            not_applicable: 0,
-        }
-    );
+    assert_eq!(played("idle.yaml"), Tally { passed: 19, corrected: 0, not_applicable: 0 });
 }
 
 /// One knob: two settings that differ in it alone, and a place of the explanation with its value

@@ -71,20 +71,13 @@ pub(super) fn unused_entries(
     settings: &DynamicSettings,
 ) -> Vec<String> {
     let models = document.variants.iter();
-    let served = models
-        .map(|variant| ModelKey::new(&*variant.namespace, &*variant.model))
-        .collect();
+    let served =
+        models.map(|variant| ModelKey::new(&*variant.namespace, &*variant.model)).collect();
     let notices = crate::settings::unused_entries(settings, &served);
-    let mut listed: Vec<String> = notices
-        .iter()
-        .take(LISTED)
-        .map(ToString::to_string)
-        .collect();
+    let mut listed: Vec<String> = notices.iter().take(LISTED).map(ToString::to_string).collect();
     match notices.len().saturating_sub(LISTED) {
         0 => {}
-        more => listed.push(format!(
-            "and {more} more entries for models that no variant serves"
-        )),
+        more => listed.push(format!("and {more} more entries for models that no variant serves")),
     }
     listed
 }
@@ -100,11 +93,7 @@ pub(super) fn unused_quotas(
         types.extend(variant.accelerator.as_deref());
     }
     let notices = crate::settings::unused_quotas(settings, &fleet);
-    notices
-        .iter()
-        .take(LISTED)
-        .map(ToString::to_string)
-        .collect()
+    notices.iter().take(LISTED).map(ToString::to_string).collect()
 }
 
 /// Sums of GPUs that cannot hold what the variants already run, where growth counts by them.

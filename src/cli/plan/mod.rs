@@ -109,11 +109,7 @@ pub(super) fn load(path: &str) -> Result<String, Vec<String>> {
     let file = std::fs::File::open(path);
     file.and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
         .map_err(|error| vec![format!("{path}: {error}; name a file that can be read")])?;
-    let binary = || {
-        vec![format!(
-            "{path}: the file is binary; name one that holds YAML or JSON"
-        )]
-    };
+    let binary = || vec![format!("{path}: the file is binary; name one that holds YAML or JSON")];
     let text = String::from_utf8(bytes).map_err(|_no_text| binary())?;
     if text.contains('\0') {
         return Err(binary());
@@ -125,16 +121,11 @@ fn answer(snapshot: &str, settings: &str, flags: &PlanFlags) -> Result<String, V
     let snapshot_name = flags.snapshot.as_deref().unwrap_or("snapshot");
     let settings_name = flags.settings.as_deref().unwrap_or("settings");
     let bundle = read_noted(settings).map_err(|errors| {
-        errors
-            .iter()
-            .map(|error| format!("{settings_name}: {error}"))
-            .collect::<Vec<_>>()
+        errors.iter().map(|error| format!("{settings_name}: {error}")).collect::<Vec<_>>()
     });
     let refused = |error: DocumentError| -> Vec<String> {
         let text = error.to_string();
-        text.lines()
-            .map(|line| format!("{snapshot_name}: {line}"))
-            .collect()
+        text.lines().map(|line| format!("{snapshot_name}: {line}")).collect()
     };
     let document = SnapshotDocument::parse(snapshot).map_err(refused);
     let (bundle, document) = match (bundle, document) {
@@ -144,11 +135,7 @@ fn answer(snapshot: &str, settings: &str, flags: &PlanFlags) -> Result<String, V
             return Err(errors.flatten().collect());
         }
     };
-    let Bundle {
-        settings,
-        statics,
-        notes,
-    } = bundle;
+    let Bundle { settings, statics, notes } = bundle;
     let situation = document
         .situation(&settings.freshness)
         .map_err(|error| refused(check::with_bounds(error, &document, &settings)))?;
@@ -193,13 +180,7 @@ fn answer(snapshot: &str, settings: &str, flags: &PlanFlags) -> Result<String, V
 pub(super) fn decide(situation: &Situation, settings: &DynamicSettings) -> (Learned, Plan) {
     let before = situation.learned.clone().unwrap_or_default();
     let learned = learn(&situation.snapshot, &before, settings, situation.now);
-    let plan = plan(
-        &situation.snapshot,
-        &learned,
-        settings,
-        GENERATION,
-        situation.now,
-    );
+    let plan = plan(&situation.snapshot, &learned, settings, GENERATION, situation.now);
     (learned, plan)
 }
 

@@ -13,14 +13,8 @@ fn a_list_without_saturation_is_noted() {
     let listed = |names: &str| format!("saturation: {{default: {{analyzers: [{names}]}}}}");
     assert!(!table(&listed("{name: saturation}, {name: throughput}")).contains("note"));
     for (names, note) in [
-        (
-            "{name: throughput}",
-            "nothing vetoes a scale-down on the pressure in KV caches",
-        ),
-        (
-            "{name: saturation, enabled: false}",
-            "every count stays as it is; enable one",
-        ),
+        ("{name: throughput}", "nothing vetoes a scale-down on the pressure in KV caches"),
+        ("{name: saturation, enabled: false}", "every count stays as it is; enable one"),
     ] {
         let said = table(&listed(names));
         assert!(said.contains("\nnote: ") && said.contains(note), "{said}");
@@ -48,10 +42,7 @@ fn ineffective_settings_are_noted() {
         serde_json::from_str(&text).unwrap()
     };
     assert!(json(&limited("")).get("notes").is_none());
-    assert_eq!(
-        json(&limited("serving"))["notes"],
-        serde_json::json!([note])
-    );
+    assert_eq!(json(&limited("serving"))["notes"], serde_json::json!([note]));
 }
 
 #[test]
@@ -77,10 +68,7 @@ fn what_shares_no_budget_is_noted() {
     let by_percentages = table(&rescaled(", enableLimiter: true"));
     let note = "enableRescale: every model is planned by percentages, which say no size to share by; \
                 write analyzerName: saturation in `default`, or remove it";
-    assert!(
-        by_percentages.ends_with(&format!("{note}\n")),
-        "{by_percentages}"
-    );
+    assert!(by_percentages.ends_with(&format!("{note}\n")), "{by_percentages}");
     let note = "enableRescale: EXPERIMENTAL_PROACTIVE_MODEL selects hybrid mode, which shares no \
                 budget; write false there, or remove it";
     for more in [", enableLimiter: true", by_tokens] {
@@ -161,10 +149,7 @@ fn unused_entries_are_noted() {
         ),
         (
             format!("saturation: {{m: {{{served}, priority: 2}}}}"),
-            format!(
-                "saturation: {{m: {{{}, priority: 2}}}}",
-                served.replace("serving", "other")
-            ),
+            format!("saturation: {{m: {{{}, priority: 2}}}}", served.replace("serving", "other")),
             "global saturation ConfigMap, entry \"m\": model \"meta-llama/Llama-3.1-8B\" is served in \
              namespace serving alone; correct the namespace, or remove the entry",
         ),
@@ -182,11 +167,7 @@ fn unused_entries_are_noted() {
         ),
     ] {
         assert_eq!(notes(snapshot, &silent), Vec::<String>::new(), "{silent}");
-        assert_eq!(
-            notes(snapshot, &noted),
-            [format!("settings.yaml: {note}")],
-            "{noted}"
-        );
+        assert_eq!(notes(snapshot, &noted), [format!("settings.yaml: {note}")], "{noted}");
     }
 }
 
@@ -240,16 +221,10 @@ fn a_use_below_what_already_runs_is_noted() {
     };
     let limited = "saturation: {default: {enableLimiter: true}}";
     let below = fleet(", used: 2");
-    for (snapshot, settings) in [
-        (&fleet(""), limited),
-        (&fleet(", used: 3"), limited),
-        (&below, ""),
-    ] {
-        assert_eq!(
-            notes(snapshot, settings),
-            Vec::<String>::new(),
-            "{snapshot}"
-        );
+    for (snapshot, settings) in
+        [(&fleet(""), limited), (&fleet(", used: 3"), limited), (&below, "")]
+    {
+        assert_eq!(notes(snapshot, settings), Vec::<String>::new(), "{snapshot}");
     }
     let note = "fleet.yaml: inventory.types.H100.used: 2 is less than the 3 GPUs that ready replicas hold, so that \
                 counts may exceed H100; write at least 3, or leave it out, which counts them";
@@ -279,10 +254,7 @@ fn no_fault_hides_another_one() {
         ]
     );
     let errors = refused(&fleet("one", "0.5", 5), "GLOBAL_OPT_INTERVAL: soon").unwrap();
-    let files: Vec<&str> = errors
-        .iter()
-        .filter_map(|error| error.split(": ").next())
-        .collect();
+    let files: Vec<&str> = errors.iter().filter_map(|error| error.split(": ").next()).collect();
     assert_eq!(files, ["settings.yaml", "fleet.yaml"]);
 }
 

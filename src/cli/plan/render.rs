@@ -101,13 +101,7 @@ pub(super) fn render(outcome: &RenderedOutcome<'_>, flags: &PlanFlags) -> Result
 }
 
 fn answer<'a>(outcome: &RenderedOutcome<'a>, explained: bool) -> Answer<'a> {
-    let RenderedOutcome {
-        plan,
-        learned,
-        violation,
-        autoscalers,
-        notes,
-    } = *outcome;
+    let RenderedOutcome { plan, learned, violation, autoscalers, notes } = *outcome;
     Answer {
         cycle: plan.cycle.0,
         violation,
@@ -117,10 +111,7 @@ fn answer<'a>(outcome: &RenderedOutcome<'a>, explained: bool) -> Answer<'a> {
             .iter()
             .map(|(key, decision)| (key, row(decision, explained)))
             .collect(),
-        pod_autoscalers: autoscalers
-            .iter()
-            .map(|one| (one.key(), one.row(explained)))
-            .collect(),
+        pod_autoscalers: autoscalers.iter().map(|one| (one.key(), one.row(explained))).collect(),
         models: explained.then_some(&plan.models),
         pools: explained.then_some(&plan.pools),
         learned: explained.then_some(learned),
@@ -153,10 +144,7 @@ fn row(decision: &Decision, explained: bool) -> Row<'_> {
 }
 
 fn from(decision: &Decision) -> Option<Replicas> {
-    let base = decision
-        .steps
-        .iter()
-        .find(|step| step.stage == PlanStage::Base)?;
+    let base = decision.steps.iter().find(|step| step.stage == PlanStage::Base)?;
     decision.target.map(|_published| base.to)
 }
 

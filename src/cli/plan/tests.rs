@@ -30,10 +30,7 @@ pub(super) fn block(after: &str) -> &'static str {
 
 /// The block of a page that follows a line.
 pub(super) fn block_of(page: &'static str, after: &str) -> &'static str {
-    let rest = page
-        .split_once(after)
-        .unwrap_or_else(|| panic!("{after}"))
-        .1;
+    let rest = page.split_once(after).unwrap_or_else(|| panic!("{after}")).1;
     let (_, rest) = rest.split_once("```").unwrap();
     let (_, rest) = rest.split_once('\n').unwrap();
     rest.split_once("```").unwrap().0
@@ -54,9 +51,7 @@ fn settings_decide() {
     let to = |settings: &str| {
         let text = answer(snapshot, settings, &how(Format::Json, false)).unwrap();
         let answer: Value = serde_json::from_str(&text).unwrap();
-        answer["variants"]["serving/llama-l4"]["to"]
-            .as_u64()
-            .unwrap()
+        answer["variants"]["serving/llama-l4"]["to"].as_u64().unwrap()
     };
     assert_eq!(to(block("`settings.yaml`:")), 3);
     assert_eq!(to(""), 2);
@@ -68,30 +63,19 @@ fn an_explanation_holds_steps_figures_and_what_was_learned() {
     let plain = answer(snapshot, settings, &how(Format::Json, false)).unwrap();
     let plain: Value = serde_json::from_str(&plain).unwrap();
     assert!(plain.get("learned").is_none() && plain.get("models").is_none());
-    assert!(
-        plain["variants"]["serving/llama-l4"]["steps"]
-            .as_array()
-            .unwrap()
-            .len()
-            >= 3
-    );
+    assert!(plain["variants"]["serving/llama-l4"]["steps"].as_array().unwrap().len() >= 3);
 
     let text = answer(snapshot, settings, &how(Format::Json, true)).unwrap();
     let whole: Value = serde_yaml::from_str(&text).unwrap();
     let figures = &whole["models"]["serving/meta-llama/Llama-3.1-8B"]["percentage"];
     assert_eq!(figures["replicas"], 3);
-    assert_eq!(
-        whole["variants"]["serving/llama-l4"]["figures"]["reporting"],
-        2
-    );
+    assert_eq!(whole["variants"]["serving/llama-l4"]["figures"]["reporting"], 2);
     assert!(whole["learned"]["reporting"].is_object());
 
     // What was learned goes into the next snapshot as it is.
     let mut next: serde_yaml::Value = serde_yaml::from_str(snapshot).unwrap();
     let learned = serde_yaml::to_value(&whole["learned"]).unwrap();
-    next.as_mapping_mut()
-        .unwrap()
-        .insert("learned".into(), learned);
+    next.as_mapping_mut().unwrap().insert("learned".into(), learned);
     let next = serde_yaml::to_string(&next).unwrap();
     let again = answer(&next, settings, &how(Format::Json, true)).unwrap();
     assert_eq!(again, text);
@@ -105,9 +89,7 @@ fn an_explanation_holds_steps_figures_and_what_was_learned() {
 fn what_is_not_accepted_is_named_with_file_path_and_remedy() {
     let sound = block("`fleet.yaml`:");
     let all = |snapshot: &str, settings: &str| {
-        answer(snapshot, settings, &how(Format::Table, false))
-            .unwrap_err()
-            .join("\n")
+        answer(snapshot, settings, &how(Format::Table, false)).unwrap_err().join("\n")
     };
     let broken = sound.replacen("kvUsage: 0.78", "kvUsage: 78", 1);
     let said = all(&broken, "");
@@ -116,24 +98,16 @@ fn what_is_not_accepted_is_named_with_file_path_and_remedy() {
         "{said}"
     );
     let said = all(&sound.replacen("queueLength", "queuLength", 1), "");
-    assert!(
-        said.contains("unknown field `queuLength`") && said.contains("--schema"),
-        "{said}"
-    );
+    assert!(said.contains("unknown field `queuLength`") && said.contains("--schema"), "{said}");
     // There is no plan, so nothing else is in force.
-    for settings in [
-        "GLOBAL_OPT_INTERVAL: 1500ms2",
-        "saturation: {default: {kvCacheThreshold: 2}}",
-    ] {
+    for settings in ["GLOBAL_OPT_INTERVAL: 1500ms2", "saturation: {default: {kvCacheThreshold: 2}}"]
+    {
         let said = all(sound, settings);
         assert!(said.starts_with("settings.yaml: "), "{said}");
         assert!(!said.contains("layers below"), "{said}");
     }
     let said = all(sound, "GLOBAL_OPT_INTERVL: 3s");
-    assert!(
-        said.contains("settings.yaml: ") && said.contains("did you mean"),
-        "{said}"
-    );
+    assert!(said.contains("settings.yaml: ") && said.contains("did you mean"), "{said}");
 }
 
 /// The table is for a terminal; json and yaml hold names as they are.
@@ -211,10 +185,7 @@ fn an_argument_that_is_not_read_is_explained() {
         |arguments: &str, format| answer(&snapshot(arguments), tokens, &how(format, true)).unwrap();
     assert!(!shown("--max-num-seqs=64", Format::Table).contains("argument"));
     let table = shown("--max-num-seqs=many", Format::Table);
-    assert!(
-        table.contains(&format!("\n    note         {note}\n")),
-        "{table}"
-    );
+    assert!(table.contains(&format!("\n    note         {note}\n")), "{table}");
     let arguments_of = |arguments: &str| -> Value {
         let whole: Value = serde_json::from_str(&shown(arguments, Format::Json)).unwrap();
         whole["models"]["serving/meta-llama/Llama-3.1-8B"]["arguments"].clone()
@@ -237,30 +208,15 @@ fn arguments_are_read_in_every_form() {
         other => panic!("{other:?}"),
     };
     let short = plan(&["--snapshot", "a.yaml"]);
-    assert_eq!(
-        (short.snapshot.as_deref(), short.settings),
-        (Some("a.yaml"), None)
-    );
+    assert_eq!((short.snapshot.as_deref(), short.settings), (Some("a.yaml"), None));
     assert_eq!((short.format, short.explain), (Format::Table, false));
-    let long = plan(&[
-        "--snapshot=a",
-        "--settings=b",
-        "--format",
-        "yaml",
-        "--explain",
-    ]);
+    let long = plan(&["--snapshot=a", "--settings=b", "--format", "yaml", "--explain"]);
     assert_eq!(long.settings.as_deref(), Some("b"));
     assert_eq!((long.format, long.explain), (Format::Yaml, true));
     assert!(plan(&["--schema"]).schema);
-    assert!(matches!(
-        command(&["--help", "--schema"]),
-        Ok(Given::Help(_))
-    ));
+    assert!(matches!(command(&["--help", "--schema"]), Ok(Given::Help(_))));
     let missing = read(&plan(&[])).unwrap_err();
-    assert_eq!(
-        missing,
-        ["--snapshot is missing; name the file, or --schema to see its form"]
-    );
+    assert_eq!(missing, ["--snapshot is missing; name the file, or --schema to see its form"]);
     for (arguments, said) in wva_base::cases! {
         (&["--snapshot"][..], "needs a value"),
         (&["--snapshot="], "--snapshot needs a value; write --snapshot=<FILE>"),
@@ -282,14 +238,7 @@ fn arguments_are_read_in_every_form() {
 #[test]
 fn the_schema_names_every_part_of_a_snapshot() {
     let schema: Value = serde_json::from_str(&schema().unwrap()).unwrap();
-    for part in [
-        "time",
-        "collection",
-        "variants",
-        "models",
-        "inventory",
-        "learned",
-    ] {
+    for part in ["time", "collection", "variants", "models", "inventory", "learned"] {
         assert!(schema["properties"].get(part).is_some(), "{part}");
     }
     assert_eq!(schema["additionalProperties"], false);
@@ -387,11 +336,8 @@ fn a_file_that_is_no_snapshot_is_named_with_its_first_fault_and_not_quoted() {
     } {
         let path = files.write(name, content);
         let path = path.display().to_string();
-        let how = PlanFlags {
-            snapshot: Some(path.clone()),
-            settings: None,
-            ..how(Format::Table, false)
-        };
+        let how =
+            PlanFlags { snapshot: Some(path.clone()), settings: None, ..how(Format::Table, false) };
         let read = read(&how).and_then(|(snapshot, settings)| answer(&snapshot, &settings, &how));
         let errors = read.unwrap_err().join("\n");
         assert!(errors.starts_with(&path), "{errors}");
@@ -399,11 +345,8 @@ fn a_file_that_is_no_snapshot_is_named_with_its_first_fault_and_not_quoted() {
         assert!(!errors.contains(secret), "{name}: {errors}");
     }
     let folder = std::env::temp_dir().display().to_string();
-    let how = PlanFlags {
-        snapshot: Some(folder.clone()),
-        settings: None,
-        ..how(Format::Table, false)
-    };
+    let how =
+        PlanFlags { snapshot: Some(folder.clone()), settings: None, ..how(Format::Table, false) };
     let errors = read(&how).unwrap_err().join("\n");
     let said = format!("{folder}: Is a directory");
     assert!(errors.starts_with(&said), "{errors}");

@@ -73,9 +73,7 @@ impl LastEntries {
     pub(super) fn all(self) -> impl Iterator<Item = RecordedEntry> {
         let autoscalers = self.autoscalers.into_values();
         let cycle = self.cycle.map(RecordedEntry::Cycle);
-        cycle
-            .into_iter()
-            .chain(autoscalers.map(RecordedEntry::Autoscaler))
+        cycle.into_iter().chain(autoscalers.map(RecordedEntry::Autoscaler))
     }
 }
 
@@ -83,11 +81,6 @@ impl LastEntries {
 fn unread(error: &RecordingError, last: Option<WallTime>) -> String {
     last.map_or_else(
         || error.to_string(),
-        |last| {
-            format!(
-                "{error}; up to {} it can be read: give that time to --at",
-                time(last)
-            )
-        },
+        |last| format!("{error}; up to {} it can be read: give that time to --at", time(last)),
     )
 }

@@ -79,11 +79,7 @@ fn answer(flags: &ReplayFlags) -> Result<ReplayReport, String> {
     }
     let report = match flags.at {
         None => all(&mut reader, settings.as_ref()),
-        Some(at) => one(
-            &mut reader,
-            WallTime(at.as_millisecond()),
-            settings.as_ref(),
-        ),
+        Some(at) => one(&mut reader, WallTime(at.as_millisecond()), settings.as_ref()),
     };
     let mut report = report.map_err(|error| placed(&error))?;
     if let Some(note) = note {
@@ -183,7 +179,7 @@ fn all<R: Read>(
     }
     if span.is_none() {
         return Err(
-            "the recording has no cycle; name one of a controller that has decided".to_owned(),
+            "the recording has no cycle; name one of a controller that has decided".to_owned()
         );
     }
     let version = reader.header().map_or("?", |header| &header.version);

@@ -91,9 +91,7 @@ fn autoscalers(encoder: &mut SegmentEncoder, name: &str, annotation: &str) -> Ve
     let mut state = AutoscalerState::default();
     let mut bytes = Vec::new();
     for (minute, value) in [(0, 9.0), (1, 30.0)] {
-        let wall = format!("2026-03-01T12:0{minute}:00Z")
-            .parse::<jiff::Timestamp>()
-            .unwrap();
+        let wall = format!("2026-03-01T12:0{minute}:00Z").parse::<jiff::Timestamp>().unwrap();
         let now = Moment {
             monotonic: Duration::from_mins(10 + minute),
             wall: WallTime(wall.as_millisecond()),
@@ -107,12 +105,7 @@ fn autoscalers(encoder: &mut SegmentEncoder, name: &str, annotation: &str) -> Ve
             held: None,
         };
         let (decision, after) = decide(&policy, &view, &state, now);
-        let inputs = AutoscalerInputs {
-            now,
-            object: &object,
-            view: &view,
-            state: &state,
-        };
+        let inputs = AutoscalerInputs { now, object: &object, view: &view, state: &state };
         let decided = RecordedAutoscalerDecision::of(&decision, &after).unwrap();
         bytes.extend(encoder.encode_autoscaler(&inputs, &decided).unwrap().bytes);
         state = after;
@@ -173,28 +166,18 @@ fn decisions_on_pod_autoscalers_are_repeated_with_those_on_variants() {
         "cycle 1 at 2026-03-01T12:00:00Z: every decision is the same\n\
          ns/chat at 2026-03-01T12:00:00Z: every decision is the same\n"
     );
-    let settings = written(
-        &folder,
-        "settings.yaml",
-        b"saturation: {default: {kvSpareTrigger: 0.4}}",
-    );
+    let settings =
+        written(&folder, "settings.yaml", b"saturation: {default: {kvSpareTrigger: 0.4}}");
     let other = replayed(&[&file, "--settings", &settings]).unwrap();
-    assert!(
-        other.has_differences && !other.text.contains("chat"),
-        "{}",
-        other.text
-    );
+    assert!(other.has_differences && !other.text.contains("chat"), "{}", other.text);
 }
 
 #[test]
 fn other_settings_show_the_cycles_that_differ() {
     let folder = Folder::new();
     let file = written(&folder, "recording.gz", &recording("--x"));
-    let settings = written(
-        &folder,
-        "settings.yaml",
-        b"saturation: {default: {kvSpareTrigger: 0.4}}",
-    );
+    let settings =
+        written(&folder, "settings.yaml", b"saturation: {default: {kvSpareTrigger: 0.4}}");
     let report = replayed(&[&file, "--settings", &settings]).unwrap();
     assert!(report.has_differences);
     let text = report.text;
@@ -233,21 +216,14 @@ fn a_file_that_is_no_recording_is_named_with_the_remedy() {
     let folder = Folder::new();
     let file = written(&folder, "text", b"no recording");
     let error = replayed(&[&file]).unwrap_err();
-    assert!(
-        error.starts_with(&file) && error.contains("name a recording"),
-        "{error}"
-    );
+    assert!(error.starts_with(&file) && error.contains("name a recording"), "{error}");
     let error = replayed(&["/none/such"]).unwrap_err();
     assert!(error.contains("name a file that can be read"), "{error}");
     let mut cut = recording("--x");
     cut.truncate(cut.len() - 20);
     let file = written(&folder, "cut.gz", &cut);
     let report = replayed(&[&file]).unwrap();
-    assert!(
-        !report.has_differences && report.text.starts_with("2 cycles"),
-        "{}",
-        report.text
-    );
+    assert!(!report.has_differences && report.text.starts_with("2 cycles"), "{}", report.text);
 }
 
 #[test]
@@ -277,18 +253,14 @@ fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
     let folder = Folder::new();
     let mut lines = Vec::new();
     let mut whole = recording("--x");
-    MultiGzDecoder::new(&*whole)
-        .read_to_end(&mut lines)
-        .unwrap_err();
+    MultiGzDecoder::new(&*whole).read_to_end(&mut lines).unwrap_err();
     let lines: Vec<&str> = str::from_utf8(&lines).unwrap().lines().collect();
     assert_eq!(lines.len(), 4);
     let damaged = |name: &str, line: usize| {
         let mut lines = lines.clone();
         lines[line] = "{\"cycle\": 7}";
         let mut writer = GzEncoder::new(Vec::new(), Compression::default());
-        writer
-            .write_all((lines.join("\n") + "\n").as_bytes())
-            .unwrap();
+        writer.write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
         written(&folder, name, &writer.finish().unwrap())
     };
     let third = damaged("third.gz", 3);
@@ -311,27 +283,19 @@ fn an_entry_that_cannot_be_read_ends_a_recording_behind_the_time_asked_for() {
         let begin = format!("{cycle}: every decision is the same\nnote: {why}");
         assert!(report.text.starts_with(&begin), "{}", report.text);
         assert!(
-            report
-                .text
-                .ends_with("; the recording is not read any further\n"),
+            report.text.ends_with("; the recording is not read any further\n"),
             "{}",
             report.text
         );
     }
     let first = damaged("first.gz", 1);
     let error = refused(&first, &["--at", "2026-03-01T12:00:30Z"]);
-    assert!(
-        error.contains("line 2: ") && !error.contains("--at"),
-        "{error}"
-    );
+    assert!(error.contains("line 2: ") && !error.contains("--at"), "{error}");
     // An end within a line needs no note: what comes before is whole.
     whole.truncate(whole.len() - 20);
     let cut = written(&folder, "cut.gz", &whole);
     let report = replayed(&[&cut, "--at", "2026-03-01T12:01:00Z"]).unwrap();
-    assert_eq!(
-        report.text,
-        "cycle 2 at 2026-03-01T12:01:00Z: every decision is the same\n"
-    );
+    assert_eq!(report.text, "cycle 2 at 2026-03-01T12:01:00Z: every decision is the same\n");
 }
 
 #[test]

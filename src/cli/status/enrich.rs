@@ -51,9 +51,7 @@ pub(super) fn add_decisions(status: &mut FleetStatus, mut decisions: Value) {
     let rows = status.pod_autoscalers.iter_mut();
     for row in rows.filter(|row| !row.is_failing) {
         let key = format!("{}/{}", row.namespace, row.name);
-        let found = decisions
-            .get("podAutoscalers")
-            .and_then(|all| all.get(&key));
+        let found = decisions.get("podAutoscalers").and_then(|all| all.get(&key));
         let words = found.and_then(|found| {
             let decision = found.get("decision")?;
             let words = ["reason", "invalid", "unseen"];
@@ -114,13 +112,10 @@ pub(super) fn add_ages(status: &mut FleetStatus, snapshot: &Value) {
 /// The greatest age among the readings of all pods; `None` without any reading.
 fn oldest(variant: &Value) -> Option<Duration> {
     let pods = variant.get("pods")?.as_array()?;
-    let signals = pods
-        .iter()
-        .filter_map(|pod| pod.get("signals")?.as_object());
+    let signals = pods.iter().filter_map(|pod| pod.get("signals")?.as_object());
     let readings = signals.flat_map(serde_json::Map::values);
     let ages = readings.filter(|reading| !reading.is_null());
-    ages.map(|reading| reading.get("age").map(span).unwrap_or_default())
-        .max()
+    ages.map(|reading| reading.get("age").map(span).unwrap_or_default()).max()
 }
 
 fn span(value: &Value) -> Duration {

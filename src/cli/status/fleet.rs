@@ -96,11 +96,9 @@ impl FleetStatus {
             .map(|object| {
                 let row = variant(object, &targets);
                 match claims.dispute(object) {
-                    Some(decision) => VariantRow {
-                        is_ready: Some("False".to_owned()),
-                        decision,
-                        ..row
-                    },
+                    Some(decision) => {
+                        VariantRow { is_ready: Some("False".to_owned()), decision, ..row }
+                    }
                     None => row,
                 }
             })
@@ -108,15 +106,10 @@ impl FleetStatus {
         let key = |row: &VariantRow| (row.namespace.clone(), row.model.clone(), row.name.clone());
         variants.sort_by_key(key);
         let autoscalers = objects.pod_autoscalers.iter();
-        let mut pod_autoscalers: Vec<PodAutoscalerRow> = autoscalers
-            .map(|object| pod_autoscaler(object, &targets))
-            .collect();
+        let mut pod_autoscalers: Vec<PodAutoscalerRow> =
+            autoscalers.map(|object| pod_autoscaler(object, &targets)).collect();
         pod_autoscalers.sort_by_key(|row| (row.namespace.clone(), row.name.clone()));
-        Self {
-            variants,
-            pod_autoscalers,
-            notes: objects.notes.clone(),
-        }
+        Self { variants, pod_autoscalers, notes: objects.notes.clone() }
     }
 }
 
@@ -141,10 +134,7 @@ impl<'a> Targets<'a> {
         for object in objects.hpas.iter().filter(|hpa| !is_of_keda(hpa)) {
             add(object, "HPA");
         }
-        Self {
-            counts: counts.collect(),
-            scalers,
-        }
+        Self { counts: counts.collect(), scalers }
     }
 }
 
@@ -274,10 +264,7 @@ pub(in crate::cli) fn target_place(object: &Value) -> TargetPlace<'_> {
 
 /// Namespace and name.
 pub(in crate::cli) fn identity(object: &Value) -> (&str, &str) {
-    (
-        text(object, "/metadata/namespace"),
-        text(object, "/metadata/name"),
-    )
+    (text(object, "/metadata/namespace"), text(object, "/metadata/name"))
 }
 
 fn number(object: &Value, path: &str) -> Option<u64> {
@@ -357,12 +344,7 @@ fn failing<'a>(object: &'a Value, kinds: &[&str]) -> Option<&'a Value> {
 
 /// What the conditions say of the last decision: the first that does not hold, else the decision.
 fn decision(object: &Value) -> String {
-    let kinds = [
-        "TargetResolved",
-        "MetricsAvailable",
-        "OptimizationReady",
-        "ActuationReady",
-    ];
+    let kinds = ["TargetResolved", "MetricsAvailable", "OptimizationReady", "ActuationReady"];
     let shown = failing(object, &kinds).or_else(|| condition(object, "OptimizationReady"));
     shown.map_or_else(
         || "no controller has written a status".to_owned(),
@@ -374,9 +356,7 @@ fn pod_autoscaler(object: &Value, targets: &Targets<'_>) -> PodAutoscalerRow {
     let (namespace, name) = identity(object);
     let place = target_place(object);
     let mut replicas = targets.counts.get(&place).copied().unwrap_or_default();
-    replicas.current = replicas
-        .current
-        .or_else(|| number(object, "/status/actualScale"));
+    replicas.current = replicas.current.or_else(|| number(object, "/status/actualScale"));
     let fault = fault(object);
     let shown = fault
         .map(|fault| text(fault, "/message"))
@@ -397,14 +377,7 @@ fn pod_autoscaler(object: &Value, targets: &Targets<'_>) -> PodAutoscalerRow {
 /// The first condition of a PodAutoscaler that is a finding of `wva doctor`. An annotation without effect keeps nothing
 /// from scaling.
 fn fault(object: &Value) -> Option<&Value> {
-    let kinds = [
-        "ValidSpec",
-        CONFLICT,
-        "AbleToScale",
-        "MetricsAvailable",
-        "ScalingActive",
-        ASLEEP,
-    ];
+    let kinds = ["ValidSpec", CONFLICT, "AbleToScale", "MetricsAvailable", "ScalingActive", ASLEEP];
     let mut found = kinds.iter().filter_map(|kind| condition(object, kind));
     found.find(|found| {
         let [kind, status, reason] = ["/type", "/status", "/reason"].map(|path| text(found, path));

@@ -48,13 +48,7 @@ pub(super) struct StatusFlags {
     #[arg(long)]
     watch: bool,
     /// The form of the answer
-    #[arg(
-        short = 'o',
-        long,
-        value_name = "FORMAT",
-        value_enum,
-        default_value = "text"
-    )]
+    #[arg(short = 'o', long, value_name = "FORMAT", value_enum, default_value = "text")]
     output: OutputFormat,
     #[command(flatten)]
     controller: ControllerFlags,

@@ -24,11 +24,8 @@ const PAGE: u32 = 500;
 
 const MOST: usize = 50_000;
 
-const WORKLOADS: [LiveKind; 3] = [
-    LiveKind::Deployment,
-    LiveKind::StatefulSet,
-    LiveKind::LeaderWorkerSet,
-];
+const WORKLOADS: [LiveKind; 3] =
+    [LiveKind::Deployment, LiveKind::StatefulSet, LiveKind::LeaderWorkerSet];
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::cli) struct FleetObjects {
@@ -138,8 +135,7 @@ impl FleetObjects {
         let hpas = self.hpas.iter();
         let hpas = hpas.map(|object| (ScalerKind::HorizontalPodAutoscaler, object));
         let scaled = self.scaled_objects.iter();
-        hpas.chain(scaled.map(|object| (ScalerKind::ScaledObject, object)))
-            .collect()
+        hpas.chain(scaled.map(|object| (ScalerKind::ScaledObject, object))).collect()
     }
 
     /// The objects of this project with their targets and scalers, and what could not be read.
@@ -151,10 +147,8 @@ impl FleetObjects {
             let (namespace, name) = identity(object);
             targets.contains(&(namespace, *kind, name))
         });
-        self.hpas
-            .retain(|scaler| targets.contains(&target_place(scaler)));
-        self.scaled_objects
-            .retain(|scaler| targets.contains(&target_place(scaler)));
+        self.hpas.retain(|scaler| targets.contains(&target_place(scaler)));
+        self.scaled_objects.retain(|scaler| targets.contains(&target_place(scaler)));
         let document = json!({
             "variantAutoscalings": self.variants,
             "podAutoscalers": self.pod_autoscalers,
@@ -176,8 +170,7 @@ impl FleetObjects {
                 let found = found.unwrap_or_default();
                 if found.len() >= MOST {
                     let plural = kind.resource();
-                    self.notes
-                        .push(format!("{plural}: the first {MOST} are shown"));
+                    self.notes.push(format!("{plural}: the first {MOST} are shown"));
                 }
                 found
             }

@@ -92,12 +92,7 @@ fn cost(cost: Option<f64>) -> String {
 }
 
 fn variant_row(row: &VariantRow) -> [String; 9] {
-    let ReplicaCounts {
-        current,
-        ready,
-        pending,
-        gated,
-    } = row.replicas;
+    let ReplicaCounts { current, ready, pending, gated } = row.replicas;
     [
         format!("  {}", row.name),
         count(current),
@@ -118,15 +113,7 @@ fn autoscalers(text: &mut String, autoscalers: &[PodAutoscalerRow]) {
     if !text.is_empty() {
         text.push('\n');
     }
-    let titles = [
-        "AUTOSCALER",
-        "STRATEGY",
-        "CURRENT",
-        "DESIRED",
-        "READY",
-        "PENDING",
-        "GATED",
-    ];
+    let titles = ["AUTOSCALER", "STRATEGY", "CURRENT", "DESIRED", "READY", "PENDING", "GATED"];
     let mut rows = vec![titles.map(str::to_owned)];
     let mut reasons = vec!["LAST DECISION"];
     for row in autoscalers {

@@ -136,11 +136,7 @@ async fn gated_replicas_are_no_pending_ones() {
     assert!(query.contains("status.phase%3DPending"), "{query}");
 
     let unread = fleet.with_gated(&server.client(), None).await;
-    assert!(
-        unread.notes[0].contains("grant list on pods, or"),
-        "{:?}",
-        unread.notes
-    );
+    assert!(unread.notes[0].contains("grant list on pods, or"), "{:?}", unread.notes);
     assert_eq!(FleetStatus::of(&unread).variants[1].replicas.gated, None);
 }
 
@@ -149,19 +145,12 @@ fn a_document_has_targets_and_scalers_of_the_own_objects_only() {
     let mut objects = objects();
     let (whole, _) = objects.clone().into_document();
     objects.workloads.push(workload("database", 1, 1));
-    objects
-        .workloads
-        .push(("StatefulSet", workload("l4", 1, 1).1));
+    objects.workloads.push(("StatefulSet", workload("l4", 1, 1).1));
     objects.hpas.push(scaler("database", "database", None));
-    objects
-        .scaled_objects
-        .push(scaler("database", "database", None));
+    objects.scaled_objects.push(scaler("database", "database", None));
     let (document, notes) = objects.into_document();
     assert_eq!(document["workloads"].as_array().map(Vec::len), Some(2));
-    assert_eq!(
-        document["horizontalPodAutoscalers"][0]["metadata"]["name"],
-        "follows"
-    );
+    assert_eq!(document["horizontalPodAutoscalers"][0]["metadata"]["name"], "follows");
     assert_eq!(document, whole);
     assert_eq!(notes, Vec::<String>::new());
 }
@@ -192,11 +181,7 @@ fn a_declared_variant_without_a_count_or_with_a_rival_says_so() {
     let hpa = |name| format!("HorizontalPodAutoscaler serving/{name}");
     let status = "no controller has written a status".to_owned();
     for (case, scaler, decisions) in [
-        (
-            "alone",
-            annotated("b", "x", "m"),
-            [status.clone(), waits("b")],
-        ),
+        ("alone", annotated("b", "x", "m"), [status.clone(), waits("b")]),
         (
             "one target",
             annotated("b", "a", "m"),
@@ -242,10 +227,7 @@ fn a_declared_variant_without_a_count_or_with_a_rival_says_so() {
     objects.variants[1]["spec"]["scaleTargetRef"]["name"] = json!("a");
     objects.declare();
     let rows = FleetStatus::of(&objects).variants;
-    assert!(
-        rows.iter().all(|row| !row.decision.contains("claim one")),
-        "{rows:?}"
-    );
+    assert!(rows.iter().all(|row| !row.decision.contains("claim one")), "{rows:?}");
 }
 
 #[test]
@@ -268,17 +250,13 @@ fn the_controller_adds_reasons_and_ages() {
         ]}],
     });
     add_ages(&mut status, &snapshot);
-    let ages: Vec<Option<&str>> = (status.variants.iter())
-        .map(|row| row.signal_age.as_deref())
-        .collect();
+    let ages: Vec<Option<&str>> =
+        (status.variants.iter()).map(|row| row.signal_age.as_deref()).collect();
     assert_eq!(ages, [None, Some("12s")]);
     add_decisions(&mut status, json!({}));
     assert!(status.notes[0].contains("has made no plan"), "{status:?}");
     add_decisions(&mut status, json!({"decisions": {"a": 1}}));
-    assert!(
-        status.notes[1].contains("of the controller's version"),
-        "{status:?}"
-    );
+    assert!(status.notes[1].contains("of the controller's version"), "{status:?}");
     assert_eq!(status.variants[1].decision, "saturation decided");
 }
 
@@ -325,10 +303,7 @@ async fn what_may_not_be_read_is_a_note_with_the_right_that_is_missing() {
     };
     assert!(note.contains("grant list on deployments.apps"), "{note}");
     let paths: Vec<String> = server.asked().into_iter().map(|asked| asked.path).collect();
-    assert!(
-        paths[0].ends_with("/namespaces/serving/variantautoscalings"),
-        "{paths:?}"
-    );
+    assert!(paths[0].ends_with("/namespaces/serving/variantautoscalings"), "{paths:?}");
 }
 
 /// Who may see scalers alone sees the variants that they declare.
@@ -341,26 +316,10 @@ async fn a_missing_right_to_this_projects_objects_hides_no_annotated_scaler() {
     let none = || refused(404);
     let scalers = list(&[annotated("follows", "l4", "m")]);
     let right = "grant list on variantautoscalings.llmd.ai";
-    let denied = [
-        refused(403),
-        refused(403),
-        none(),
-        none(),
-        none(),
-        refused(403),
-        refused(403),
-    ];
+    let denied = [refused(403), refused(403), none(), none(), none(), refused(403), refused(403)];
     let error = read(denied).await.unwrap_err();
     assert!(error.contains(right), "{error}");
-    let partly = [
-        refused(403),
-        refused(403),
-        none(),
-        none(),
-        none(),
-        scalers,
-        none(),
-    ];
+    let partly = [refused(403), refused(403), none(), none(), none(), scalers, none()];
     let objects = read(partly).await.unwrap();
     assert_eq!(objects.declared.len(), 1);
     assert!(objects.notes[0].contains(right), "{:?}", objects.notes);
@@ -412,16 +371,11 @@ async fn what_no_controller_takes_for_a_variant_is_none() {
             "spec": {"template": {"spec": {"containers": containers}}},
         })])
     };
-    for (answer, shown) in [
-        (controller("false"), 0),
-        (controller("true"), 1),
-        (list(&[]), 1),
-        (refused(403), 1),
-    ] {
-        let mut objects = FleetObjects {
-            hpas: vec![annotated("follows", "l4", "m")],
-            ..FleetObjects::default()
-        };
+    for (answer, shown) in
+        [(controller("false"), 0), (controller("true"), 1), (list(&[]), 1), (refused(403), 1)]
+    {
+        let mut objects =
+            FleetObjects { hpas: vec![annotated("follows", "l4", "m")], ..FleetObjects::default() };
         objects.declare();
         let server = FakeServer::new([answer, list(&[])]);
         let objects = objects.decided(&server.client()).await;

@@ -99,10 +99,7 @@ impl WhyFlags {
                     "--at has an effect with --recording or --address only; name one".to_owned(),
                 ));
             }
-            (None, Some(file), _) => DecisionSource::Snapshot {
-                file,
-                settings: self.settings,
-            },
+            (None, Some(file), _) => DecisionSource::Snapshot { file, settings: self.settings },
             (None, None, None) => DecisionSource::Status,
         };
         Ok(WhyQuestion { object, source })

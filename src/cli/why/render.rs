@@ -127,12 +127,7 @@ pub(super) fn recorded_autoscaler(
     let (key, target) = (recorded.key(), &recorded.object.spec.scale_target_ref);
     let decision = match (&replayed.decision, &replayed.difference) {
         (Some(decision), _) => shown_decision(decision, &recorded.state),
-        (
-            None,
-            Some(DecisionDifference::Autoscaler {
-                replayed: Err(why), ..
-            }),
-        ) => {
+        (None, Some(DecisionDifference::Autoscaler { replayed: Err(why), .. })) => {
             json!({ "invalid": why })
         }
         (None, _) => Value::Null,
@@ -149,9 +144,7 @@ pub(super) fn recorded_autoscaler(
 pub(super) fn pod_autoscaler(key: &ObjectKey, record: &Value) -> String {
     let at = |path: &str| record.pointer(path).and_then(Value::as_str);
     let number = |value: Option<&Value>| {
-        value
-            .and_then(Value::as_u64)
-            .map_or_else(|| "-".to_owned(), |number| number.to_string())
+        value.and_then(Value::as_u64).map_or_else(|| "-".to_owned(), |number| number.to_string())
     };
     let mut text = format!("{key}  {}\n", at("/target").unwrap_or("no target"));
     let mut line = |title: &str, words: &str| {
@@ -161,12 +154,7 @@ pub(super) fn pod_autoscaler(key: &ObjectKey, record: &Value) -> String {
     let (from, to) = (decision.get("current"), decision.get("desired"));
     line(
         "decided",
-        &format!(
-            "{} -> {} at {}",
-            number(from),
-            number(to),
-            at("/decided").unwrap_or("-")
-        ),
+        &format!("{} -> {} at {}", number(from), number(to), at("/decided").unwrap_or("-")),
     );
     for (title, path) in [
         ("because", "/decision/reason"),
@@ -206,19 +194,12 @@ pub(super) fn status(
     let (object, target, words) = objects.named(fleet, &key.namespace, &key.name)?;
     let mut text = format!("{key}  {target}\n");
     writeln!(text, "{:<11}{words}", "because").unwrap_or_default();
-    let conditions = object
-        .pointer("/status/conditions")
-        .and_then(Value::as_array);
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     if conditions.is_some() {
         text.push_str("conditions\n");
     }
     for condition in conditions.into_iter().flatten() {
-        let words = |name: &str| {
-            condition
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
+        let words = |name: &str| condition.get(name).and_then(Value::as_str).unwrap_or_default();
         let (kind, status, message) = (words("type"), words("status"), words("message"));
         writeln!(text, "    {kind:<18} {status:<8} {message}").unwrap_or_default();
     }

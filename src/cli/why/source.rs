@@ -54,23 +54,16 @@ pub(super) fn from_snapshot(
         let lines = errors.iter().map(|error| format!("settings: {error}"));
         lines.collect::<Vec<_>>().join("\n")
     })?;
-    let Bundle {
-        settings, statics, ..
-    } = noted;
+    let Bundle { settings, statics, .. } = noted;
     let placed = |error: &dyn ToString| format!("{file}: {}", error.to_string());
     let document = SnapshotDocument::parse(snapshot).map_err(|error| placed(&error))?;
-    let situation = document
-        .situation(&settings.freshness)
-        .map_err(|error| placed(&error))?;
+    let situation = document.situation(&settings.freshness).map_err(|error| placed(&error))?;
     if let Some(text) = plan::explained_autoscaler(&situation, &statics, object) {
         return Ok(text);
     }
     let (_, plan) = plan::decide(&situation, &settings);
     let settings = tiered(&settings, &situation.snapshot);
-    let explained = ExplainedPlan {
-        plan: &plan,
-        settings: Some(&settings),
-    };
+    let explained = ExplainedPlan { plan: &plan, settings: Some(&settings) };
     render::variant(&explained, &variant(object)).ok_or_else(|| {
         format!(
             "{file} has no {object}; name a VariantAutoscaling or PodAutoscaler of the snapshot"
@@ -120,10 +113,7 @@ fn recorded(object: &ObjectKey, mut last: LastEntries, version: &str) -> Result<
     let cycle = last.cycle.ok_or_else(missing)?;
     let replayed = replay::repeated(&cycle, None)?;
     let settings = tiered(&cycle.settings, &cycle.snapshot);
-    let explained = ExplainedPlan {
-        plan: &replayed.plan,
-        settings: Some(&settings),
-    };
+    let explained = ExplainedPlan { plan: &replayed.plan, settings: Some(&settings) };
     let mut text = render::variant(&explained, &key).ok_or_else(missing)?;
     let recorded = cycle.decided.variants.get(&key);
     if let Some(recorded) = recorded.filter(|_| !replayed.differences.is_empty()) {
@@ -168,12 +158,8 @@ async fn from_controller(
 
 /// Explains the last decisions, as `/debug/decisions` has them.
 pub(super) fn from_decisions(object: &ObjectKey, mut decisions: Value) -> Result<String, String> {
-    let autoscalers = decisions
-        .as_object_mut()
-        .and_then(|fields| fields.remove("podAutoscalers"));
-    let record = autoscalers
-        .as_ref()
-        .and_then(|all| all.get(object.to_string()));
+    let autoscalers = decisions.as_object_mut().and_then(|fields| fields.remove("podAutoscalers"));
+    let record = autoscalers.as_ref().and_then(|all| all.get(object.to_string()));
     if let Some(record) = record {
         return Ok(render::pod_autoscaler(object, record));
     }
@@ -187,19 +173,14 @@ pub(super) fn from_decisions(object: &ObjectKey, mut decisions: Value) -> Result
     let plan: Plan = serde_json::from_value(decisions).map_err(|error| {
         format!("/debug/decisions: {error}; use the wva of the controller's version")
     })?;
-    let explained = ExplainedPlan {
-        plan: &plan,
-        settings: None,
-    };
+    let explained = ExplainedPlan { plan: &plan, settings: None };
     render::variant(&explained, &variant(object)).ok_or_else(|| {
         format!("the last plan has no {object}; check its name, and the scope of the controller")
     })
 }
 
 async fn from_status(object: &ObjectKey) -> Result<String, String> {
-    let client = connect(&KubeconfigSource::Infer)
-        .await
-        .map_err(|error| error.to_string())?;
+    let client = connect(&KubeconfigSource::Infer).await.map_err(|error| error.to_string())?;
     let objects = FleetObjects::read(&client, Some(&object.namespace)).await?;
     let objects = objects.decided(&client).await;
     let fleet = FleetStatus::of(&objects);

@@ -59,46 +59,29 @@ fn every_value_of_the_policy_is_shown_with_its_source() {
     assert_eq!(built_in, "    kvSpareTrigger       0.1        built in");
     let (_, text) = line(SNAPSHOT, "saturation: {default: {kvSpareTrigger: 0.1}}");
     let page = include_str!("../../../docs/user-guide/decisions.md");
-    assert!(
-        page.contains(&text[text.find("policy\n").unwrap()..]),
-        "{text}"
-    );
+    assert!(page.contains(&text[text.find("policy\n").unwrap()..]), "{text}");
     let (_, text) = line(SNAPSHOT, "saturation: {default: {analyzerName: slo}}");
-    assert!(
-        text.contains("    scaleDownBoundary    0.8075     built in\n"),
-        "{text}"
-    );
+    assert!(text.contains("    scaleDownBoundary    0.8075     built in\n"), "{text}");
     let settings = "saturation: {default: {kvSpareTrigger: 0.15}, gold: {kvSpareTrigger: 0.2}}";
     let (default, _) = line(SNAPSHOT, settings);
-    assert_eq!(
-        default,
-        "    kvSpareTrigger       0.15       global entry \"default\""
-    );
+    assert_eq!(default, "    kvSpareTrigger       0.15       global entry \"default\"");
     let named = |tier: &str| {
         let policy = format!("model: llama\n  policy: {{scalingPolicy: {tier}}}");
         line(&SNAPSHOT.replace("model: llama", &policy), settings)
     };
     let (gold, text) = named("gold");
-    assert_eq!(
-        gold,
-        "    kvSpareTrigger       0.2        global entry \"gold\""
-    );
+    assert_eq!(gold, "    kvSpareTrigger       0.2        global entry \"gold\"");
     assert!(!text.contains("note: "), "{text}");
     let (unknown, text) = named("silver");
     assert_eq!(unknown, default);
-    assert!(
-        text.contains("note: scalingPolicy \"silver\" names no tier"),
-        "{text}"
-    );
+    assert!(text.contains("note: scalingPolicy \"silver\" names no tier"), "{text}");
 }
 
 #[test]
 fn scale_to_zero_is_shown_by_the_setting_that_decides() {
     let shown = |settings: &str| {
         let text = from_snapshot(&key("l4"), "fleet.yaml", SNAPSHOT, settings).unwrap();
-        let lines = text
-            .lines()
-            .skip_while(|line| !line.starts_with("    priority "));
+        let lines = text.lines().skip_while(|line| !line.starts_with("    priority "));
         lines.skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
     let off = "    WVA_SCALE_TO_ZERO    false      settings or built in";
@@ -126,10 +109,7 @@ fn votes_show_the_band_of_their_analyzer() {
     let settings = "saturation: {default: {analyzerName: saturation, scaleUpThreshold: 0.9}}";
     let text = from_snapshot(&key("l4"), "fleet.yaml", &snapshot, settings).unwrap();
     assert!(text.contains("    saturation: demand "), "{text}");
-    assert!(
-        text.contains("where growth begins") || text.contains("growth begins above"),
-        "{text}"
-    );
+    assert!(text.contains("where growth begins") || text.contains("growth begins above"), "{text}");
 }
 
 #[test]
@@ -143,10 +123,7 @@ fn what_has_no_decision_is_named() {
         "at": {"monotonic": {"secs": 1, "nanos": 0}, "wall": 0},
     });
     let error = from_decisions(&key("l4"), plan).unwrap_err();
-    assert!(
-        error.starts_with("the last plan has no serving/l4"),
-        "{error}"
-    );
+    assert!(error.starts_with("the last plan has no serving/l4"), "{error}");
 }
 
 #[test]
@@ -211,20 +188,14 @@ fn a_recorded_decision_on_a_pod_autoscaler_is_explained() {
         assert!(text.contains(line), "{line}: {text}");
     }
     let error = explained("other", None).unwrap_err();
-    assert_eq!(
-        error,
-        "the recording has no decision on ns/other up to that time"
-    );
+    assert_eq!(error, "the recording has no decision on ns/other up to that time");
 }
 
 #[test]
 fn flags_without_effect_are_refused() {
     let question = |line: &str| {
         let words = ["why"].into_iter().chain(line.split(' '));
-        WhyFlags::try_parse_from(words)
-            .unwrap()
-            .question()
-            .map(drop)
+        WhyFlags::try_parse_from(words).unwrap().question().map(drop)
     };
     for (line, said) in wva_base::cases! {
         ("l4", "write NAMESPACE/NAME"),

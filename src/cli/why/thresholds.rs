@@ -20,10 +20,7 @@ pub(super) fn thresholds(
     if let Some(percentage) = percentage {
         lines.extend(percentages(percentage, decision, settings));
     }
-    let voters = figures
-        .consensus
-        .iter()
-        .flat_map(|consensus| &consensus.voters);
+    let voters = figures.consensus.iter().flat_map(|consensus| &consensus.voters);
     for voter in voters {
         if let Some(balance) = voter.roles.get(&decision.role) {
             lines.push(vote(voter, balance, decision, settings));
@@ -44,10 +41,7 @@ fn percentages(
     };
     let (kv, queue) = (figures.spare_kv, figures.spare_queue);
     let mut lines = match settings {
-        None => vec![
-            format!("KV spare {kv:.3}"),
-            format!("queue spare {queue:.3}"),
-        ],
+        None => vec![format!("KV spare {kv:.3}"), format!("queue spare {queue:.3}")],
         Some(settings) => {
             let thresholds = settings.saturation.policy(&decision.model).thresholds;
             vec![
@@ -63,10 +57,7 @@ fn percentages(
 fn spare(name: &str, spare: f64, trigger: f64) -> String {
     let distance = spare - trigger;
     if distance < 0.0 {
-        format!(
-            "{name} {spare:.3}: below {trigger:.3}, where growth begins, by {:.3}",
-            -distance
-        )
+        format!("{name} {spare:.3}: below {trigger:.3}, where growth begins, by {:.3}", -distance)
     } else {
         format!("{name} {spare:.3}: growth begins below {trigger:.3}, {distance:.3} away")
     }
@@ -80,14 +71,7 @@ fn vote(
 ) -> String {
     let analyzer = voter.analyzer;
     let name = analyzer.as_str();
-    let Balance {
-        demand,
-        supply,
-        anticipated,
-        required,
-        spare,
-        releasable,
-    } = *balance;
+    let Balance { demand, supply, anticipated, required, spare, releasable } = *balance;
     let stand = format!(
         "{name}: demand {demand:.1} of {supply:.1}, {anticipated:.1} with pending replicas"
     );
@@ -104,15 +88,9 @@ fn vote(
     };
     let (grows, shrinks) = (anticipated * band.scale_up, supply * band.scale_down);
     if required > 0.0 {
-        format!(
-            "{stand}; above {grows:.1}, where growth begins, by {:.1}",
-            demand - grows
-        )
+        format!("{stand}; above {grows:.1}, where growth begins, by {:.1}", demand - grows)
     } else if spare > 0.0 {
-        format!(
-            "{stand}; below {shrinks:.1}, where release begins, by {:.1}",
-            shrinks - demand
-        )
+        format!("{stand}; below {shrinks:.1}, where release begins, by {:.1}", shrinks - demand)
     } else {
         format!(
             "{stand}; growth begins above {grows:.1}, {:.1} away, and release below {shrinks:.1}, {:.1} away",

@@ -29,18 +29,14 @@ impl WriteApi {
             .map_err(|error| AutoscalerWriteError::Unscalable(error.to_string().into()))?;
         let objects: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &write.target.namespace, resource);
-        let parameters = PatchParams {
-            field_manager: Some(self.manager.to_string()),
-            ..PatchParams::default()
-        };
+        let parameters =
+            PatchParams { field_manager: Some(self.manager.to_string()), ..PatchParams::default() };
         let patch = Patch::Json::<()>(patch);
         let patched = objects.patch(&write.target.name, &parameters, &patch);
         match permit.request(self.timeout, patched).await? {
             Ok(_) => Ok(()),
             Err(error) if error.code() == Some(UNPROCESSABLE) => {
-                let found = permit
-                    .request(self.timeout, objects.get(&write.target.name))
-                    .await?;
+                let found = permit.request(self.timeout, objects.get(&write.target.name)).await?;
                 let found = found.map_err(|error| denied(error, resource))?;
                 judge(write, &found, error)
             }
@@ -76,8 +72,7 @@ fn judge(
         ReplicaField::Scale | ReplicaField::Service => service.replicas,
         ReplicaField::Role { index, name } => {
             let role = service.roles.get(*index);
-            role.filter(|role| role.name == *name)
-                .and_then(|role| role.replicas)
+            role.filter(|role| role.name == *name).and_then(|role| role.replicas)
         }
     };
     match seen {

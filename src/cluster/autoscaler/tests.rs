@@ -15,10 +15,7 @@ fn target() -> TargetKey {
 }
 
 fn decode() -> ReplicaField {
-    ReplicaField::Role {
-        index: 1,
-        name: "decode".into(),
-    }
+    ReplicaField::Role { index: 1, name: "decode".into() }
 }
 
 fn kinds(names: &[(&str, &str)]) -> FakeResponse {
@@ -30,10 +27,8 @@ const WITHOUT_SCALE: &[(&str, &str)] = &[SERVICES];
 const WITH_SCALE: &[(&str, &str)] = &[SERVICES, ("stormservices/scale", "Scale")];
 
 fn service(replicas: u32, roles: &[(&str, Option<u32>)]) -> FakeResponse {
-    let roles: Vec<Value> = roles
-        .iter()
-        .map(|(name, replicas)| json!({"name": name, "replicas": replicas}))
-        .collect();
+    let roles: Vec<Value> =
+        roles.iter().map(|(name, replicas)| json!({"name": name, "replicas": replicas})).collect();
     FakeResponse::Json(
         200,
         json!({
@@ -49,11 +44,7 @@ fn scale(replicas: u32) -> FakeResponse {
 }
 
 fn test_failed() -> FakeResponse {
-    refusal(
-        422,
-        "Invalid",
-        "the server rejected our request due to an error in our request",
-    )
+    refusal(422, "Invalid", "the server rejected our request due to an error in our request")
 }
 
 /// Writes 4 over 2.
@@ -74,10 +65,8 @@ async fn write(server: &FakeServer, field: &ReplicaField) -> Result<bool, Autosc
 async fn a_role_is_patched_with_tests_of_its_name_and_its_count() {
     // The scale subresource holds another count.
     for kinds in [WITHOUT_SCALE, WITH_SCALE].map(kinds) {
-        let server = FakeServer::new([
-            kinds,
-            service(1, &[("prefill", Some(3)), ("decode", Some(4))]),
-        ]);
+        let server =
+            FakeServer::new([kinds, service(1, &[("prefill", Some(3)), ("decode", Some(4))])]);
         write(&server, &decode()).await.unwrap();
         let asked = server.asked();
         assert_eq!(asked.len(), 2);

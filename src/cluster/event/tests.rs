@@ -45,10 +45,7 @@ fn notice(namespace: &str, note: &str) -> EventNotice {
 }
 
 fn stored() -> FakeResponse {
-    FakeResponse::Json(
-        201,
-        json!({"metadata": {"name": "x", "namespace": "a"}, "eventTime": null}),
-    )
+    FakeResponse::Json(201, json!({"metadata": {"name": "x", "namespace": "a"}, "eventTime": null}))
 }
 
 /// Publishes a notice once, over an event that was stored earlier.
@@ -80,21 +77,14 @@ async fn an_event_says_who_what_when_and_why() {
         ("/action", "Reload"),
         ("/note", "no"),
         ("/eventTime", "2023-11-14T22:13:20.250000Z"),
-        (
-            "/reportingController",
-            "llmd.ai/workload-variant-autoscaler",
-        ),
+        ("/reportingController", "llmd.ai/workload-variant-autoscaler"),
         ("/reportingInstance", "wva-0"),
         ("/regarding/kind", "ConfigMap"),
         ("/regarding/namespace", "a"),
         ("/regarding/name", "settings"),
         ("/regarding/uid", "u-1"),
     ] {
-        assert_eq!(
-            body.pointer(field).and_then(Value::as_str),
-            Some(value),
-            "{field}"
-        );
+        assert_eq!(body.pointer(field).and_then(Value::as_str), Some(value), "{field}");
     }
     assert!(body.pointer("/series").is_none());
 }
@@ -137,10 +127,7 @@ async fn an_event_about_the_cluster_lives_in_the_default_namespace() {
     let server = FakeServer::new([stored()]);
     post(&server, &notice("", "no")).await;
     let asked = &server.asked()[0];
-    assert_eq!(
-        asked.path,
-        "/apis/events.k8s.io/v1/namespaces/default/events"
-    );
+    assert_eq!(asked.path, "/apis/events.k8s.io/v1/namespaces/default/events");
     assert!(asked.body.pointer("/regarding/namespace").is_none());
 }
 
@@ -149,13 +136,8 @@ async fn texts_keep_to_the_limits_of_the_api() {
     let server = FakeServer::new([stored()]);
     let mut long = notice("a", &"ü".repeat(5_000));
     long.regarding.name = Arc::from(format!("{}-x", "n".repeat(199)));
-    let api = EventApi {
-        instance: Arc::from("p".repeat(500)),
-        ..api(&server)
-    };
-    publish(permit(), &api, &Occurrence::once(long.clone(), NOW), None)
-        .await
-        .unwrap();
+    let api = EventApi { instance: Arc::from("p".repeat(500)), ..api(&server) };
+    publish(permit(), &api, &Occurrence::once(long.clone(), NOW), None).await.unwrap();
     let body = &server.asked()[0].body;
     let length = |field: &str| body.pointer(field).and_then(Value::as_str).unwrap().len();
     assert!(length("/note") <= 1024);
@@ -176,10 +158,7 @@ async fn nothing_is_sent_without_a_permit_that_outlives_the_request() {
 #[tokio::test(start_paused = true)]
 async fn refusals_differ_from_passing_troubles() {
     for (answer, passing) in [
-        (
-            refusal(403, "Forbidden", "namespace is being terminated"),
-            false,
-        ),
+        (refusal(403, "Forbidden", "namespace is being terminated"), false),
         (refusal(422, "Invalid", "no"), false),
         (refusal(429, "TooManyRequests", "later"), true),
         (refusal(500, "InternalError", "no"), true),
@@ -190,10 +169,7 @@ async fn refusals_differ_from_passing_troubles() {
         let error = send(&server, &notice("a", "no"), None).await;
         match error.unwrap_err() {
             EventError::Retry(error) => assert!(passing, "{error}"),
-            error => assert!(
-                !passing && matches!(error, EventError::Refused(_)),
-                "{error}"
-            ),
+            error => assert!(!passing && matches!(error, EventError::Refused(_)), "{error}"),
         }
     }
 }

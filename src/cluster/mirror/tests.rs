@@ -23,11 +23,7 @@ fn keys(texts: &[&str]) -> BTreeSet<ObjectKey> {
 }
 
 fn update(key_text: &str, before: Option<u32>, after: Option<u32>) -> ObjectUpdate<u32> {
-    ObjectUpdate {
-        key: key(key_text),
-        before: before.map(Arc::new),
-        after: after.map(Arc::new),
-    }
+    ObjectUpdate { key: key(key_text), before: before.map(Arc::new), after: after.map(Arc::new) }
 }
 
 fn names_of(changed: &[ObjectUpdate<u32>]) -> BTreeSet<ObjectKey> {
@@ -47,22 +43,13 @@ fn an_equal_projection_changes_nothing() {
     let mirror = MirrorWriter::default();
     let watcher = epoch(1);
     assert_eq!(mirror.revision(), 0);
-    assert_eq!(
-        mirror.apply(&watcher, key("a/x"), 1),
-        Ok(Some(update("a/x", None, Some(1))))
-    );
+    assert_eq!(mirror.apply(&watcher, key("a/x"), 1), Ok(Some(update("a/x", None, Some(1)))));
     assert_eq!(mirror.revision(), 1);
     assert_eq!(mirror.apply(&watcher, key("a/x"), 1), Ok(None));
     assert_eq!(mirror.revision(), 1);
-    assert_eq!(
-        mirror.apply(&watcher, key("a/x"), 2),
-        Ok(Some(update("a/x", Some(1), Some(2))))
-    );
+    assert_eq!(mirror.apply(&watcher, key("a/x"), 2), Ok(Some(update("a/x", Some(1), Some(2)))));
     assert_eq!(mirror.get(&key("a/x")).as_deref(), Some(&2));
-    assert_eq!(
-        mirror.delete(&watcher, &key("a/x")),
-        Ok(Some(update("a/x", Some(2), None)))
-    );
+    assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(Some(update("a/x", Some(2), None))));
     assert_eq!(mirror.delete(&watcher, &key("a/x")), Ok(None));
     assert_eq!(mirror.revision(), 3);
     assert!(mirror.all().is_empty());
@@ -78,10 +65,7 @@ fn a_fresh_list_replaces_everything_at_once_and_returns_the_differences() {
     }
     assert!(!mirror.synced());
     assert_eq!(mirror.all().len(), 3);
-    assert!(
-        mirror.get(&key("b/gone")).is_some(),
-        "readable until the end of the list"
-    );
+    assert!(mirror.get(&key("b/gone")).is_some(), "readable until the end of the list");
 
     let changed = mirror.replace(&epoch(1), list).unwrap();
     let expected = [
@@ -122,10 +106,7 @@ fn an_older_incarnation_writes_nothing_any_more() {
     mirror.apply(&old, key("a/x"), 1).unwrap();
     mirror.apply(&new, key("a/x"), 2).unwrap();
 
-    assert!(matches!(
-        mirror.apply(&old, key("a/x"), 3),
-        Err(MirrorError::Superseded(_))
-    ));
+    assert!(matches!(mirror.apply(&old, key("a/x"), 3), Err(MirrorError::Superseded(_))));
     assert!(mirror.delete(&old, &key("a/x")).is_err());
     assert!(mirror.replace(&old, mirror.relist()).is_err());
     assert!(mirror.kind_absent(&old).is_err());
@@ -152,10 +133,7 @@ fn one_object_too_many_is_refused_by_name_and_the_rest_goes_on() {
     mirror.apply(&watcher, key("a/x"), 1).unwrap();
     mirror.apply(&watcher, key("a/y"), 1).unwrap();
     let error = mirror.apply(&watcher, key("a/z"), 1).unwrap_err();
-    assert!(
-        error.to_string().starts_with("a/z is not mirrored"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("a/z is not mirrored"), "{error}");
     assert!(mirror.apply(&watcher, key("a/x"), 2).unwrap().is_some());
     assert_eq!(mirror.all().len(), 2);
 
@@ -226,10 +204,7 @@ proptest! {
     }
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "an index reads any projection"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "an index reads any projection")]
 fn tens(value: &u32) -> Vec<ObjectKey> {
     let tens = (*value >= 10).then(|| ObjectKey::new("tens", (value / 10).to_string()));
     tens.into_iter().collect()
@@ -237,11 +212,7 @@ fn tens(value: &u32) -> Vec<ObjectKey> {
 
 fn naming(mirror: &MirrorWriter<u32>, tens: &str) -> Vec<String> {
     let named = ObjectKey::new("tens", tens);
-    mirror
-        .naming(&named)
-        .into_iter()
-        .map(|(key, _)| key.to_string())
-        .collect()
+    mirror.naming(&named).into_iter().map(|(key, _)| key.to_string()).collect()
 }
 
 #[test]
@@ -265,10 +236,7 @@ fn objects_are_found_by_what_they_name_through_every_kind_of_write() {
     let mut list = mirror.relist();
     list.add(key("b/w"), 12).unwrap();
     mirror.replace(&watcher, list).unwrap();
-    assert_eq!(
-        (naming(&mirror, "1"), naming(&mirror, "2")),
-        (vec!["b/w".to_owned()], Vec::new())
-    );
+    assert_eq!((naming(&mirror, "1"), naming(&mirror, "2")), (vec!["b/w".to_owned()], Vec::new()));
 
     mirror.kind_absent(&watcher).unwrap();
     assert!(naming(&mirror, "1").is_empty());

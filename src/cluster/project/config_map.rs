@@ -41,10 +41,7 @@ impl Projected for ConfigMap {
             name: name(&self.metadata),
             uid: uid(&self.metadata),
             resource_version: Arc::from(
-                self.metadata
-                    .resource_version
-                    .as_deref()
-                    .unwrap_or_default(),
+                self.metadata.resource_version.as_deref().unwrap_or_default(),
             ),
             lifecycle: super::lifecycle(&self.metadata),
             data,

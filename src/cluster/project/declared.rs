@@ -95,9 +95,7 @@ pub(crate) const STATED: [StatedField; 5] = [MODEL, COST, TIER, OUTPUT, START];
 /// The annotation of a variant that another key nearly is: by its name in our group, or by its group.
 pub(crate) fn nearly_stated(key: &str) -> Option<&'static str> {
     let known = STATED.map(|field| field.annotation);
-    let known = [MANAGED_ANNOTATION, COUNT_ANNOTATION]
-        .into_iter()
-        .chain(known);
+    let known = [MANAGED_ANNOTATION, COUNT_ANNOTATION].into_iter().chain(known);
     if known.clone().any(|own| own == key) {
         return None;
     }
@@ -127,9 +125,8 @@ pub(crate) fn unknown_keys<'a>(
     let unknown = metadata.into_iter().filter(|(key, _)| !is_known(key));
     // Several triggers may have the same key.
     let unknown: BTreeMap<&String, &String> = unknown.collect();
-    let texts = unknown
-        .iter()
-        .map(|(key, value)| format!("{:?}={:?}", shortened(key), shortened(value)));
+    let texts =
+        unknown.iter().map(|(key, value)| format!("{:?}={:?}", shortened(key), shortened(value)));
     let texts: Vec<String> = texts.collect();
     let (fault, them) = match texts.len() {
         0 => return None,
@@ -178,11 +175,9 @@ impl Declaration<'_> {
                 shortened(first),
                 shortened(second)
             )),
-            (Some((source, text)), None) if !field.takes(text) => Err(format!(
-                "{source}={:?} {}",
-                shortened(text),
-                field.refusal(text)
-            )),
+            (Some((source, text)), None) if !field.takes(text) => {
+                Err(format!("{source}={:?} {}", shortened(text), field.refusal(text)))
+            }
             (first, _) => Ok(first.map(|(_, text)| text)),
         }
     }
@@ -235,9 +230,7 @@ pub(super) fn declared(
     let key = VariantKey::new(namespace_of(metadata, texts), name(metadata));
     let spec = match spec(metadata, declaration, texts) {
         Ok(spec) => SpecReading::Read(spec),
-        Err(why) => SpecReading::Malformed {
-            why: Arc::from(format!("{kind} {key}: {why}")),
-        },
+        Err(why) => SpecReading::Malformed { why: Arc::from(format!("{kind} {key}: {why}")) },
     };
     let accelerator = label(metadata, ACCELERATOR_LABEL).map(|text| texts.intern(text));
     let owners = annotators(metadata, COUNT_ANNOTATION);
@@ -251,10 +244,7 @@ pub(super) fn declared(
             lifecycle: lifecycle(metadata),
             accelerator_label: accelerator.clone(),
             spec,
-            stored: StoredAllocation {
-                desired: count.flatten().map(Replicas),
-                accelerator,
-            },
+            stored: StoredAllocation { desired: count.flatten().map(Replicas), accelerator },
         },
         declared_by: Some(kind),
         instance: label(metadata, INSTANCE_LABEL).map(|text| texts.intern(text)),

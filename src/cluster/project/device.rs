@@ -31,10 +31,7 @@ pub struct PoolKey {
 
 impl PoolKey {
     pub fn device(&self, device: &Device) -> DeviceKey {
-        DeviceKey {
-            pool: self.clone(),
-            device: Arc::clone(&device.name),
-        }
+        DeviceKey { pool: self.clone(), device: Arc::clone(&device.name) }
     }
 }
 
@@ -77,9 +74,7 @@ impl DevicePlace {
         let node = (stated.node_name.as_ref()).map(|node| Self::Node(texts.intern(node)));
         let selector = (stated.node_selector.as_ref()).map(|selector| {
             let terms = selector.node_selector_terms.iter().map(term);
-            terms
-                .collect::<Option<_>>()
-                .map_or(Self::Any, Self::Selected)
+            terms.collect::<Option<_>>().map_or(Self::Any, Self::Selected)
         });
         let all = (stated.all_nodes == Some(true)).then_some(Self::Any);
         node.or(selector).or(all)
@@ -102,17 +97,11 @@ impl DevicePlace {
 /// All of a term must hold; one that is empty selects nothing. `None` of an operator that compares numbers.
 fn term(term: &NodeSelectorTerm) -> Option<LabelSelector> {
     let stated = [&term.match_expressions, &term.match_fields];
-    let mut requirements: Vec<Requirement> = stated
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(requirement)
-        .collect::<Option<_>>()?;
+    let mut requirements: Vec<Requirement> =
+        stated.into_iter().flatten().flatten().map(requirement).collect::<Option<_>>()?;
     if requirements.is_empty() {
-        requirements.push(Requirement {
-            label: NODE_NAME.to_owned(),
-            holds: LabelRequirement::Absent,
-        });
+        requirements
+            .push(Requirement { label: NODE_NAME.to_owned(), holds: LabelRequirement::Absent });
     }
     Some(LabelSelector { requirements })
 }
@@ -126,10 +115,7 @@ fn requirement(stated: &NodeSelectorRequirement) -> Option<Requirement> {
         "DoesNotExist" => LabelRequirement::Absent,
         _ => return None,
     };
-    Some(Requirement {
-        label: stated.key.clone(),
-        holds,
-    })
+    Some(Requirement { label: stated.key.clone(), holds })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,9 +162,7 @@ fn device(one: &SliceDevice, texts: &mut Interner) -> Device {
         sort: sort(fields),
         place: DevicePlace::of(&fields.place, texts),
         product: product.map(|product| texts.intern(product)),
-        counters: counters
-            .map(|counters| texts.intern(&counters.counter_set))
-            .collect(),
+        counters: counters.map(|counters| texts.intern(&counters.counter_set)).collect(),
     }
 }
 
@@ -241,9 +225,7 @@ impl Projected for ResourceClaim {
             },
             device: texts.intern(&one.device),
         });
-        let devices = held
-            .filter(|key| is_gpu_device(&key.pool.resource))
-            .collect();
+        let devices = held.filter(|key| is_gpu_device(&key.pool.resource)).collect();
         let users = status.reserved_for.iter();
         let users = users.filter(|consumer| consumer.resource == "pods");
         let mut pods: Vec<Arc<str>> = users.map(|pod| texts.intern(&pod.name)).collect();
@@ -253,10 +235,6 @@ impl Projected for ResourceClaim {
             let owner = owner.filter(|owner| owner.group.is_empty() && &*owner.kind == "Pod");
             pods.extend(owner.map(|owner| owner.name));
         }
-        ClaimObject {
-            devices,
-            pods,
-            namespace: namespace_of(&self.metadata, texts),
-        }
+        ClaimObject { devices, pods, namespace: namespace_of(&self.metadata, texts) }
     }
 }

@@ -44,16 +44,10 @@ impl Projected for OfferingNode {
             && !self.spec.taints.iter().any(closes);
         let labels = self.metadata.labels.iter().flatten();
         NodeView {
-            labels: labels
-                .map(|(key, value)| (texts.intern(key), texts.intern(value)))
-                .collect(),
+            labels: labels.map(|(key, value)| (texts.intern(key), texts.intern(value))).collect(),
             allocatable: wholes(&self.status.allocatable, is_gpu, texts),
             uncounted: BTreeSet::new(),
-            scheduling: if takes_pods {
-                Scheduling::Open
-            } else {
-                Scheduling::Closed
-            },
+            scheduling: if takes_pods { Scheduling::Open } else { Scheduling::Closed },
         }
     }
 }
@@ -106,11 +100,7 @@ pub(super) fn devices(
     resources: &ResourceRequirements,
     texts: &mut Interner,
 ) -> BTreeMap<Arc<str>, u32> {
-    stated(
-        resources,
-        |resource| device_class(resource).is_some(),
-        texts,
-    )
+    stated(resources, |resource| device_class(resource).is_some(), texts)
 }
 
 fn stated(

@@ -27,9 +27,8 @@ impl Interner {
     /// The shared allocation of a set of labels: that of all pods of a template.
     pub fn labels(&mut self, labels: &BTreeMap<String, String>) -> Arc<ObjectLabels> {
         let pairs = labels.iter();
-        let labels: ObjectLabels = pairs
-            .map(|(key, value)| (self.intern(key), self.intern(value)))
-            .collect();
+        let labels: ObjectLabels =
+            pairs.map(|(key, value)| (self.intern(key), self.intern(value))).collect();
         if let Some(known) = self.labels.get(&labels) {
             return Arc::clone(known);
         }

@@ -200,13 +200,9 @@ pub(super) fn aimed(input: Input, aim: &Aim) -> Input {
     let aim = aim.clone();
     match input {
         Input::Published(published) => Input::Published(Published { aim, ..published }),
-        Input::ExternalScaler {
-            variant, is_asked, ..
-        } => Input::ExternalScaler {
-            variant,
-            aim,
-            is_asked,
-        },
+        Input::ExternalScaler { variant, is_asked, .. } => {
+            Input::ExternalScaler { variant, aim, is_asked }
+        }
         Input::Other => Input::Other,
     }
 }

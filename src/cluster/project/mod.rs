@@ -64,11 +64,8 @@ fn lifecycle(metadata: &ObjectMeta) -> Lifecycle {
 }
 
 fn controller(metadata: &ObjectMeta, texts: &mut Interner) -> Option<ControllerRef> {
-    let owner = metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|owner| owner.controller == Some(true))?;
+    let owner =
+        metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let (group, _) = owner.api_version.split_once('/').unwrap_or_default();
     Some(ControllerRef {
         group: texts.intern(group),

@@ -62,10 +62,7 @@ impl StoredAutoscaler {
         let spec = self.object.as_ref().ok().map(|object| &object.spec);
         let min = spec.and_then(|spec| spec.min_replicas).unwrap_or(1);
         let max = spec.and_then(|spec| spec.max_replicas).unwrap_or_default();
-        ReplicaBounds {
-            min: Replicas::from_count(min),
-            max: Replicas::from_count(max),
-        }
+        ReplicaBounds { min: Replicas::from_count(min), max: Replicas::from_count(max) }
     }
 
     /// The object that it scales, if its reference names one.
@@ -113,9 +110,7 @@ fn stored(
     let uid = uid(metadata);
     let texts_of = |texts: &Option<std::collections::BTreeMap<String, String>>| {
         let texts = texts.iter().flatten();
-        texts
-            .map(|(key, value)| (Arc::from(&**key), Arc::from(&**value)))
-            .collect()
+        texts.map(|(key, value)| (Arc::from(&**key), Arc::from(&**value))).collect()
     };
     let object = spec.map(|(spec, skipped)| {
         Arc::new(PodAutoscalerObject {

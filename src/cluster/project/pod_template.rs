@@ -20,25 +20,19 @@ use crate::policy::pod_template::{PodTemplate, ROLE_LABEL, TemplateContainer};
 const ENGINE_GENERATION: &str = "VLLM_USE_V1";
 
 pub(super) fn project(template: &PodTemplateSpec, texts: &mut Interner) -> PodTemplate {
-    let labels = template
-        .metadata
-        .as_ref()
-        .and_then(|metadata| metadata.labels.as_ref());
+    let labels = template.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());
     let role = labels.and_then(|labels| labels.get(ROLE_LABEL));
     let spec = template.spec.as_ref();
     PodTemplate {
         role: role.map(|role| texts.intern(role)),
-        labels: labels
-            .map(|labels| texts.labels(labels))
-            .unwrap_or_default(),
+        labels: labels.map(|labels| texts.labels(labels)).unwrap_or_default(),
         containers: spec
             .into_iter()
             .flat_map(|spec| &spec.containers)
             .map(|one| container(one, texts))
             .collect(),
         claims: claims(
-            spec.into_iter()
-                .flat_map(|spec| spec.resource_claims.iter().flatten()),
+            spec.into_iter().flat_map(|spec| spec.resource_claims.iter().flatten()),
             texts,
         ),
         devices: device_sums(
@@ -83,9 +77,7 @@ fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {
     let mut words = |words: &Option<Vec<String>>| -> Vec<Arc<str>> {
         let words = words.iter().flatten();
         let value = |name: &str| values.get(name)?.as_deref();
-        words
-            .map(|word| texts.intern(&expand(word, value)))
-            .collect()
+        words.map(|word| texts.intern(&expand(word, value))).collect()
     };
     let (command, args) = (words(&container.command), words(&container.args));
     let line: Vec<&str> = command.iter().chain(&args).map(|word| &**word).collect();
@@ -131,10 +123,7 @@ fn placement(pod: &PodSpec, texts: &mut Interner) -> Placement {
         .filter(|(key, _)| names_accelerator(key))
         .map(|(key, value)| (texts.intern(key), texts.intern(value)))
         .collect();
-    let affinity = pod
-        .affinity
-        .as_ref()
-        .and_then(|affinity| affinity.node_affinity.as_ref());
+    let affinity = pod.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     Placement {
         selector,
         required: expressions(affinity.into_iter().flat_map(required), texts),
@@ -167,12 +156,7 @@ fn expressions<'a>(
         .map(|expression| NodeExpression {
             key: texts.intern(&expression.key),
             operator: texts.intern(&expression.operator),
-            values: expression
-                .values
-                .iter()
-                .flatten()
-                .map(|value| texts.intern(value))
-                .collect(),
+            values: expression.values.iter().flatten().map(|value| texts.intern(value)).collect(),
         })
         .collect()
 }

@@ -27,9 +27,7 @@ pub struct PoolObject {
 impl PoolObject {
     /// Whether the pool's selector is part of these labels; an empty one is part of any.
     pub fn selects(&self, labels: &BTreeMap<Arc<str>, Arc<str>>) -> bool {
-        self.selector
-            .iter()
-            .all(|(key, value)| labels.get(key) == Some(value))
+        self.selector.iter().all(|(key, value)| labels.get(key) == Some(value))
     }
 }
 
@@ -44,10 +42,7 @@ impl Projected for InferencePool {
             selector: selector
                 .map(|(key, value)| (texts.intern(key), texts.intern(value)))
                 .collect(),
-            picker: self
-                .spec
-                .endpoint_picker_ref
-                .map(|picker| picker.name.into()),
+            picker: self.spec.endpoint_picker_ref.map(|picker| picker.name.into()),
             lifecycle: lifecycle(&self.metadata),
         }
     }
@@ -80,9 +75,7 @@ impl InferencePools {
     /// The pool of this name, unless it is being deleted.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<PoolObject>> {
         let mut mirrors = self.mirrors.iter();
-        mirrors
-            .find_map(|mirror| mirror.get(key))
-            .filter(|pool| pool.lifecycle == Lifecycle::Live)
+        mirrors.find_map(|mirror| mirror.get(key)).filter(|pool| pool.lifecycle == Lifecycle::Live)
     }
 
     /// The pools of a namespace that are not being deleted, by name.
@@ -91,9 +84,7 @@ impl InferencePools {
         let listed = mirrors.flat_map(|mirror| mirror.in_namespace(namespace));
         let pools: BTreeMap<_, _> = listed.collect();
         let pools = pools.into_values();
-        pools
-            .filter(|pool| pool.lifecycle == Lifecycle::Live)
-            .collect()
+        pools.filter(|pool| pool.lifecycle == Lifecycle::Live).collect()
     }
 
     /// The first pool, by name, of the namespace that selects these labels.

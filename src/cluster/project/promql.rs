@@ -100,16 +100,10 @@ impl<'a> QueryNode<'a> {
             Self::Call { name, inner, .. } => {
                 name.starts_with("absent") || inner.iter().all(Self::is_made_up)
             }
-            Self::Binary {
-                sign,
-                is_bool,
-                sides,
-            } => {
+            Self::Binary { sign, is_bool, sides } => {
                 let [left, right] = &**sides;
-                let is_zero = |side: &Self| {
-                    side.number()
-                        .is_some_and(|number| number.abs() < f64::EPSILON)
-                };
+                let is_zero =
+                    |side: &Self| side.number().is_some_and(|number| number.abs() < f64::EPSILON);
                 match *sign {
                     "and" | "unless" => left.is_made_up(),
                     "or" => left.is_made_up() || right.is_made_up(),
@@ -175,12 +169,7 @@ pub(crate) fn mean(sign: &str, sum: &QueryNode<'_>, count: &QueryNode<'_>) -> Op
         "sum_over_time" => "avg_over_time",
         _ => return None,
     };
-    let QueryNode::Call {
-        name: other,
-        kept: others,
-        inner: of,
-    } = count
-    else {
+    let QueryNode::Call { name: other, kept: others, inner: of } = count else {
         return None;
     };
     let is_same = *other == name.replace("sum", "count") && kept == others && inner == of;
@@ -192,10 +181,7 @@ pub(crate) fn mean(sign: &str, sum: &QueryNode<'_>, count: &QueryNode<'_>) -> Op
 /// # Errors
 /// Why it cannot be read.
 pub(crate) fn parse(query: &str) -> Result<QueryNode<'_>, String> {
-    let mut parser = QueryParser {
-        rest: query,
-        room: MOST_OPERANDS + 1,
-    };
+    let mut parser = QueryParser { rest: query, room: MOST_OPERANDS + 1 };
     let node = parser.level(0);
     parser.skip_space();
     match node {
@@ -207,10 +193,7 @@ pub(crate) fn parse(query: &str) -> Result<QueryNode<'_>, String> {
 
 /// The labels of a selector, each with a sign and a value, as far as they can be read.
 pub(crate) fn matchers(selector: &str) -> Option<Vec<(&str, &str, &str)>> {
-    let mut parser = QueryParser {
-        rest: selector,
-        room: 0,
-    };
+    let mut parser = QueryParser { rest: selector, room: 0 };
     let name = parser.word();
     let named = (!name.is_empty()).then_some((NAME, "=", name));
     let mut found: Vec<(&str, &str, &str)> = named.into_iter().collect();
@@ -236,9 +219,8 @@ fn literal(word: &str) -> Option<f64> {
     let word = word.replace('_', "").to_ascii_lowercase();
     if let Some(digits) = word.strip_prefix("0x") {
         let mut digits = digits.chars();
-        return digits.try_fold(0.0_f64, |sum, digit| {
-            Some(sum * 16.0 + f64::from(digit.to_digit(16)?))
-        });
+        return digits
+            .try_fold(0.0_f64, |sum, digit| Some(sum * 16.0 + f64::from(digit.to_digit(16)?)));
     }
     word.parse().ok().or_else(|| seconds(&word))
 }
@@ -260,9 +242,7 @@ fn is_letter(letter: char) -> bool {
 }
 
 fn is_amount(word: &str) -> bool {
-    let is_named = ["inf", "nan"]
-        .into_iter()
-        .any(|name| word.eq_ignore_ascii_case(name));
+    let is_named = ["inf", "nan"].into_iter().any(|name| word.eq_ignore_ascii_case(name));
     is_named || word.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.')
 }
 
@@ -399,11 +379,7 @@ impl<'a> QueryParser<'a> {
             }
             let right = self.level(level + 1)?;
             let sides = Box::new([left, right]);
-            left = QueryNode::Binary {
-                sign,
-                is_bool,
-                sides,
-            };
+            left = QueryNode::Binary { sign, is_bool, sides };
         }
         Some(left)
     }
@@ -441,11 +417,7 @@ impl<'a> QueryParser<'a> {
                 node = QueryNode::Late(Box::new(node));
             }
             if !is_offset && amount.is_some() {
-                node = QueryNode::Call {
-                    name: "@".to_owned(),
-                    kept: None,
-                    inner: vec![node],
-                };
+                node = QueryNode::Call { name: "@".to_owned(), kept: None, inner: vec![node] };
             }
         }
     }
@@ -460,11 +432,7 @@ impl<'a> QueryParser<'a> {
         }
         if self.take("-") {
             let sides = Box::new([QueryNode::Number(0.0), self.operand()?]);
-            return Some(QueryNode::Binary {
-                sign: "-",
-                is_bool: false,
-                sides,
-            });
+            return Some(QueryNode::Binary { sign: "-", is_bool: false, sides });
         }
         if self.rest.starts_with(['"', '\'', '`']) {
             return self.bracketed().map(|_| QueryNode::Quoted);

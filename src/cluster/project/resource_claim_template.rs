@@ -57,9 +57,7 @@ impl Projected for ResourceClaimTemplate {
     type View = ClaimTemplateObject;
 
     fn project(self, texts: &mut Interner) -> ClaimTemplateObject {
-        ClaimTemplateObject {
-            gpus: claimed(&self.spec.spec.devices.requests, texts),
-        }
+        ClaimTemplateObject { gpus: claimed(&self.spec.spec.devices.requests, texts) }
     }
 }
 

@@ -96,11 +96,8 @@ impl Projected for HorizontalPodAutoscaler {
             .filter(|owner| &*owner.group == "keda.sh" && &*owner.kind == "ScaledObject");
         let spec = self.spec.unwrap_or_default();
         let reference = &spec.scale_target_ref;
-        let reference = reference_to(
-            reference.api_version.as_deref(),
-            Some(&reference.kind),
-            &reference.name,
-        );
+        let reference =
+            reference_to(reference.api_version.as_deref(), Some(&reference.kind), &reference.name);
         let target = reference.resolve(&namespace);
         // KEDA copies annotations to the one that it makes, and a PodAutoscaler decides for its own.
         let (declared, leftover) = if made_for.is_none() && !is_generated {
@@ -207,11 +204,7 @@ impl Projected for ScaledObject {
                 Some(&self.metadata),
             ),
         };
-        ScalerObject {
-            declared,
-            leftover,
-            ..object(namespace, target, scaler, &self.metadata)
-        }
+        ScalerObject { declared, leftover, ..object(namespace, target, scaler, &self.metadata) }
     }
 }
 
@@ -252,8 +245,7 @@ fn reference_to(api_version: Option<&str>, kind: Option<&str>, name: &str) -> Ta
 fn tolerance(behavior: Option<&HorizontalPodAutoscalerBehavior>) -> Tolerance {
     let stated = |rules: Option<&HPAScalingRules>| {
         let text = rules.and_then(|rules| rules.tolerance.as_ref());
-        text.and_then(|text| resource_quantity(&text.0).ok())
-            .unwrap_or(Tolerance::DEFAULT)
+        text.and_then(|text| resource_quantity(&text.0).ok()).unwrap_or(Tolerance::DEFAULT)
     };
     Tolerance {
         up: stated(behavior.and_then(|behavior| behavior.scale_up.as_ref())),
@@ -301,9 +293,8 @@ fn aim_of(target: &MetricTarget) -> Aim {
 
 fn selected(selector: &LabelSelector, label: &str) -> Option<Arc<str>> {
     let matched = selector.match_labels.iter().flatten();
-    let by_label = matched
-        .filter(|(name, _)| name.as_str() == label)
-        .map(|(_, value)| value.as_str());
+    let by_label =
+        matched.filter(|(name, _)| name.as_str() == label).map(|(_, value)| value.as_str());
     let expressions = selector.match_expressions.iter().flatten();
     let by_expression = expressions
         .filter(|one| one.key == label && one.operator == "In")
@@ -401,10 +392,8 @@ fn half_paused(
     };
     let up = behavior.and_then(|behavior| behavior.scale_up.as_ref());
     let down = behavior.and_then(|behavior| behavior.scale_down.as_ref());
-    let (up, down) = (
-        stops(GROWTH_PAUSED, "scaleUp", up),
-        stops(SHRINKING_PAUSED, "scaleDown", down),
-    );
+    let (up, down) =
+        (stops(GROWTH_PAUSED, "scaleUp", up), stops(SHRINKING_PAUSED, "scaleDown", down));
     let by = Arc::from([up.as_slice(), &down].concat().join(", "));
     match (up.is_empty(), down.is_empty()) {
         (true, true) => activity,
@@ -418,9 +407,7 @@ fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> ScalerAc
     let paused = switched_on(metadata, PAUSED).map(|value| (PAUSED, value));
     if let Some((name, value)) = replicas.or(paused) {
         let paused = format!("{name}={:?}", bounded(value, MAX_VALUE));
-        return ScalerActivity::Paused {
-            annotation: Arc::from(paused),
-        };
+        return ScalerActivity::Paused { annotation: Arc::from(paused) };
     }
     let failing = status.conditions.iter().find(|condition| {
         matches!(
@@ -428,15 +415,13 @@ fn keda_activity(metadata: &ObjectMeta, status: &ScaledObjectStatus) -> ScalerAc
             ("Ready", "False") | ("Fallback", "True")
         )
     });
-    failing.map_or(ScalerActivity::Working, |condition| {
-        ScalerActivity::Failing {
-            reason: Arc::from(if condition.reason.is_empty() {
-                condition.kind.as_str()
-            } else {
-                condition.reason.as_str()
-            }),
-            message: own_words(&condition.message),
-        }
+    failing.map_or(ScalerActivity::Working, |condition| ScalerActivity::Failing {
+        reason: Arc::from(if condition.reason.is_empty() {
+            condition.kind.as_str()
+        } else {
+            condition.reason.as_str()
+        }),
+        message: own_words(&condition.message),
     })
 }
 

@@ -40,16 +40,10 @@ impl Projected for Service {
     fn project(self, texts: &mut Interner) -> ServiceObject {
         let spec = self.spec.unwrap_or_default();
         let mut ports = spec.ports.iter().flatten();
-        let metrics = ports.find(|port| {
-            port.name
-                .as_deref()
-                .is_some_and(|name| name.contains(METRICS))
-        });
+        let metrics =
+            ports.find(|port| port.name.as_deref().is_some_and(|name| name.contains(METRICS)));
         ServiceObject {
-            selector: spec
-                .selector
-                .map(|selector| texts.labels(&selector))
-                .unwrap_or_default(),
+            selector: spec.selector.map(|selector| texts.labels(&selector)).unwrap_or_default(),
             metrics_port: metrics.and_then(pod_port),
             lifecycle: lifecycle(&self.metadata),
         }

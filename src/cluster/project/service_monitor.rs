@@ -18,8 +18,6 @@ impl Projected for PartialObjectMeta<ServiceMonitor> {
     type View = ServiceMonitorObject;
 
     fn project(self, _: &mut Interner) -> ServiceMonitorObject {
-        ServiceMonitorObject {
-            uid: uid(&self.metadata),
-        }
+        ServiceMonitorObject { uid: uid(&self.metadata) }
     }
 }

@@ -30,10 +30,7 @@ pub(crate) fn target(key: &TargetKey, object: &DynamicObject) -> TargetObject {
         ready_replicas: Replicas::ZERO,
         placement: Placement::default(),
         // The roles of it hold different ones.
-        template: ReplicaTemplate {
-            gpu_count: GpuCount::Unknown,
-            ..ReplicaTemplate::default()
-        },
+        template: ReplicaTemplate { gpu_count: GpuCount::Unknown, ..ReplicaTemplate::default() },
         pod_labels: None,
         controller: None,
     }

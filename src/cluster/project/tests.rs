@@ -75,22 +75,13 @@ fn a_variant_keeps_what_decides_and_what_is_compared() {
     assert_eq!(record.instance.as_deref(), Some("blue"));
     assert_eq!(&*record.resource_version, "9");
     assert_eq!(record.object.stored.desired, Some(Replicas(3)));
-    assert_eq!(
-        record.object.stored.accelerator, None,
-        "an empty text is no accelerator"
-    );
+    assert_eq!(record.object.stored.accelerator, None, "an empty text is no accelerator");
     let SpecReading::Read(spec) = record.object.spec else {
         panic!("{:?}", record.object.spec);
     };
-    assert_eq!(
-        (&*spec.model_id, &*spec.target.name, &*spec.target.kind),
-        ("m", "d", "Deployment")
-    );
+    assert_eq!((&*spec.model_id, &*spec.target.name, &*spec.target.kind), ("m", "d", "Deployment"));
     assert_eq!(spec.target.api_version, None);
-    assert_eq!(
-        (spec.cost.as_deref(), spec.min, spec.max),
-        (Some("10.0"), None, Some(4))
-    );
+    assert_eq!((spec.cost.as_deref(), spec.min, spec.max), (Some("10.0"), None, Some(4)));
 }
 
 #[test]
@@ -200,9 +191,9 @@ fn accelerators_are_found_as_the_vectors_say() {
             }},
         });
         let target = project::<Deployment>(&deployment(&pod, None, None));
-        let expected = vector.expect.map_or(Accelerator::Unresolved, |name| {
-            Accelerator::Named(Arc::from(name))
-        });
+        let expected = vector
+            .expect
+            .map_or(Accelerator::Unresolved, |name| Accelerator::Named(Arc::from(name)));
         let found = accelerator::resolve(&target.placement, vector.label.as_ref());
         assert_eq!(found, expected, "{}", vector.id);
     }
@@ -213,30 +204,12 @@ fn replicas_are_read_as_the_vectors_say() {
     let vectors: TargetVectors = vectors!("target.yaml");
     assert!(vectors.replicas.len() > 3);
     for vector in vectors.replicas {
-        let object = deployment(
-            &json!({"containers": []}),
-            vector.replicas,
-            vector.status.as_ref(),
-        );
+        let object =
+            deployment(&json!({"containers": []}), vector.replicas, vector.status.as_ref());
         let target = project::<Deployment>(&object);
-        assert_eq!(
-            target.spec_replicas,
-            vector.wanted.map(Replicas),
-            "{}",
-            vector.id
-        );
-        assert_eq!(
-            target.status_replicas,
-            Replicas(vector.present),
-            "{}",
-            vector.id
-        );
-        assert_eq!(
-            target.ready_replicas,
-            Replicas(vector.ready),
-            "{}",
-            vector.id
-        );
+        assert_eq!(target.spec_replicas, vector.wanted.map(Replicas), "{}", vector.id);
+        assert_eq!(target.status_replicas, Replicas(vector.present), "{}", vector.id);
+        assert_eq!(target.ready_replicas, Replicas(vector.ready), "{}", vector.id);
     }
 }
 
@@ -317,10 +290,7 @@ fn a_pod_is_ready_by_its_condition_alone() {
         );
     }
     let bare = project::<SlimPod>(&json!({"metadata": {"namespace": "a", "name": "p"}}));
-    assert_eq!(
-        (bare.controller, bare.readiness),
-        (None, Readiness::NotReady)
-    );
+    assert_eq!((bare.controller, bare.readiness), (None, Readiness::NotReady));
 }
 
 #[test]
@@ -354,11 +324,7 @@ fn a_namespace_says_true_or_nothing() {
             object["metadata"]["labels"] = json!({"wva.llmd.ai/config-enabled": value});
         }
         let namespace = project::<PartialObjectMeta<Namespace>>(&object);
-        assert_eq!(
-            (namespace.management, namespace.opt_in),
-            (management, opt_in),
-            "{value:?}"
-        );
+        assert_eq!((namespace.management, namespace.opt_in), (management, opt_in), "{value:?}");
     }
 }
 
@@ -371,14 +337,9 @@ fn of_an_entry_that_is_too_large_only_as_much_is_kept_as_shows_that() {
         "binaryData": {"b": "AA=="},
     });
     let config_map = project::<ConfigMap>(&object);
-    let sizes: Vec<_> = (config_map.data.iter())
-        .map(|(key, text)| (key.as_str(), text.len()))
-        .collect();
-    let expected = [
-        ("larger", MAX_TEXT + 2),
-        ("largest", MAX_TEXT),
-        ("small", 1),
-    ];
+    let sizes: Vec<_> =
+        (config_map.data.iter()).map(|(key, text)| (key.as_str(), text.len())).collect();
+    let expected = [("larger", MAX_TEXT + 2), ("largest", MAX_TEXT), ("small", 1)];
     assert_eq!(sizes, expected);
     assert_eq!(&*config_map.resource_version, "5");
     let empty = project::<ConfigMap>(&json!({"metadata": {"namespace": "a", "name": "c"}}));

@@ -56,10 +56,7 @@ impl VariantRecord {
     /// Whether another state of the object differs in more than its version.
     pub fn differs_from(&self, other: &Self) -> bool {
         let resource_version = Arc::clone(&other.resource_version);
-        let same_version = Self {
-            resource_version,
-            ..self.clone()
-        };
+        let same_version = Self { resource_version, ..self.clone() };
         same_version != *other
     }
 
@@ -88,9 +85,7 @@ impl Projected for VariantAutoscaling {
 
 /// The record of an object that cannot be read: its name and what is wrong with it.
 pub fn malformed(malformed: &Malformed, texts: &mut Interner) -> VariantRecord {
-    let spec = SpecReading::Malformed {
-        why: Arc::from(&*malformed.text),
-    };
+    let spec = SpecReading::Malformed { why: Arc::from(&*malformed.text) };
     // What was decided last outlives an edit that breaks the specification.
     let status = malformed
         .status
@@ -115,9 +110,7 @@ fn record(
             lifecycle: lifecycle(metadata),
             accelerator_label: label(metadata, ACCELERATOR_LABEL).map(|text| texts.intern(text)),
             spec,
-            stored: stored
-                .map(|stored| allocation(stored, texts))
-                .unwrap_or_default(),
+            stored: stored.map(|stored| allocation(stored, texts)).unwrap_or_default(),
         },
         declared_by: None,
         instance: label(metadata, INSTANCE_LABEL).map(|text| texts.intern(text)),

@@ -19,10 +19,7 @@ use crate::policy::units::Replicas;
 
 fn kind() -> ScaleKind {
     ScaleKind {
-        kind: Arc::new(GroupKind {
-            group: "argoproj.io".into(),
-            kind: "Rollout".into(),
-        }),
+        kind: Arc::new(GroupKind { group: "argoproj.io".into(), kind: "Rollout".into() }),
         version: "v1alpha1".into(),
     }
 }
@@ -36,10 +33,7 @@ fn resources(names: &[(&str, &str)]) -> FakeResponse {
 }
 
 fn api(server: &FakeServer) -> ScaleApi {
-    ScaleApi {
-        client: server.client(),
-        timeout: Duration::from_secs(1),
-    }
+    ScaleApi { client: server.client(), timeout: Duration::from_secs(1) }
 }
 
 #[tokio::test]
@@ -53,30 +47,17 @@ async fn a_kind_is_asked_for_by_what_it_is_served_as() {
     ]);
     let api = api(&server);
     let resource = api.discover(&kind()).await.unwrap().unwrap();
-    let ScaleReading::Found(found) = api
-        .read(&target(), &resource, ReadForm::Scale)
-        .await
-        .unwrap()
+    let ScaleReading::Found(found) = api.read(&target(), &resource, ReadForm::Scale).await.unwrap()
     else {
         panic!("it is there")
     };
     assert_eq!(
-        (
-            &*found.object.uid,
-            found.object.spec_replicas,
-            found.object.status_replicas
-        ),
+        (&*found.object.uid, found.object.spec_replicas, found.object.status_replicas),
         ("u", Some(Replicas(3)), Replicas(2))
     );
-    let missing = api
-        .read(&target(), &resource, ReadForm::Scale)
-        .await
-        .unwrap();
+    let missing = api.read(&target(), &resource, ReadForm::Scale).await.unwrap();
     assert_eq!(missing, ScaleReading::Missing);
-    let denied = api
-        .read(&target(), &resource, ReadForm::Scale)
-        .await
-        .unwrap_err();
+    let denied = api.read(&target(), &resource, ReadForm::Scale).await.unwrap_err();
     assert!(matches!(denied, ReadError::Denied { .. }), "{denied:?}");
     let why = denied.to_string();
     assert!(
@@ -93,14 +74,7 @@ async fn a_kind_is_asked_for_by_what_it_is_served_as() {
 
 #[tokio::test]
 async fn a_version_that_is_no_part_of_a_path_is_not_asked_for() {
-    for version in [
-        "apps/../../api/v1",
-        "apps/v1/..",
-        "..",
-        "apps/%2e%2e",
-        "apps/",
-        "",
-    ] {
+    for version in ["apps/../../api/v1", "apps/v1/..", "..", "apps/%2e%2e", "apps/", ""] {
         let server = FakeServer::new([]);
         let kind = ScaleKind::of(version, &"Deployment".into());
         let why = api(&server).discover(&kind).await.unwrap().unwrap_err();
@@ -114,19 +88,14 @@ async fn a_version_that_is_no_part_of_a_path_is_not_asked_for() {
 /// may have one at any time, and one that has none never does.
 #[tokio::test]
 async fn replicas_of_a_kind_that_may_roll_out_may_all_be_old_ones() {
-    for (group, kind, outdated) in [
-        ("argoproj.io", "Rollout", 4),
-        ("apps", "ReplicaSet", 0),
-        ("", "ReplicationController", 0),
-    ] {
+    for (group, kind, outdated) in
+        [("argoproj.io", "Rollout", 4), ("apps", "ReplicaSet", 0), ("", "ReplicationController", 0)]
+    {
         let list = served("-", &[("things", kind), ("things/scale", "Scale")]);
         let server = FakeServer::new([list, scale("r", [3, 4])]);
         let api = api(&server);
         let kind = ScaleKind {
-            kind: Arc::new(GroupKind {
-                group: group.into(),
-                kind: kind.into(),
-            }),
+            kind: Arc::new(GroupKind { group: group.into(), kind: kind.into() }),
             version: "v1".into(),
         };
         let resource = api.discover(&kind).await.unwrap().unwrap();
@@ -188,9 +157,7 @@ async fn a_selector_is_kept_as_it_is_stated_or_with_what_is_wrong_in_it() {
         let api = api(&server);
         let resource = api.discover(&kind()).await.unwrap().unwrap();
         let read = api.read(&target(), &resource, ReadForm::Scale).await;
-        let ScaleReading::Found(read) = read.unwrap() else {
-            panic!("it is there")
-        };
+        let ScaleReading::Found(read) = read.unwrap() else { panic!("it is there") };
         assert_eq!(read.service, None);
         assert_eq!(read.object.template.gpu_count, GpuCount::Unknown);
         let found = read.selector.as_ref().map(|found| match found {
@@ -220,10 +187,7 @@ async fn a_storm_service_is_read_itself_whether_it_has_a_scale_or_not() {
     let (source, target) = storm_service();
     for names in [
         &[("stormservices", "StormService")][..],
-        &[
-            ("stormservices", "StormService"),
-            ("stormservices/scale", "Scale"),
-        ],
+        &[("stormservices", "StormService"), ("stormservices/scale", "Scale")],
     ] {
         let server = FakeServer::new([
             resources(names),

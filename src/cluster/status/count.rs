@@ -69,9 +69,7 @@ where
 {
     let key = &patch.key;
     let objects: Api<PartialObjectMeta<K>> = Api::namespaced(api.client.clone(), &key.namespace);
-    let count = patch
-        .desired
-        .map(|count| (COUNT_ANNOTATION.to_owned(), json!(count.to_string())));
+    let count = patch.desired.map(|count| (COUNT_ANNOTATION.to_owned(), json!(count.to_string())));
     let annotations: Map<String, Value> = count.into_iter().collect();
     let document = Patch::Apply(json!({
         "apiVersion": K::api_version(&()),

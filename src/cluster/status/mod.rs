@@ -259,17 +259,11 @@ impl Writer<'_> {
             "uid": stored.uid, "resourceVersion": stored.resource_version,
             "managedFields": owners::adopt(stored, self.manager, from),
         }}));
-        let parameters = PatchParams {
-            field_manager: Some(self.manager.to_owned()),
-            ..PatchParams::default()
-        };
-        let request = self
-            .objects
-            .patch(&self.patch.key.name, &parameters, &document);
+        let parameters =
+            PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
+        let request = self.objects.patch(&self.patch.key.name, &parameters, &document);
         let object = self.request(request).await?;
-        object
-            .map(|object| object.metadata)
-            .map_err(|error| self.failure(error))
+        object.map(|object| object.metadata).map_err(|error| self.failure(error))
     }
 
     async fn request<T>(
@@ -281,11 +275,7 @@ impl Writer<'_> {
     }
 
     fn written(&self, stored: &ObjectMeta, ownership_conflicts: BTreeSet<String>) -> StoredStatus {
-        StoredStatus {
-            resource_version: version(stored),
-            ownership_conflicts,
-            fields: self.fields,
-        }
+        StoredStatus { resource_version: version(stored), ownership_conflicts, fields: self.fields }
     }
 
     fn failure(&self, error: RequestError) -> StatusError {
@@ -301,15 +291,8 @@ fn failure(key: &VariantKey, error: RequestError, resources: &'static str) -> St
     match error.code() {
         Some(404) => StatusError::Gone(key),
         Some(409) => StatusError::Outdated(key),
-        Some(403) => StatusError::Forbidden {
-            key,
-            resources,
-            text: text(&error),
-        },
-        Some(code) if code != 429 && code < 500 => StatusError::Invalid {
-            key,
-            text: text(&error),
-        },
+        Some(403) => StatusError::Forbidden { key, resources, text: text(&error) },
+        Some(code) if code != 429 && code < 500 => StatusError::Invalid { key, text: text(&error) },
         _ => StatusError::Retry { key, error },
     }
 }
@@ -324,9 +307,7 @@ fn status_document(status: &VariantAutoscalingStatus, fields: StatusFields) -> V
             allocation.cycle_id = None;
         }
     }
-    status
-        .desired_optimized_alloc
-        .take_if(|allocation| *allocation == OptimizedAlloc::default());
+    status.desired_optimized_alloc.take_if(|allocation| *allocation == OptimizedAlloc::default());
     json!(status)
 }
 

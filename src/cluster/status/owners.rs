@@ -40,9 +40,7 @@ pub(super) fn split(
     owners: BTreeSet<String>,
     retired: &BTreeSet<String>,
 ) -> (BTreeSet<String>, BTreeSet<String>) {
-    owners
-        .into_iter()
-        .partition(|owner| owner.starts_with(PREFIX) && !retired.contains(owner))
+    owners.into_iter().partition(|owner| owner.starts_with(PREFIX) && !retired.contains(owner))
 }
 
 /// The managed fields after `me` took over the status fields of the managers in `from`.
@@ -93,16 +91,11 @@ pub fn controllers(metadata: &ObjectMeta) -> Vec<StatusOwner> {
             let conditions = fields.get("f:conditions").and_then(Value::as_object);
             let conditions = || conditions.into_iter().flat_map(Map::keys);
             let judges = conditions().any(|name| name.starts_with("k:") && name != REPORT);
-            let decides = fields
-                .keys()
-                .any(|name| name.starts_with("f:") && name != "f:conditions");
+            let decides =
+                fields.keys().any(|name| name.starts_with("f:") && name != "f:conditions");
             manager.starts_with(PREFIX).then(|| StatusOwner {
                 manager: Arc::from(manager),
-                holds: if judges || decides {
-                    Holding::Status
-                } else {
-                    Holding::Nothing
-                },
+                holds: if judges || decides { Holding::Status } else { Holding::Nothing },
                 reports: conditions().any(|name| name == REPORT),
                 written: written(entry),
             })
@@ -130,12 +123,7 @@ pub fn annotators(metadata: &ObjectMeta, annotation: &str) -> Vec<StatusOwner> {
 }
 
 fn written(entry: &ManagedFieldsEntry) -> WallTime {
-    WallTime(
-        entry
-            .time
-            .as_ref()
-            .map_or(0, |time| time.0.as_millisecond()),
-    )
+    WallTime(entry.time.as_ref().map_or(0, |time| time.0.as_millisecond()))
 }
 
 /// The managers that an apply collided with, or `None` if the refusal has another cause.
@@ -152,11 +140,7 @@ pub(super) fn collisions(refusal: &Status) -> Option<BTreeSet<String>> {
 }
 
 fn status_entries(metadata: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
-    metadata
-        .managed_fields
-        .iter()
-        .flatten()
-        .filter(|entry| is_status(entry))
+    metadata.managed_fields.iter().flatten().filter(|entry| is_status(entry))
 }
 
 fn is_status(entry: &ManagedFieldsEntry) -> bool {
@@ -167,11 +151,7 @@ fn is_status(entry: &ManagedFieldsEntry) -> bool {
 fn merge(into: &mut Value, from: &Value) {
     if let (Value::Object(into), Value::Object(from)) = (into, from) {
         for (name, fields) in from {
-            merge(
-                into.entry(name)
-                    .or_insert_with(|| Value::Object(Map::new())),
-                fields,
-            );
+            merge(into.entry(name).or_insert_with(|| Value::Object(Map::new())), fields);
         }
     }
 }
@@ -227,10 +207,7 @@ mod tests {
         let others = others(&metadata(), "wva-me");
         assert_eq!(others, names(&["manager", "wva-other"]));
         let (ownership_conflicts, takeable) = split(others.clone(), &names(&[]));
-        assert_eq!(
-            (ownership_conflicts, takeable),
-            (names(&["wva-other"]), names(&["manager"]))
-        );
+        assert_eq!((ownership_conflicts, takeable), (names(&["wva-other"]), names(&["manager"])));
         let (ownership_conflicts, takeable) = split(others.clone(), &names(&["wva-other"]));
         assert_eq!((ownership_conflicts, takeable), (names(&[]), others));
     }
@@ -242,26 +219,14 @@ mod tests {
             .iter()
             .map(|entry| {
                 let fields = entry.fields_v1.as_ref().unwrap().0.to_string();
-                (
-                    entry.manager.as_deref().unwrap(),
-                    entry.operation.as_deref().unwrap(),
-                    fields,
-                )
+                (entry.manager.as_deref().unwrap(), entry.operation.as_deref().unwrap(), fields)
             })
             .collect();
         assert_eq!(
             entries,
             [
-                (
-                    "kubectl",
-                    "Update",
-                    r#"{"f:spec":{"f:modelID":{}}}"#.to_owned()
-                ),
-                (
-                    "wva-other",
-                    "Apply",
-                    r#"{"f:status":{"f:d":{}}}"#.to_owned()
-                ),
+                ("kubectl", "Update", r#"{"f:spec":{"f:modelID":{}}}"#.to_owned()),
+                ("wva-other", "Apply", r#"{"f:status":{"f:d":{}}}"#.to_owned()),
                 (
                     "wva-me",
                     "Apply",

@@ -43,10 +43,7 @@ fn patch() -> StatusPatch {
 }
 
 fn owner(manager: &str, operation: &str, fields: &[&str]) -> Value {
-    let fields: Value = fields
-        .iter()
-        .map(|field| ((*field).to_owned(), json!({})))
-        .collect();
+    let fields: Value = fields.iter().map(|field| ((*field).to_owned(), json!({}))).collect();
     json!({
         "manager": manager, "operation": operation, "subresource": "status",
         "apiVersion": "llmd.ai/v1alpha1", "fieldsType": "FieldsV1",
@@ -151,20 +148,11 @@ async fn a_foreign_owner_loses_its_fields_for_good() {
     let asked = server.asked();
     let calls: Vec<_> = asked
         .iter()
-        .map(|asked| {
-            (
-                &*asked.method,
-                asked.path.trim_start_matches(PATH),
-                &*asked.content_type,
-            )
-        })
+        .map(|asked| (&*asked.method, asked.path.trim_start_matches(PATH), &*asked.content_type))
         .collect();
     let apply = ("PATCH", "/status", "application/apply-patch+yaml");
     let adopt = ("PATCH", "", "application/merge-patch+json");
-    assert_eq!(
-        calls,
-        [apply, ("GET", "", "application/json"), adopt, apply]
-    );
+    assert_eq!(calls, [apply, ("GET", "", "application/json"), adopt, apply]);
     assert_eq!(
         asked[2].body,
         json!({"metadata": {
@@ -172,26 +160,14 @@ async fn a_foreign_owner_loses_its_fields_for_good() {
             "managedFields": [owner("wva-me", "Apply", &["f:b"])],
         }})
     );
-    assert_eq!(
-        asked[3].body.pointer("/metadata/resourceVersion"),
-        Some(&json!("8"))
-    );
-    assert!(
-        asked.iter().all(|asked| !asked.query.contains("force")),
-        "{asked:?}"
-    );
+    assert_eq!(asked[3].body.pointer("/metadata/resourceVersion"), Some(&json!("8")));
+    assert!(asked.iter().all(|asked| !asked.query.contains("force")), "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_foreign_owner_that_says_the_same_is_found_as_well() {
     let server = FakeServer::new([
-        stored(
-            "8",
-            &[
-                owner("wva-me", "Apply", &["f:a"]),
-                owner("manager", "Update", &["f:b"]),
-            ],
-        ),
+        stored("8", &[owner("wva-me", "Apply", &["f:a"]), owner("manager", "Update", &["f:b"])]),
         stored("9", &[owner("wva-me", "Apply", &["f:a", "f:b"])]),
         stored("10", &[owner("wva-me", "Apply", &["f:a"])]),
     ]);
@@ -216,33 +192,21 @@ async fn a_live_controller_of_our_kind_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn what_everybody_may_read_of_an_error_names_no_object() {
     let key = patch().key.to_string();
-    for (code, is_public) in [
-        (503, true),
-        (429, true),
-        (403, true),
-        (422, false),
-        (404, false),
-    ] {
+    for (code, is_public) in [(503, true), (429, true), (403, true), (422, false), (404, false)] {
         let server = FakeServer::new([refusal(code, "", "its own words")]);
         let error = apply(&server, &[]).await.unwrap_err();
         assert!(error.to_string().contains(&key), "{error}");
         let grievance = error.grievance();
         assert_eq!(grievance.is_some(), is_public, "{error}");
         if let Some(text) = grievance {
-            assert!(
-                text.contains("its own words") && !text.contains(&key),
-                "{text}"
-            );
+            assert!(text.contains("its own words") && !text.contains(&key), "{text}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_controller_of_our_kind_that_agrees_is_named() {
-    let owners = [
-        owner("wva-me", "Apply", &["f:a"]),
-        owner("wva-other", "Apply", &["f:a"]),
-    ];
+    let owners = [owner("wva-me", "Apply", &["f:a"]), owner("wva-other", "Apply", &["f:a"])];
     let server = FakeServer::new([stored("8", &owners)]);
     let written = apply(&server, &[]).await.unwrap();
     assert_eq!(written.ownership_conflicts, names(&["wva-other"]));
@@ -269,10 +233,7 @@ async fn an_object_that_moved_is_not_taken_over() {
         stored("8", &[owner("manager", "Update", &["f:b"])]),
     ]);
     let result = apply(&server, &[]).await;
-    assert!(
-        matches!(result, Err(StatusError::Outdated(_))),
-        "{result:?}"
-    );
+    assert!(matches!(result, Err(StatusError::Outdated(_))), "{result:?}");
     assert_eq!(server.asked().len(), 2);
 }
 
@@ -285,10 +246,7 @@ async fn an_owner_that_writes_during_the_takeover_means_another_try() {
         collision(&["manager"]),
     ]);
     let result = apply(&server, &[]).await;
-    assert!(
-        matches!(result, Err(StatusError::Outdated(_))),
-        "{result:?}"
-    );
+    assert!(matches!(result, Err(StatusError::Outdated(_))), "{result:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,10 +260,7 @@ async fn an_older_definition_gets_the_fields_that_it_knows() {
     let written = apply(&server, &[]).await.unwrap();
     assert_eq!(written.fields, StatusFields::Original);
     let status = &server.asked()[1].body["status"];
-    assert_eq!(
-        status.pointer("/desiredOptimizedAlloc/numReplicas"),
-        Some(&json!(3))
-    );
+    assert_eq!(status.pointer("/desiredOptimizedAlloc/numReplicas"), Some(&json!(3)));
     assert_eq!(status.pointer("/desiredOptimizedAlloc/cycleID"), None);
     assert_eq!(status.pointer("/observedGeneration"), None);
 }
@@ -317,9 +272,7 @@ async fn an_empty_allocation_is_left_out() {
     emptied.status.desired_optimized_alloc = Some(OptimizedAlloc::default());
     let api = server.writes("wva-me", 5);
     let permit = WritePermit::new(1, Instant::now() + Duration::from_mins(1));
-    apply_status(permit, &api, &emptied, &names(&[]))
-        .await
-        .unwrap();
+    apply_status(permit, &api, &emptied, &names(&[])).await.unwrap();
     let status = &server.asked()[0].body["status"];
     assert!(status.get("desiredOptimizedAlloc").is_none(), "{status}");
     assert!(status.get("conditions").is_some(), "{status}");
@@ -357,30 +310,14 @@ async fn no_request_starts_when_the_permit_would_not_outlive_it() {
 async fn every_refusal_has_its_meaning() {
     type Expected = fn(&StatusError) -> bool;
     let cases: [(FakeResponse, Expected); 9] = [
-        (refusal(404, "NotFound", "no"), |error| {
-            matches!(error, StatusError::Gone(_))
-        }),
-        (refusal(409, "Conflict", "modified"), |error| {
-            matches!(error, StatusError::Outdated(_))
-        }),
-        (refusal(403, "Forbidden", "no"), |error| {
-            matches!(error, StatusError::Forbidden { .. })
-        }),
-        (refusal(422, "Invalid", "no"), |error| {
-            matches!(error, StatusError::Invalid { .. })
-        }),
-        (refusal(500, "InternalError", "no"), |error| {
-            matches!(error, StatusError::Retry { .. })
-        }),
-        (refusal(503, "Unavailable", "no"), |error| {
-            matches!(error, StatusError::Retry { .. })
-        }),
-        (FakeResponse::Break, |error| {
-            matches!(error, StatusError::Retry { .. })
-        }),
-        (FakeResponse::Hang, |error| {
-            matches!(error, StatusError::Retry { .. })
-        }),
+        (refusal(404, "NotFound", "no"), |error| matches!(error, StatusError::Gone(_))),
+        (refusal(409, "Conflict", "modified"), |error| matches!(error, StatusError::Outdated(_))),
+        (refusal(403, "Forbidden", "no"), |error| matches!(error, StatusError::Forbidden { .. })),
+        (refusal(422, "Invalid", "no"), |error| matches!(error, StatusError::Invalid { .. })),
+        (refusal(500, "InternalError", "no"), |error| matches!(error, StatusError::Retry { .. })),
+        (refusal(503, "Unavailable", "no"), |error| matches!(error, StatusError::Retry { .. })),
+        (FakeResponse::Break, |error| matches!(error, StatusError::Retry { .. })),
+        (FakeResponse::Hang, |error| matches!(error, StatusError::Retry { .. })),
         (
             FakeResponse::Json(
                 429,

@@ -30,12 +30,7 @@ impl<K> Discovery<K> {
         group: &'static str,
         api: impl Fn(&str) -> Api<Guarded<K>> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            client,
-            group,
-            api: Arc::new(api),
-            versions: Vec::new(),
-        }
+        Self { client, group, api: Arc::new(api), versions: Vec::new() }
     }
 
     /// The objects in each version that is served now, the preferred one first. Empty where these versions were found
@@ -70,10 +65,7 @@ mod tests {
     const GROUP: &str = "llm-d.ai";
 
     fn api(server: &FakeServer, version: &str) -> Api<Guarded<InferencePool>> {
-        let version = ServedVersion::Other {
-            group: GROUP,
-            version: Arc::from(version),
-        };
+        let version = ServedVersion::Other { group: GROUP, version: Arc::from(version) };
         Api::all_with(server.client(), &version)
     }
 
@@ -93,10 +85,7 @@ mod tests {
             "metadata": { "namespace": "ns", "name": "p", "resourceVersion": "5" },
             "spec": { "selector": { "app": "a" }, "extensionRef": { "name": "epp" } },
         });
-        FakeResponse::Json(
-            200,
-            json!({ "metadata": { "resourceVersion": "7" }, "items": [pool] }),
-        )
+        FakeResponse::Json(200, json!({ "metadata": { "resourceVersion": "7" }, "items": [pool] }))
     }
 
     /// Absent with its group, then with it, refused for a while, at last present in a version that nothing names.
@@ -122,10 +111,7 @@ mod tests {
         };
         let (event, asked) = step(vec![missing(), missing()]).await;
         assert!(matches!(event, WatchEvent::Absent { .. }), "{event:?}");
-        assert_eq!(
-            asked,
-            ["/apis/llm-d.ai/v1/inferencepools", "/apis/llm-d.ai"]
-        );
+        assert_eq!(asked, ["/apis/llm-d.ai/v1/inferencepools", "/apis/llm-d.ai"]);
 
         let newer = || group(&["v1beta3", "v2alpha1"]);
         let answers = vec![missing(), newer(), missing(), missing(), newer()];

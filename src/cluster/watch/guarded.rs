@@ -25,10 +25,7 @@ pub struct Guarded<K>(Result<K, Malformed>);
 
 /// An object that does not have the form of its kind.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error(
-    "{} cannot be read: {text}; correct the object, or delete it",
-    key_of(metadata)
-)]
+#[error("{} cannot be read: {text}; correct the object, or delete it", key_of(metadata))]
 pub struct Malformed {
     /// Its metadata, which can be read.
     pub metadata: Box<ObjectMeta>,
@@ -75,9 +72,8 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
         if let Ok(object) = K::deserialize(&document) {
             return Ok(Self(Ok(object)));
         }
-        let metadata = document
-            .get("metadata")
-            .ok_or_else(|| D::Error::missing_field("metadata"))?;
+        let metadata =
+            document.get("metadata").ok_or_else(|| D::Error::missing_field("metadata"))?;
         Ok(Self(Err(Malformed {
             metadata: Box::new(ObjectMeta::deserialize(metadata).map_err(D::Error::custom)?),
             status: document.get("status").cloned(),
@@ -95,10 +91,7 @@ pub enum ServedVersion {
     /// An older one of the same fields, or of fields that its type reads, too.
     Older(&'static str),
     /// One of another group, whose objects its type reads, too.
-    Other {
-        group: &'static str,
-        version: Arc<str>,
-    },
+    Other { group: &'static str, version: Arc<str> },
 }
 
 impl<K: Resource<DynamicType = ()>> Resource for Guarded<K> {
@@ -188,14 +181,8 @@ mod tests {
                 json!({"modelID": "m", "scaleTargetRef": {"name": ["d"]}}),
                 "spec.scaleTargetRef.name: invalid type: list, expected a string",
             ),
-            (
-                json!({"scaleTargetRef": {"name": "d"}}),
-                "spec: missing field `modelID`",
-            ),
-            (
-                json!("text"),
-                "spec: invalid type: string \"text\", expected",
-            ),
+            (json!({"scaleTargetRef": {"name": "d"}}), "spec: missing field `modelID`"),
+            (json!("text"), "spec: invalid type: string \"text\", expected"),
         ] {
             let metadata = json!({"namespace": "a", "name": "b", "uid": "u"});
             let guarded: Guarded<VariantAutoscaling> =
@@ -203,15 +190,8 @@ mod tests {
             let malformed = guarded.into_object().unwrap_err();
             assert_eq!(malformed.key(), ObjectKey::new("a", "b"));
             assert_eq!(malformed.metadata.uid.as_deref(), Some("u"));
-            assert!(
-                malformed.text.starts_with(expected),
-                "{spec}: {}",
-                malformed.text
-            );
-            assert!(
-                malformed.to_string().starts_with("a/b cannot be read: "),
-                "{malformed}"
-            );
+            assert!(malformed.text.starts_with(expected), "{spec}: {}", malformed.text);
+            assert!(malformed.to_string().starts_with("a/b cannot be read: "), "{malformed}");
         }
     }
 
@@ -222,10 +202,7 @@ mod tests {
         }))
         .unwrap();
         let text = guarded.into_object().unwrap_err().text;
-        assert!(
-            text.starts_with("data: invalid type") && text.len() <= 512,
-            "{text}"
-        );
+        assert!(text.starts_with("data: invalid type") && text.len() <= 512, "{text}");
     }
 
     #[test]

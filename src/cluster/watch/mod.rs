@@ -28,16 +28,10 @@ mod event;
 mod guarded;
 
 /// Delays after failures in a row: those of the library, but growing also while lists fail.
-const BACKOFF: Backoff = Backoff {
-    base: Duration::from_millis(800),
-    cap: Duration::from_secs(10),
-};
+const BACKOFF: Backoff = Backoff { base: Duration::from_millis(800), cap: Duration::from_secs(10) };
 
 /// Delays between lists of a kind that is not served.
-const ABSENCE: Backoff = Backoff {
-    base: Duration::from_secs(2),
-    cap: Duration::from_secs(30),
-};
+const ABSENCE: Backoff = Backoff { base: Duration::from_secs(2), cap: Duration::from_secs(30) };
 
 /// How far from its agreed length a watch may end and count as having ended regularly.
 const END_MARGIN: Duration = Duration::from_secs(5);
@@ -222,10 +216,7 @@ where
         };
         self.absences = 0;
         self.unserved = 0;
-        self.phase = Phase::Handing {
-            page: page.items.into_iter(),
-            then,
-        };
+        self.phase = Phase::Handing { page: page.items.into_iter(), then };
         first.then_some(WatchEvent::Restarted)
     }
 
@@ -235,9 +226,7 @@ where
         };
         if let Some(object) = page.next() {
             return Some(
-                object
-                    .into_object()
-                    .map_or_else(WatchEvent::Malformed, WatchEvent::Listed),
+                object.into_object().map_or_else(WatchEvent::Malformed, WatchEvent::Listed),
             );
         }
         match then {
@@ -269,11 +258,7 @@ where
             Ok(notices) => {
                 let notices = notices.boxed();
                 let since = Instant::now();
-                self.phase = Phase::Following {
-                    version,
-                    notices,
-                    since,
-                };
+                self.phase = Phase::Following { version, notices, since };
                 Some(WatchEvent::Alive)
             }
             // Throttled or not allowed: the server is there, and the version is still good.
@@ -287,12 +272,7 @@ where
     }
 
     async fn follow(&mut self) -> Option<WatchEvent<K>> {
-        let Phase::Following {
-            version,
-            notices,
-            since,
-        } = &mut self.phase
-        else {
+        let Phase::Following { version, notices, since } = &mut self.phase else {
             return None;
         };
         let agreed = self.options.watch_length;
@@ -318,9 +298,7 @@ where
             Ok(Notice::Error(status)) => return Some(self.fail(WatchError::Ended(status))),
             Ok(Notice::Added(object) | Notice::Modified(object)) => {
                 *version = object.resource_version();
-                object
-                    .into_object()
-                    .map_or_else(WatchEvent::Malformed, WatchEvent::Applied)
+                object.into_object().map_or_else(WatchEvent::Malformed, WatchEvent::Applied)
             }
             Ok(Notice::Deleted(object)) => {
                 *version = object.resource_version();

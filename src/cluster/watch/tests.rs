@@ -86,10 +86,7 @@ async fn opened(server: &FakeServer, notices: FakeResponse) -> Watch<ConfigMap> 
     server.then(page(&[item("one", "5")], "7", ""));
     server.then(notices);
     let mut watch = watch(server);
-    assert_eq!(
-        next(&mut watch, 4).await,
-        ["restarted", "listed one", "list done", "alive"]
-    );
+    assert_eq!(next(&mut watch, 4).await, ["restarted", "listed one", "list done", "alive"]);
     watch
 }
 
@@ -103,16 +100,7 @@ async fn pages_are_listed_and_changes_follow_from_their_version() {
     ]);
     let mut watch = watch(&server);
     let listed = next(&mut watch, 5).await;
-    assert_eq!(
-        listed,
-        [
-            "restarted",
-            "listed one",
-            "listed two",
-            "list done",
-            "alive"
-        ]
-    );
+    assert_eq!(listed, ["restarted", "listed one", "listed two", "list done", "alive"]);
 
     for notice in [
         line("ADDED", &item("three", "8")),
@@ -123,21 +111,15 @@ async fn pages_are_listed_and_changes_follow_from_their_version() {
         lines.send(notice).unwrap();
     }
     let changes = next(&mut watch, 4).await;
-    assert_eq!(
-        changes,
-        ["applied three", "applied one", "alive", "deleted a/two"]
-    );
+    assert_eq!(changes, ["applied three", "applied one", "alive", "deleted a/two"]);
 
     let asked = server.asked();
     assert!(asked[0].query.contains("limit=500"), "{asked:?}");
     assert!(!asked[0].query.contains("resourceVersion"), "{asked:?}");
     assert!(asked[1].query.contains("continue=more"), "{asked:?}");
-    for part in [
-        "watch=true",
-        "resourceVersion=7",
-        "timeoutSeconds=290",
-        "allowWatchBookmarks=true",
-    ] {
+    for part in
+        ["watch=true", "resourceVersion=7", "timeoutSeconds=290", "allowWatchBookmarks=true"]
+    {
         assert!(asked[2].query.contains(part), "{part} in {asked:?}");
     }
 }
@@ -148,14 +130,9 @@ async fn the_delay_grows_while_lists_fail_and_stays_grown_until_the_watch_speaks
     let mut watch = watch(&server);
     let started = Instant::now();
     let failures = next(&mut watch, 7).await;
-    let delays: Vec<_> = failures
-        .iter()
-        .map(|event| event.split([',', ':']).nth(1).unwrap().trim())
-        .collect();
-    assert_eq!(
-        delays,
-        ["800ms", "1.6s", "3.2s", "6.4s", "10s", "10s", "10s"]
-    );
+    let delays: Vec<_> =
+        failures.iter().map(|event| event.split([',', ':']).nth(1).unwrap().trim()).collect();
+    assert_eq!(delays, ["800ms", "1.6s", "3.2s", "6.4s", "10s", "10s", "10s"]);
     assert_eq!(started.elapsed(), Duration::from_secs(32));
 
     // A list that succeeds and a watch that fails at once are no recovery.
@@ -170,16 +147,10 @@ async fn the_delay_grows_while_lists_fail_and_stays_grown_until_the_watch_speaks
     server.then(page(&[], "7", ""));
     server.then(notices);
     lines.send(bookmark("8")).unwrap();
-    assert_eq!(
-        next(&mut watch, 4).await,
-        ["restarted", "list done", "alive", "alive"]
-    );
+    assert_eq!(next(&mut watch, 4).await, ["restarted", "list done", "alive", "alive"]);
     drop(lines);
     let event = next(&mut watch, 1).await;
-    assert!(
-        event[0].starts_with("failed, 800ms: watch: ended by the other side"),
-        "{event:?}"
-    );
+    assert!(event[0].starts_with("failed, 800ms: watch: ended by the other side"), "{event:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,14 +215,7 @@ async fn an_expired_version_brings_a_fresh_list_in_either_form() {
         assert!(events[2].starts_with("failed, 800ms: watch"), "{events:?}");
         server.then(page(&[item("one", "9")], "9", ""));
         assert_eq!(next(&mut watch, 2).await, ["restarted", "listed one"]);
-        assert!(
-            !server
-                .asked()
-                .last()
-                .unwrap()
-                .query
-                .contains("resourceVersion")
-        );
+        assert!(!server.asked().last().unwrap().query.contains("resourceVersion"));
     }
 }
 
@@ -266,10 +230,7 @@ async fn a_list_that_fails_half_way_begins_again() {
     let events = next(&mut watch, 7).await;
     assert_eq!(events[..2], ["restarted", "listed one"]);
     assert!(events[2].starts_with("failed, 800ms: list"), "{events:?}");
-    assert_eq!(
-        events[3..],
-        ["restarted", "listed one", "listed two", "list done"]
-    );
+    assert_eq!(events[3..], ["restarted", "listed one", "listed two", "list done"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -284,27 +245,13 @@ async fn a_malformed_object_spoils_neither_the_list_nor_the_watch() {
     let mut watch = watch(&server);
     assert_eq!(
         next(&mut watch, 6).await,
-        [
-            "restarted",
-            "listed one",
-            "malformed a/bad",
-            "listed two",
-            "list done",
-            "alive"
-        ]
+        ["restarted", "listed one", "malformed a/bad", "listed two", "list done", "alive"]
     );
-    for (kind, object) in [
-        ("MODIFIED", &bad),
-        ("DELETED", &bad),
-        ("ADDED", &item("three", "9")),
-    ] {
+    for (kind, object) in [("MODIFIED", &bad), ("DELETED", &bad), ("ADDED", &item("three", "9"))] {
         lines.send(line(kind, object)).unwrap();
     }
     let events = next(&mut watch, 3).await;
-    assert_eq!(
-        events,
-        ["malformed a/bad", "deleted a/bad", "applied three"]
-    );
+    assert_eq!(events, ["malformed a/bad", "deleted a/bad", "applied three"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -326,11 +273,9 @@ async fn a_watch_that_ends_on_time_is_opened_again_from_its_last_version() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_breaks_brings_a_fresh_list() {
-    for broken in [
-        FakeResponse::Break,
-        FakeResponse::Hang,
-        refusal(503, "ServiceUnavailable", "no"),
-    ] {
+    for broken in
+        [FakeResponse::Break, FakeResponse::Hang, refusal(503, "ServiceUnavailable", "no")]
+    {
         let server = FakeServer::new([page(&[], "7", ""), broken]);
         let mut watch = watch(&server);
         let events = next(&mut watch, 3).await;
@@ -360,10 +305,7 @@ async fn a_silent_connection_is_given_up_shortly_after_the_agreed_end() {
     let mut watch = opened(&server, notices).await;
     let started = Instant::now();
     let events = next(&mut watch, 1).await;
-    assert!(
-        events[0].starts_with("failed, 800ms: watch: silent"),
-        "{events:?}"
-    );
+    assert!(events[0].starts_with("failed, 800ms: watch: silent"), "{events:?}");
     assert_eq!(started.elapsed(), Duration::from_secs(295));
 }
 
@@ -372,15 +314,9 @@ async fn a_fresh_list_is_made_after_a_while_even_if_all_is_well() {
     let (lines, notices) = stream();
     let server = FakeServer::new([page(&[], "7", ""), notices]);
     let api: Api<Guarded<ConfigMap>> = Api::all(server.client());
-    let options = WatchOptions {
-        relist_every: Duration::from_mins(1),
-        ..WatchOptions::default()
-    };
+    let options = WatchOptions { relist_every: Duration::from_mins(1), ..WatchOptions::default() };
     let mut watch = Watch::new(api, options, |delay| delay);
-    assert_eq!(
-        next(&mut watch, 3).await,
-        ["restarted", "list done", "alive"]
-    );
+    assert_eq!(next(&mut watch, 3).await, ["restarted", "list done", "alive"]);
     let started = Instant::now();
     server.then(page(&[item("one", "3")], "3", ""));
     assert_eq!(next(&mut watch, 2).await, ["restarted", "listed one"]);
@@ -390,13 +326,7 @@ async fn a_fresh_list_is_made_after_a_while_even_if_all_is_well() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_kind_is_listed_again_until_it_is_served() {
-    let missing = || {
-        refusal(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        )
-    };
+    let missing = || refusal(404, "NotFound", "the server could not find the requested resource");
     let server = FakeServer::new([
         missing(),
         missing(),
@@ -438,14 +368,10 @@ async fn a_kind_is_watched_in_the_newest_version_that_is_served() {
     assert!(events[0].starts_with("failed"), "{events:?}");
     assert_eq!(events[1..], ["restarted", "listed two"]);
     let asked = server.asked().into_iter();
-    let versions: Vec<String> = asked
-        .filter_map(|asked| Some(asked.path.split('/').nth(2)?.to_owned()))
-        .collect();
+    let versions: Vec<String> =
+        asked.filter_map(|asked| Some(asked.path.split('/').nth(2)?.to_owned())).collect();
     let [own, newer, older] = ["v1", "v1beta2", "v1beta1"];
-    assert_eq!(
-        versions,
-        [own, newer, older, own, newer, newer, newer, older, own]
-    );
+    assert_eq!(versions, [own, newer, older, own, newer, newer, newer, older, own]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -477,11 +403,8 @@ async fn labels_and_namespace_reach_the_server_and_metadata_stays_metadata() {
     let (_lines, notices) = stream();
     let server = FakeServer::new([page(&[], "7", ""), notices]);
     let api: Api<Guarded<PartialObjectMeta<ReplicaSet>>> = Api::namespaced(server.client(), "team");
-    let options = WatchOptions {
-        labels: Some("a=b".to_owned()),
-        page_size: 50,
-        ..WatchOptions::default()
-    };
+    let options =
+        WatchOptions { labels: Some("a=b".to_owned()), page_size: 50, ..WatchOptions::default() };
     let mut watch = Watch::new(api, options, |delay| delay);
     for _ in 0..3 {
         watch.next().await;
@@ -489,10 +412,7 @@ async fn labels_and_namespace_reach_the_server_and_metadata_stays_metadata() {
     for asked in server.asked() {
         assert_eq!(asked.path, "/apis/apps/v1/namespaces/team/replicasets");
         assert!(asked.query.contains("labelSelector=a%3Db"), "{asked:?}");
-        assert!(
-            asked.accept.contains("as=PartialObjectMetadata"),
-            "{asked:?}"
-        );
+        assert!(asked.accept.contains("as=PartialObjectMetadata"), "{asked:?}");
     }
     assert!(server.asked()[0].query.contains("limit=50"));
 }

@@ -86,9 +86,7 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
         let mut invalid =
             |cause: String| found.push(FindingCode::AutoscalerInvalid.at(object.title(), cause));
         // Of its metadata; the rest is read apart.
-        unreadable::<PodAutoscaler>(object.0.clone())
-            .into_iter()
-            .for_each(&mut invalid);
+        unreadable::<PodAutoscaler>(object.0.clone()).into_iter().for_each(&mut invalid);
         let target = stored.target();
         let faults = match stored.object {
             Err(why) => {
@@ -116,11 +114,7 @@ fn specifications(facts: &Facts) -> Vec<Finding> {
             || faults.iter().map(ToString::to_string).collect(),
             |named| vec![named.to_owned()],
         );
-        found.extend(
-            causes
-                .into_iter()
-                .map(|cause| code.at(object.title(), cause)),
-        );
+        found.extend(causes.into_iter().map(|cause| code.at(object.title(), cause)));
     }
     found
 }
@@ -211,9 +205,7 @@ pub(super) fn unserved_kind(version: &str, kind: &str) -> Option<String> {
         return Some(format!("must be set; write {remedy}"));
     }
     let Some((group, _)) = group_version(version) else {
-        return Some(format!(
-            "{version:?} is no group and version; write {remedy}"
-        ));
+        return Some(format!("{version:?} is no group and version; write {remedy}"));
     };
     let is_own = !group.contains('.') && expected != Some(version);
     (is_own || UNSCALED_KINDS.contains(&(group, kind)))
@@ -237,10 +229,7 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
         if let Some(claims) = claims {
             let key = ObjectKey::new(variant.namespace(), variant.name());
             claims.push(TargetClaim {
-                owner: TargetOwner {
-                    kind: variant.kind().into(),
-                    key,
-                },
+                owner: TargetOwner { kind: variant.kind().into(), key },
                 created: WallTime(0),
                 kind: ClaimKind::VariantAutoscaling,
             });
@@ -250,10 +239,7 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (target, claims) in &claims {
         // Those of PodAutoscalers are the first.
-        for (own, object) in claims
-            .iter()
-            .zip(titles.remove(target).into_iter().flatten())
-        {
+        for (own, object) in claims.iter().zip(titles.remove(target).into_iter().flatten()) {
             // Which of them is older is not known before they are created.
             let is_variant = |other: &TargetOwner| &*other.kind != KIND;
             let rival = foreign_scaler(&scalers, target)
@@ -325,10 +311,7 @@ fn pod_templates<'a>(
     } else {
         // Of a group the leader.
         let target = of_key(facts, &key);
-        target
-            .and_then(|target| templates(target).next())
-            .into_iter()
-            .collect()
+        target.and_then(|target| templates(target).next()).into_iter().collect()
     }
 }
 
@@ -366,13 +349,9 @@ fn place(
 
 /// Whether some controller reads a page, or one that has no settings.
 fn permitted(facts: &Facts, page: &PageUrl) -> Result<(), PageReadError> {
-    let hosts = |one: &Generation| {
-        page.permitted(&one.statics.pod_pages.endpoint_hosts)
-            .map(drop)
-    };
+    let hosts = |one: &Generation| page.permitted(&one.statics.pod_pages.endpoint_hosts).map(drop);
     let read = facts.generations().map(hosts);
-    read.reduce(Result::or)
-        .unwrap_or_else(|| page.permitted(&EndpointHosts::default()).map(drop))
+    read.reduce(Result::or).unwrap_or_else(|| page.permitted(&EndpointHosts::default()).map(drop))
 }
 
 /// Why `targetMetric` names nothing on any page of a source.
@@ -491,9 +470,7 @@ fn support(facts: &Facts) -> Vec<Finding> {
         let cause = "POD_AUTOSCALERS_ENABLED is false for every controller, and it has no status";
         let place = facts.controllers().first();
         let place = place.map_or("", |one| &*one.key.namespace);
-        FindingCode::AutoscalersIgnored
-            .at(object.title(), cause)
-            .with(place)
+        FindingCode::AutoscalersIgnored.at(object.title(), cause).with(place)
     });
     found.collect()
 }

@@ -30,10 +30,8 @@ fn window(object: &LiveObject) -> Option<i64> {
 /// A policy that adds less than a pod a minute, where no other one adds more, or the slowest one acts. Of a share,
 /// Kubernetes rounds the pods up.
 fn slow_policy(object: &LiveObject) -> Option<String> {
-    let paths = [
-        "/spec/behavior/scaleUp",
-        "/spec/advanced/horizontalPodAutoscalerConfig/behavior/scaleUp",
-    ];
+    let paths =
+        ["/spec/behavior/scaleUp", "/spec/advanced/horizontalPodAutoscalerConfig/behavior/scaleUp"];
     let rules = paths.iter().find_map(|path| object.0.pointer(path))?;
     let mut bounds = ["/spec/maxReplicas", "/spec/maxReplicaCount"].into_iter();
     let most = bounds.find_map(|path| object.number(path));

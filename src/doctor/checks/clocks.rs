@@ -61,9 +61,7 @@ fn certificates(facts: &Facts) -> Vec<Finding> {
 /// Whether an APIService leads to this controller.
 pub(super) fn is_ours(service: &LiveObject) -> bool {
     service.name().ends_with(".metrics.k8s.io")
-        && service
-            .text("/spec/service/name")
-            .contains("external-metrics")
+        && service.text("/spec/service/name").contains("external-metrics")
 }
 
 /// When the first certificate of a bundle, PEM in base64, ends.

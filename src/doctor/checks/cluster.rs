@@ -84,13 +84,8 @@ fn fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
 fn definition_fields(definition: &Value) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for version in list(definition, "/spec/versions") {
-        let is_read = LiveKind::VariantAutoscaling
-            .path()
-            .ends_with(text(version, "/name"));
-        if let Some(schema) = version
-            .pointer("/schema/openAPIV3Schema")
-            .filter(|_| is_read)
-        {
+        let is_read = LiveKind::VariantAutoscaling.path().ends_with(text(version, "/name"));
+        if let Some(schema) = version.pointer("/schema/openAPIV3Schema").filter(|_| is_read) {
             fields(schema, "", &mut all);
         }
     }
@@ -104,19 +99,14 @@ fn old_definition(facts: &Facts) -> Vec<Finding> {
     }
     let own = serde_json::to_value(variant_autoscaling::definition()).unwrap_or_default();
     let own = definition_fields(&own);
-    let old = facts
-        .all(LiveKind::CustomResourceDefinition)
-        .iter()
-        .filter_map(|object| {
-            let known = definition_fields(&object.0);
-            let missing: Vec<&str> = own
-                .difference(&known)
-                .map(|path| path.trim_start_matches('.'))
-                .collect();
-            let first = missing.first()?;
-            let cause = format!("it lacks {} fields, like {first}", missing.len());
-            Some(FindingCode::DefinitionOld.at(object.title(), cause))
-        });
+    let old = facts.all(LiveKind::CustomResourceDefinition).iter().filter_map(|object| {
+        let known = definition_fields(&object.0);
+        let missing: Vec<&str> =
+            own.difference(&known).map(|path| path.trim_start_matches('.')).collect();
+        let first = missing.first()?;
+        let cause = format!("it lacks {} fields, like {first}", missing.len());
+        Some(FindingCode::DefinitionOld.at(object.title(), cause))
+    });
     old.collect()
 }
 
@@ -185,19 +175,14 @@ pub(super) fn external_metrics(facts: &Facts) -> Vec<Finding> {
 
 /// The webhooks of this project, each with its configuration.
 pub(in crate::doctor) fn webhooks_of(facts: &Facts) -> impl Iterator<Item = (&LiveObject, &Value)> {
-    let kinds = [
-        LiveKind::ValidatingWebhookConfiguration,
-        LiveKind::MutatingWebhookConfiguration,
-    ];
+    let kinds = [LiveKind::ValidatingWebhookConfiguration, LiveKind::MutatingWebhookConfiguration];
     let objects = kinds.into_iter().flat_map(|kind| facts.all(kind));
     let pairs = objects.flat_map(|object| {
         let webhooks = object.list("/webhooks").iter();
         webhooks.map(move |webhook| (object, webhook))
     });
     pairs.filter(|(_, webhook)| {
-        let mut groups = list(webhook, "/rules")
-            .iter()
-            .flat_map(|rule| list(rule, "/apiGroups"));
+        let mut groups = list(webhook, "/rules").iter().flat_map(|rule| list(rule, "/apiGroups"));
         groups.any(|group| WEBHOOK_GROUPS.contains(&group.as_str().unwrap_or_default()))
     })
 }

@@ -61,11 +61,8 @@ fn meet(one: Option<&str>, other: Option<&str>) -> bool {
 }
 
 fn overlap(facts: &Facts) -> Vec<Finding> {
-    let running: Vec<&ControllerFacts> = facts
-        .controllers()
-        .iter()
-        .filter(|one| one.wanted > 0 && one.settings.is_ok())
-        .collect();
+    let running: Vec<&ControllerFacts> =
+        facts.controllers().iter().filter(|one| one.wanted > 0 && one.settings.is_ok()).collect();
     let mut found = Vec::new();
     for (place, one) in running.iter().enumerate() {
         for other in running.iter().skip(place + 1) {
@@ -111,10 +108,7 @@ pub(super) fn notes(facts: &Facts) -> Vec<SettingsNote> {
     let alone = alone.map(|(map, text)| (map.clone(), text));
     let notes = of_controllers
         .chain(alone)
-        .map(|(object, text)| SettingsNote {
-            object,
-            text: text.clone(),
-        });
+        .map(|(object, text)| SettingsNote { object, text: text.clone() });
     let notes: BTreeSet<SettingsNote> = notes.collect();
     notes.into_iter().collect()
 }
@@ -130,9 +124,7 @@ pub(in crate::doctor) fn likely_purpose(object: &LiveObject) -> Option<Purpose> 
     let named = ends.iter().find(|(end, _)| object.name().ends_with(end));
     let texts = || {
         let data = object.0.pointer("/data").and_then(Value::as_object);
-        data.into_iter()
-            .flat_map(|data| data.values())
-            .filter_map(Value::as_str)
+        data.into_iter().flat_map(|data| data.values()).filter_map(Value::as_str)
     };
     let key = |line: &str| {
         let (name, _) = line.split_once(':')?;
@@ -170,11 +162,7 @@ fn config_maps(facts: &Facts) -> Vec<Finding> {
         let purpose = likely_purpose(object)?;
         let wanted = first.current(purpose);
         let cause = format!("it looks like the {purpose}, and the controller reads {wanted}");
-        Some(
-            FindingCode::ConfigMapUnread
-                .at(object.title(), cause)
-                .with(wanted),
-        )
+        Some(FindingCode::ConfigMapUnread.at(object.title(), cause).with(wanted))
     });
     unread.collect()
 }
@@ -207,9 +195,7 @@ fn rights(facts: &Facts) -> Vec<Finding> {
     let found = missing.map(|right| {
         let account = right.account.rsplit(':').next().unwrap_or_default();
         let cause = format!("its service account {account} may not {}", right.right);
-        FindingCode::RightMissing
-            .at(right.object.clone(), cause)
-            .with(account)
+        FindingCode::RightMissing.at(right.object.clone(), cause).with(account)
     });
     found.collect()
 }

@@ -26,20 +26,14 @@ fn targets(facts: &Facts, is_so: impl Fn(&DynamicSettings) -> bool) -> Vec<&Live
         let mut settings = settings_of(facts, variant);
         settings.any(|one| is_so(&one.dynamic))
     });
-    variants
-        .filter_map(|variant| target(facts, variant))
-        .collect()
+    variants.filter_map(|variant| target(facts, variant)).collect()
 }
 
 fn claims(facts: &Facts) -> Vec<Finding> {
     let limited = targets(facts, DynamicSettings::limits_growth).into_iter();
     let found = limited.filter_map(|target| {
-        let maker = |claim: &Value| {
-            claim
-                .get("resourceClaimTemplateName")?
-                .as_str()
-                .map(str::to_owned)
-        };
+        let maker =
+            |claim: &Value| claim.get("resourceClaimTemplateName")?.as_str().map(str::to_owned);
         let shared = templates(target).map(|template| {
             let claims = list(template, "/spec/resourceClaims").iter();
             claims.filter(|claim| maker(claim).is_none()).count()

@@ -74,10 +74,8 @@ pub(super) fn disputed(facts: &Facts) -> Vec<Finding> {
         let all = namesakes.get(&(one.namespace(), one.name()));
         let other = all.and_then(|all| all.iter().find(is_other));
         if let Some(other) = other.filter(|_| !known.contains(&one.title())) {
-            let cause = format!(
-                "{} is a variant of the same name; keep one of both",
-                other.title()
-            );
+            let cause =
+                format!("{} is a variant of the same name; keep one of both", other.title());
             found.push(contested(one, cause));
         }
     }
@@ -100,10 +98,7 @@ pub(in crate::doctor) fn of_others(facts: &Facts) -> BTreeSet<ObjectName> {
     let reads = |object: &LiveObject| {
         let kept = read(object).ok();
         kept.is_some_and(|kept| {
-            kept.scaler
-                .inputs
-                .iter()
-                .any(|one| named_variant(one) == Some(name))
+            kept.scaler.inputs.iter().any(|one| named_variant(one) == Some(name))
         })
     };
     let is_variant = |object: &LiveObject| {
@@ -222,9 +217,7 @@ pub(super) fn follow_rival(
     let mut others = rivals.iter().filter(is_other);
     others.any(|other| {
         let found = judged(other, own);
-        found
-            .iter()
-            .all(|one| one.code != FindingCode::CountNotRead)
+        found.iter().all(|one| one.code != FindingCode::CountNotRead)
     })
 }
 
@@ -236,11 +229,7 @@ fn contested(object: &LiveObject, cause: String) -> Finding {
     // Without the annotation its trigger still declares it.
     let is_annotated = object.annotation(MANAGED_ANNOTATION).is_some();
     let finding = FindingCode::TargetContested.at(object.title(), cause);
-    finding.with(if is_annotated || is_variant(object) {
-        ""
-    } else {
-        "false"
-    })
+    finding.with(if is_annotated || is_variant(object) { "" } else { "false" })
 }
 
 /// ScaledObjects whose query reads a variant of another namespace, too. An adapter adds the namespace of a
@@ -264,10 +253,8 @@ pub(super) fn of_two_namespaces(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Fi
             let is_elsewhere = own != there && !own.is_empty() && !there.is_empty();
             is_elsewhere && may_be_handled(facts, other)
         })?;
-        let cause = format!(
-            "it reads the count of {}, too; select exported_namespace",
-            other.title()
-        );
+        let cause =
+            format!("it reads the count of {}, too; select exported_namespace", other.title());
         Some(FindingCode::CountNotRead.at(object.title(), cause))
     });
     found.collect()

@@ -112,10 +112,7 @@ pub(in crate::doctor) fn spelling_code<'a>(
 ) -> (FindingCode, &'a str) {
     match names.clone().find(|name| bare(name) == bare(model)) {
         Some(near) => (FindingCode::ModelNameSpelledOtherwise, near),
-        None => (
-            FindingCode::ModelNameDiffers,
-            names.next().unwrap_or_default(),
-        ),
+        None => (FindingCode::ModelNameDiffers, names.next().unwrap_or_default()),
     }
 }
 
@@ -161,11 +158,7 @@ fn labels(facts: &Facts) -> Vec<Finding> {
     let series = facts.series(PrometheusProbe::Running).iter();
     let unlabelled: Vec<&SeriesFact> = series.filter(|one| is_unlabelled(one)).collect();
     let found = unlabelled.first().map(|first| {
-        let missing = if first.pod().is_empty() {
-            "pod"
-        } else {
-            "namespace"
-        };
+        let missing = if first.pod().is_empty() { "pod" } else { "namespace" };
         let cause = format!(
             "{} series of running requests without label {missing}, like that of model {:?}",
             unlabelled.len(),
@@ -240,9 +233,7 @@ fn is_pooled(facts: &Facts, target: &LiveObject) -> bool {
         let own = templates(target).next();
         let own = own.and_then(|template| template.pointer("/metadata/labels"));
         labels.is_some_and(|labels| {
-            labels
-                .iter()
-                .all(|(name, value)| own.and_then(|own| own.get(name)) == Some(value))
+            labels.iter().all(|(name, value)| own.and_then(|own| own.get(name)) == Some(value))
         })
     })
 }
@@ -262,14 +253,9 @@ fn time_to_live(facts: &Facts, namespace: &str) -> Option<(std::time::Duration, 
     let maps = facts.all(LiveKind::ConfigMap).iter();
     let maps = maps.filter(|map| map.namespace() == namespace);
     let stated = maps.flat_map(|map| {
-        let data = map
-            .0
-            .pointer("/data")
-            .and_then(serde_json::Value::as_object);
+        let data = map.0.pointer("/data").and_then(serde_json::Value::as_object);
         let texts = data.into_iter().flat_map(|data| data.values());
-        let lines = texts
-            .filter_map(serde_json::Value::as_str)
-            .flat_map(str::lines);
+        let lines = texts.filter_map(serde_json::Value::as_str).flat_map(str::lines);
         lines.filter_map(move |line| {
             let (_, value) = line.split_once("defaultRequestTTL:")?;
             let value = value.trim().trim_matches(['"', '\'']);

@@ -201,9 +201,7 @@ pub fn examine(facts: &Facts) -> Diagnosis {
     let named = "what the command line names is there";
     diagnosis.add(FindingGroup::Variants, named, named_variants(facts));
     diagnosis.outages = outage::outages(facts);
-    diagnosis
-        .outages
-        .retain(|one| !others.contains(&one.object));
+    diagnosis.outages.retain(|one| !others.contains(&one.object));
     diagnosis.notes = controller::notes(facts);
     diagnosis.not_read.clone_from(&facts.not_read);
     diagnosis

@@ -60,10 +60,8 @@ pub(super) fn outages(facts: &Facts) -> Vec<OutageForecast> {
 
 fn forecast(facts: &Facts, one: &ReadScaler<'_>) -> Option<OutageForecast> {
     let scaler = &one.kept.scaler;
-    let is_free = matches!(
-        scaler.activity,
-        ScalerActivity::Working | ScalerActivity::Failing { .. }
-    );
+    let is_free =
+        matches!(scaler.activity, ScalerActivity::Working | ScalerActivity::Failing { .. });
     let [input] = scaler.inputs.as_slice() else {
         return None;
     };
@@ -86,22 +84,11 @@ fn forecast(facts: &Facts, one: &ReadScaler<'_>) -> Option<OutageForecast> {
         (Input::Published(_), Some(fallback)) => {
             // A target at 0 is started for its fallback. The HPA keeps within its own bounds, of which the lower one is
             // at least 1.
-            let least = one
-                .object
-                .number("/spec/minReplicaCount")
-                .unwrap_or(0)
-                .max(1);
+            let least = one.object.number("/spec/minReplicaCount").unwrap_or(0).max(1);
             let shown = fallback.shown(current.max(least))?;
-            let why = format!(
-                "its fallback, after more than {} failures",
-                fallback.threshold
-            );
+            let why = format!("its fallback, after more than {} failures", fallback.threshold);
             (shown.min(i64::from(scaler.max.0)).max(least), why)
         }
     };
-    Some(OutageForecast {
-        object: one.object.title(),
-        replicas,
-        why,
-    })
+    Some(OutageForecast { object: one.object.title(), replicas, why })
 }

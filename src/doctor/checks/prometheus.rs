@@ -38,9 +38,7 @@ fn address(facts: &Facts) -> String {
         return asked.clone();
     }
     let first = facts.generations().next();
-    first.map_or_else(String::new, |one| {
-        one.statics.prometheus.base_url.to_string()
-    })
+    first.map_or_else(String::new, |one| one.statics.prometheus.base_url.to_string())
 }
 
 /// The code of an error of Prometheus.
@@ -119,9 +117,8 @@ fn counts(facts: &Facts) -> Vec<Finding> {
     let decided = facts.variants().filter(|object| {
         object.has("/status/desiredOptimizedAlloc/numReplicas") && is_handled(facts, object)
     });
-    let missing: Vec<_> = decided
-        .filter(|object| !known.contains(&(object.namespace(), object.name())))
-        .collect();
+    let missing: Vec<_> =
+        decided.filter(|object| !known.contains(&(object.namespace(), object.name()))).collect();
     if series.is_empty() {
         let Some(one) = missing.first().filter(|_| is_read(facts)) else {
             return Vec::new();
@@ -152,11 +149,7 @@ fn by_namespace(
     let wrong: Vec<&SeriesFact> = series.iter().filter(|one| is_wrong(one)).collect();
     let namespaces: BTreeSet<&str> = wrong.iter().map(|one| one.label("namespace")).collect();
     let found = namespaces.into_iter().filter_map(|namespace| {
-        let own = || {
-            wrong
-                .iter()
-                .filter(|one| one.label("namespace") == namespace)
-        };
+        let own = || wrong.iter().filter(|one| one.label("namespace") == namespace);
         let first = own().next()?;
         let object = ObjectName::new("Namespace", namespace, namespace);
         Some(code.at(object, cause(first, own().count())))

@@ -27,12 +27,7 @@ const NAMESPACES: [&str; 2] = ["exported_namespace", "namespace"];
 /// Aggregations that make one series of a group.
 const AGGREGATIONS: [&str; 6] = ["sum", "count", "max", "min", "avg", "quantile"];
 /// Names of metrics that are shares of at most 1.
-const SHARES: [&str; 4] = [
-    "cache_usage_perc",
-    "token_usage",
-    "saturation",
-    "utilization",
-];
+const SHARES: [&str; 4] = ["cache_usage_perc", "token_usage", "saturation", "utilization"];
 /// What makes no more than a share of a share.
 const SHARE_KEEPING: &str = "max min avg quantile topk bottomk max_over_time min_over_time avg_over_time \
     last_over_time quantile_over_time round floor ceil abs clamp_max scalar vector sort sort_desc label_replace \
@@ -102,9 +97,8 @@ fn adapted(metric: &Value) -> Option<String> {
     let selector = metric.pointer("/external/metric/selector")?.clone();
     let selector: LabelSelector = serde_json::from_value(selector).ok()?;
     let labels = selector.match_labels.iter().flatten();
-    let mut matchers: Vec<String> = labels
-        .map(|(label, value)| format!("{label}=\"{value}\""))
-        .collect();
+    let mut matchers: Vec<String> =
+        labels.map(|(label, value)| format!("{label}=\"{value}\"")).collect();
     for one in selector.match_expressions.iter().flatten() {
         let (label, values) = (&one.key, one.values.as_deref().unwrap_or_default());
         let values = values.join("|");
@@ -140,10 +134,7 @@ fn trace<'a>(
         QueryNode::Number(_) | QueryNode::Quoted => None,
         &QueryNode::Series(selector) => {
             let is_single = false;
-            is_count(selector).then_some(TracedCount {
-                selector,
-                is_single,
-            })
+            is_count(selector).then_some(TracedCount { selector, is_single })
         }
         QueryNode::Range(of, _) => trace(of, reach, faults),
         QueryNode::Late(of) => {
@@ -155,11 +146,7 @@ fn trace<'a>(
         QueryNode::Call { name, kept, inner } => {
             called(name, kept.as_deref(), inner, reach, faults)
         }
-        QueryNode::Binary {
-            sign,
-            is_bool,
-            sides,
-        } => joined(sign, *is_bool, sides, reach, faults),
+        QueryNode::Binary { sign, is_bool, sides } => joined(sign, *is_bool, sides, reach, faults),
     }
 }
 
@@ -191,10 +178,7 @@ fn called<'a>(
     let is_first =
         matches!(name, "topk" | "bottomk" | "limitk") && most.is_some_and(|most| most < 2.0);
     let is_grouped = (is_first || AGGREGATIONS.contains(&name)) && is_one_group;
-    Some(TracedCount {
-        is_single: count.is_single || is_grouped,
-        ..count
-    })
+    Some(TracedCount { is_single: count.is_single || is_grouped, ..count })
 }
 
 /// The count of two sides, at least one of which has it.
@@ -256,10 +240,7 @@ fn reach(object: &LiveObject) -> (f64, f64) {
     let mut lowest = ["idleReplicaCount", "minReplicaCount", "minReplicas"].into_iter();
     let mut highest = ["maxReplicaCount", "maxReplicas"].into_iter();
     let highest = highest.find_map(stated);
-    (
-        lowest.find_map(stated).unwrap_or(0.0),
-        highest.unwrap_or_else(|| f64::from(KEDA_MAXIMUM)),
-    )
+    (lowest.find_map(stated).unwrap_or(0.0), highest.unwrap_or_else(|| f64::from(KEDA_MAXIMUM)))
 }
 
 /// What is wrong with the text of a query. A number in place of the count is a second series where its labels differ.
@@ -302,11 +283,7 @@ pub(super) fn unread(facts: &Facts, others: &BTreeSet<ObjectName>) -> CheckOutco
         (!is_refused).then(|| format!("the query of {}: {why}", object.title()))
     });
     let why: Vec<String> = why.collect();
-    if why.is_empty() {
-        CheckOutcome::Skipped
-    } else {
-        CheckOutcome::Unseen(why)
-    }
+    if why.is_empty() { CheckOutcome::Skipped } else { CheckOutcome::Unseen(why) }
 }
 
 /// Whether a scaler selects the series of one controller.
@@ -398,9 +375,8 @@ fn shares(facts: &Facts) -> Vec<Finding> {
             let name = text(metric, "/external/metric/name");
             let target = text(metric, "/external/target/averageValue");
             let is_made = object.list("/metadata/ownerReferences").iter();
-            let is_made = is_made
-                .map(|owner| text(owner, "/kind"))
-                .any(|kind| kind == "ScaledObject");
+            let is_made =
+                is_made.map(|owner| text(owner, "/kind")).any(|kind| kind == "ScaledObject");
             if !is_made && is_hopeless(name, text(metric, "/external/target/type"), target) {
                 found.push(hopeless(object, name, target));
             }
@@ -410,11 +386,8 @@ fn shares(facts: &Facts) -> Vec<Finding> {
 }
 
 fn instances(facts: &Facts) -> Vec<Finding> {
-    let instances: BTreeSet<&str> = facts
-        .controllers()
-        .iter()
-        .filter_map(|one| one.instance())
-        .collect();
+    let instances: BTreeSet<&str> =
+        facts.controllers().iter().filter_map(|one| one.instance()).collect();
     if instances.len() < 2 {
         return Vec::new();
     }
@@ -425,10 +398,8 @@ fn instances(facts: &Facts) -> Vec<Finding> {
     });
     let found = found.map(|one| {
         let names: Vec<&str> = instances.iter().copied().collect();
-        let cause = format!(
-            "controllers {} publish, and it selects none of them",
-            names.join(" and ")
-        );
+        let cause =
+            format!("controllers {} publish, and it selects none of them", names.join(" and "));
         FindingCode::InstanceNotSelected.at(one.object.title(), cause)
     });
     found.collect()
@@ -452,11 +423,8 @@ fn namespace_label(facts: &Facts, variant: &LiveObject, query: &str) -> Option<&
     let key = (variant.namespace(), variant.name());
     let mut counts = facts.series(PrometheusProbe::Counts).iter();
     let series = counts.find(|series| counted(series) == key)?;
-    let (label, other) = if series.label(exported).is_empty() {
-        (plain, exported)
-    } else {
-        (exported, plain)
-    };
+    let (label, other) =
+        if series.label(exported).is_empty() { (plain, exported) } else { (exported, plain) };
     (selects(query, other) && !selects(query, label)).then_some(label)
 }
 

@@ -48,9 +48,7 @@ fn rights(facts: &Facts) -> Vec<Finding> {
     let missing = rights.iter().filter(|right| !right.is_granted);
     let found = missing.map(|right| {
         let cause = format!("its scaler {} may not {}", right.account, right.right);
-        FindingCode::ScalerRightMissing
-            .at(right.object.clone(), cause)
-            .with(right.account.as_str())
+        FindingCode::ScalerRightMissing.at(right.object.clone(), cause).with(right.account.as_str())
     });
     found.collect()
 }
@@ -234,14 +232,9 @@ pub(in crate::doctor) fn declared(facts: &Facts) -> Vec<LiveObject> {
 }
 
 fn bounds(variant: &LiveObject) -> DeclaredBounds {
-    let spec = variant
-        .read::<VariantAutoscaling>()
-        .map(|object| object.spec);
+    let spec = variant.read::<VariantAutoscaling>().map(|object| object.spec);
     let (min, max) = spec.map_or((None, None), |spec| (spec.min_replicas, spec.max_replicas));
-    DeclaredBounds {
-        min: min.map(Replicas::from_count),
-        max: max.map(Replicas::from_count),
-    }
+    DeclaredBounds { min: min.map(Replicas::from_count), max: max.map(Replicas::from_count) }
 }
 
 fn followed(facts: &Facts) -> Vec<Finding> {
@@ -260,9 +253,8 @@ fn followed(facts: &Facts) -> Vec<Finding> {
         let Some(target) = target else {
             continue;
         };
-        let is_contested = (claimed.iter())
-            .filter_map(|all| all.get(&target))
-            .any(|all| all.len() > 1);
+        let is_contested =
+            (claimed.iter()).filter_map(|all| all.get(&target)).any(|all| all.len() > 1);
         // Nothing of it is followed before it exists and has one variant.
         let is_unfit = || is_contested || missing_target(facts, &target).is_some();
         if facts.source == FactSource::Cluster && is_unfit() {
@@ -335,12 +327,7 @@ fn unscaled(variant: &LiveObject, rests: bool) -> Option<UnscaledTarget> {
         "LeaderWorkerSet" => "leaderworkerset.x-k8s.io/v1".to_owned(),
         _ => "apps/v1".to_owned(),
     });
-    Some(UnscaledTarget {
-        api_version,
-        kind: reference.kind,
-        name: reference.name,
-        rests,
-    })
+    Some(UnscaledTarget { api_version, kind: reference.kind, name: reference.name, rests })
 }
 
 /// Whether the controller says that it scales the target itself.
@@ -459,11 +446,7 @@ pub(super) fn unattached(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> 
     let targets: BTreeSet<TargetKey> = facts.every_variant().filter_map(target_key).collect();
     let mut found = Vec::new();
     for one in all {
-        let is_judged = one
-            .kept
-            .target
-            .as_ref()
-            .is_some_and(|key| targets.contains(key));
+        let is_judged = one.kept.target.as_ref().is_some_and(|key| targets.contains(key));
         let Some(published) = one.published().filter(|_| !is_judged) else {
             continue;
         };
@@ -472,10 +455,7 @@ pub(super) fn unattached(facts: &Facts, all: &[ReadScaler<'_>]) -> Vec<Finding> 
             namespace: published.namespace.clone().unwrap_or_else(none),
             name: published.variant.clone().unwrap_or_else(none),
         };
-        let bounds = DeclaredBounds {
-            min: None,
-            max: None,
-        };
+        let bounds = DeclaredBounds { min: None, max: None };
         let obstacles = judge(std::slice::from_ref(&one.kept.scaler), &key, bounds, None);
         found.extend(
             obstacles.iter().map(|obstacle| {

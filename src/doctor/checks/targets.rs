@@ -32,24 +32,11 @@ const STUCK: [&str; 6] = [
     "CreateContainerError",
 ];
 /// Programs that write `/scale` for a scaler.
-const SCALERS: [&str; 4] = [
-    "kube-controller-manager",
-    "keda",
-    "wva",
-    "workload-variant-autoscaler",
-];
+const SCALERS: [&str; 4] =
+    ["kube-controller-manager", "keda", "wva", "workload-variant-autoscaler"];
 /// Words in names of models without a size that say how the same weights are stored.
-const FORMS: [&str; 9] = [
-    "hf",
-    "gguf",
-    "awq",
-    "gptq",
-    "bnb",
-    "quantized",
-    "dynamic",
-    "static",
-    "block",
-];
+const FORMS: [&str; 9] =
+    ["hf", "gguf", "awq", "gptq", "bnb", "quantized", "dynamic", "static", "block"];
 /// Words that say it with a number of bits; `#` is the number.
 const SIZED_FORMS: [&str; 8] = ["int#", "fp#", "bf#", "nvfp#", "mxfp#", "w#a#", "#bit", "q#"];
 
@@ -100,11 +87,7 @@ pub(super) fn of_key<'a>(facts: &'a Facts, key: &TargetKey) -> Option<&'a LiveOb
 pub(super) type ReadTargets<'a> = BTreeMap<TargetKey, Vec<&'a LiveObject>>;
 
 pub(super) fn read_targets(facts: &Facts) -> ReadTargets<'_> {
-    let kinds = [
-        TargetKind::Deployment,
-        TargetKind::StatefulSet,
-        TargetKind::LeaderWorkerSet,
-    ];
+    let kinds = [TargetKind::Deployment, TargetKind::StatefulSet, TargetKind::LeaderWorkerSet];
     let mut found = ReadTargets::new();
     for kind in kinds {
         for object in live_kind(&kind).map_or(&[][..], |kind| facts.all(kind)) {
@@ -140,9 +123,7 @@ pub(super) fn pods_of<'a>(facts: &'a Facts, target: &LiveObject) -> Vec<&'a Live
     } else {
         let labels = target.0.pointer("/spec/selector/matchLabels");
         let labels = labels.and_then(Value::as_object).into_iter().flatten();
-        labels
-            .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
-            .collect()
+        labels.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect()
     };
     if labels.is_empty() {
         return Vec::new();
@@ -285,20 +266,13 @@ fn replica_owners(target: &LiveObject) -> impl Iterator<Item = (&str, &str, &str
     let fields = target.list("/metadata/managedFields").iter();
     let own = fields.filter(|field| field.pointer("/fieldsV1/f:spec/f:replicas").is_some());
     own.map(|field| {
-        (
-            text(field, "/manager"),
-            text(field, "/operation"),
-            text(field, "/subresource"),
-        )
+        (text(field, "/manager"), text(field, "/operation"), text(field, "/subresource"))
     })
 }
 
 fn writers(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
-    for target in facts
-        .variants()
-        .filter_map(|variant| target(facts, variant))
-    {
+    for target in facts.variants().filter_map(|variant| target(facts, variant)) {
         let owners = target.list("/metadata/ownerReferences").iter();
         let parent = owners
             .filter(|owner| owner.pointer("/controller") == Some(&Value::Bool(true)))
@@ -356,10 +330,7 @@ fn zero(facts: &Facts) -> Vec<Finding> {
 
 fn pods(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
-    for target in facts
-        .variants()
-        .filter_map(|variant| target(facts, variant))
-    {
+    for target in facts.variants().filter_map(|variant| target(facts, variant)) {
         let mut stuck = Vec::new();
         let mut gated = Vec::new();
         for pod in pods_of(facts, target) {
@@ -376,22 +347,15 @@ fn pods(facts: &Facts) -> Vec<Finding> {
             found.push(FindingCode::PodsRefused.at(target.title(), cause));
         }
         if let Some((pod, why)) = stuck.first() {
-            let cause = format!(
-                "{}, like {}: {why}",
-                counted(stuck.len(), "pod"),
-                pod.name()
-            );
+            let cause = format!("{}, like {}: {why}", counted(stuck.len(), "pod"), pod.name());
             let finding = FindingCode::PodsDoNotStart.at(target.title(), cause);
             found.push(finding.with(pod.name()));
         }
         if let Some(pod) = gated.first() {
             let gate = pod.list("/spec/schedulingGates").first();
             let gate = gate.map_or("", |gate| text(gate, "/name"));
-            let cause = format!(
-                "{}, like {}: held by {gate}",
-                counted(gated.len(), "pod"),
-                pod.name()
-            );
+            let cause =
+                format!("{}, like {}: held by {gate}", counted(gated.len(), "pod"), pod.name());
             let finding = FindingCode::PodsGated.at(target.title(), cause);
             found.push(finding.with(pod.name()));
         }
@@ -406,9 +370,7 @@ fn obstacle(pod: &LiveObject, now: f64) -> Option<String> {
     let waiting = statuses.find_map(|status| {
         let waiting = status.pointer("/state/waiting")?;
         let reason = text(waiting, "/reason");
-        STUCK
-            .contains(&reason)
-            .then(|| format!("{reason}: {}", text(waiting, "/message")))
+        STUCK.contains(&reason).then(|| format!("{reason}: {}", text(waiting, "/message")))
     });
     if waiting.is_some() {
         return waiting;
@@ -424,9 +386,7 @@ fn throughput(facts: &Facts) -> Vec<Finding> {
     let picks = facts.series(PrometheusProbe::RouterPicks);
     let mut found = Vec::new();
     for (model, variants) in models(facts) {
-        let has_router = picks
-            .iter()
-            .any(|one| one.label("namespace") == &*model.namespace);
+        let has_router = picks.iter().any(|one| one.label("namespace") == &*model.namespace);
         if has_router {
             continue;
         }

@@ -40,18 +40,13 @@ fn shapes(facts: &Facts) -> Vec<Finding> {
         let title = object.title();
         facts.ambiguous.contains(&title) || malformed.any(|(known, _)| *known == title)
     };
-    let variants = facts
-        .variants()
-        .filter(|one| !is_judged(one))
-        .flat_map(|object| {
-            let fields = unreadable::<VariantAutoscaling>(object.0.clone()).into_iter();
-            fields.map(move |why| FindingCode::VariantMalformed.at(object.title(), why))
-        });
+    let variants = facts.variants().filter(|one| !is_judged(one)).flat_map(|object| {
+        let fields = unreadable::<VariantAutoscaling>(object.0.clone()).into_iter();
+        fields.map(move |why| FindingCode::VariantMalformed.at(object.title(), why))
+    });
     let files = facts.unreadable.iter().map(|(file, why)| {
-        let object = ObjectName {
-            file: Some(Arc::from(&**file)),
-            ..ObjectName::new("File", "", file)
-        };
+        let object =
+            ObjectName { file: Some(Arc::from(&**file)), ..ObjectName::new("File", "", file) };
         FindingCode::VariantMalformed.at(object, why)
     });
     let refused = facts.malformed.iter();
@@ -171,10 +166,8 @@ fn excluded(facts: &Facts) -> Vec<Finding> {
         let all = facts.all(LiveKind::Namespace).iter();
         let mut all = all.filter(|one| one.name() == place);
         let namespace = all.next().filter(is_excluded)?;
-        let cause = format!(
-            "it is annotated {EXCLUDE_ANNOTATION}=true, and {} is in it",
-            variant.title()
-        );
+        let cause =
+            format!("it is annotated {EXCLUDE_ANNOTATION}=true, and {} is in it", variant.title());
         all.all(|one| is_excluded(&one))
             .then(|| FindingCode::NamespaceExcluded.at(namespace.title(), cause))
     });
@@ -220,9 +213,8 @@ fn conditions(facts: &Facts) -> Vec<Finding> {
 /// A scaler has no conditions of ours: `ControllerConflict` is an event, with its type as the action, when it begins to
 /// fail and when it recovers. The last one counts. Other checks find the causes of the others.
 fn events(facts: &Facts) -> Vec<Finding> {
-    let declared = facts
-        .variants()
-        .filter(|one| one.kind() != LiveKind::VariantAutoscaling.as_str());
+    let declared =
+        facts.variants().filter(|one| one.kind() != LiveKind::VariantAutoscaling.as_str());
     let found = declared.filter_map(|object| {
         let ours = facts.all(LiveKind::Event).iter().filter(|event| {
             event.text("/reportingController") == REPORTING_CONTROLLER
@@ -296,10 +288,8 @@ fn tiers(facts: &Facts) -> Vec<Finding> {
 
 /// Tiers that no variant names. An entry whose `modelId` was forgotten is one.
 fn tiers_without_variant(facts: &Facts) -> Vec<Finding> {
-    let named: BTreeSet<&str> = facts
-        .every_variant()
-        .map(|variant| variant.text("/spec/scalingPolicy"))
-        .collect();
+    let named: BTreeSet<&str> =
+        facts.every_variant().map(|variant| variant.text("/spec/scalingPolicy")).collect();
     let mut found = BTreeMap::new();
     for (map, tier) in (facts.generations()).flat_map(|one| unnamed_tiers(one, &named)) {
         let object = ObjectName::new("ConfigMap", &*map.namespace, &*map.name);
@@ -307,10 +297,7 @@ fn tiers_without_variant(facts: &Facts) -> Vec<Finding> {
             "entry {tier:?} has no modelId, so it is a tier, and no variant names it as scalingPolicy; write the \
              modelId of its model, name it there, or remove it"
         );
-        found.insert(
-            (object.clone(), tier),
-            FindingCode::TierWithoutEffect.at(object, cause),
-        );
+        found.insert((object.clone(), tier), FindingCode::TierWithoutEffect.at(object, cause));
     }
     found.into_values().collect()
 }
@@ -325,10 +312,7 @@ pub(in crate::doctor) fn unnamed_tiers<'a>(
     let tiers = policy::unnamed_tiers(&generation.dynamic.saturation.entries, named).into_iter();
     tiers.map(move |(namespace, tier)| {
         let global = statics.scope.system_namespace.as_str();
-        (
-            ObjectKey::new(namespace.map_or(global, |one| one), map),
-            tier,
-        )
+        (ObjectKey::new(namespace.map_or(global, |one| one), map), tier)
     })
 }
 
@@ -343,9 +327,7 @@ fn cost(variant: &LiveObject) -> Option<f64> {
 
 /// What the pods of a variant do, where they share their work with those of another.
 fn role<'a>(targets: &ReadTargets<'a>, variant: &LiveObject) -> &'a str {
-    let templates = target_among(targets, variant)
-        .into_iter()
-        .flat_map(templates);
+    let templates = target_among(targets, variant).into_iter().flat_map(templates);
     let mut labels = templates.filter_map(|template| template.pointer("/metadata/labels"));
     let role = labels.find_map(|labels| labels.get(ROLE_LABEL)?.as_str());
     role.unwrap_or_default()
@@ -374,10 +356,7 @@ pub(in crate::doctor) fn equal_costs<G: Ord, C: PartialEq, V>(
         });
         let is_choice = group.len() > 1 && is_equal;
         let (mut costs, variants): (Vec<C>, Vec<V>) = group.into_iter().unzip();
-        costs
-            .pop()
-            .filter(|_| is_choice)
-            .map(|cost| (cost, variants))
+        costs.pop().filter(|_| is_choice).map(|cost| (cost, variants))
     });
     equal.collect()
 }

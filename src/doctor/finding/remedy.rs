@@ -39,10 +39,7 @@ impl Finding {
 
     /// The command where a scaler is the variant, and no VariantAutoscaling has its name.
     fn of_scaler(&self) -> Option<&'static str> {
-        let kinds = [
-            ScalerKind::HorizontalPodAutoscaler,
-            ScalerKind::ScaledObject,
-        ];
+        let kinds = [ScalerKind::HorizontalPodAutoscaler, ScalerKind::ScaledObject];
         let is_scaler = kinds.iter().any(|kind| kind.as_str() == self.object.kind);
         match self.code {
             _ if !is_scaler => None,

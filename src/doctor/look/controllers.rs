@@ -28,10 +28,7 @@ pub(super) async fn read(
     scope: &DoctorScope,
     facts: &mut Facts,
 ) -> Reading<Vec<ControllerFacts>> {
-    let place = scope
-        .controller_namespace
-        .clone()
-        .map_or(Place::Everywhere, Place::Namespace);
+    let place = scope.controller_namespace.clone().map_or(Place::Everywhere, Place::Namespace);
     let deployments = match list(client, LiveKind::Deployment, &[place], SELECTOR).await {
         Reading::Known(deployments) => deployments,
         Reading::Failed(why) => {
@@ -126,10 +123,7 @@ fn remarks(first: &FirstGeneration, facts: &Facts) -> (Remarks, Remarks) {
         let maps = facts.all(LiveKind::ConfigMap).iter().rev();
         let mut maps = maps.filter(|map| map.namespace() == namespace && map.name() == name);
         let mut holding = maps.clone().filter(|map| map.has(&format!("/data/{key}")));
-        holding
-            .next()
-            .or_else(|| maps.next())
-            .map(LiveObject::title)
+        holding.next().or_else(|| maps.next()).map(LiveObject::title)
     };
     let Diagnostics { problems, notices } = &first.diagnostics;
     let problems = problems.iter().map(|one| {
@@ -175,19 +169,14 @@ fn config_maps(facts: &Facts) -> BTreeMap<ObjectKey, BTreeMap<String, String>> {
 fn sources(deployment: &LiveObject, facts: &Facts) -> Sources {
     let mut sources = Sources::default();
     let mut all = containers(deployment);
-    let Some(container) = all
-        .find(|one| text(one, "/name") == "manager")
-        .or_else(|| containers(deployment).next())
+    let Some(container) =
+        all.find(|one| text(one, "/name") == "manager").or_else(|| containers(deployment).next())
     else {
         return sources;
     };
     let words = elements(container, "/command").iter();
-    let words = words
-        .chain(elements(container, "/args"))
-        .filter_map(Value::as_str);
-    let flags = words
-        .skip_while(|word| !word.starts_with('-'))
-        .map(str::to_owned);
+    let words = words.chain(elements(container, "/args")).filter_map(Value::as_str);
+    let flags = words.skip_while(|word| !word.starts_with('-')).map(str::to_owned);
     sources.flags = args::parse(flags).0.flags;
     for from in elements(container, "/envFrom") {
         let name = text(from, "/configMapRef/name");

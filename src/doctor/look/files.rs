@@ -48,9 +48,7 @@ pub fn read(path: &Path, variant: Option<String>) -> Result<Facts, String> {
     let files = files(path)?;
     let patches = patches(path, &files);
     for file in files {
-        let is_patch = file
-            .canonicalize()
-            .is_ok_and(|file| patches.contains(&file));
+        let is_patch = file.canonicalize().is_ok_and(|file| patches.contains(&file));
         match text(&file) {
             Ok(text) => documents(&file, &text, is_patch, &mut facts),
             Err((why, true)) => facts.unreadable.push((file.display().to_string(), why)),
@@ -80,18 +78,15 @@ pub fn read(path: &Path, variant: Option<String>) -> Result<Facts, String> {
 /// of the others, so that none hides what is wrong in another.
 fn of_files(deployment: &LiveObject, facts: &Facts) -> ControllerFacts {
     let mut judged = controller(deployment, facts);
-    let names = judged
-        .generation()
-        .map(|one| one.statics.config_maps.clone());
+    let names = judged.generation().map(|one| one.statics.config_maps.clone());
     let is_read = |map: &LiveObject| {
         let mut names = names.iter();
         names.all(|names| names.purpose(map.name()).is_some())
     };
     let maps = facts.all(LiveKind::ConfigMap);
     let places = maps.iter().enumerate();
-    let last: BTreeMap<(&str, &str), usize> = places
-        .map(|(place, map)| ((map.namespace(), map.name()), place))
-        .collect();
+    let last: BTreeMap<(&str, &str), usize> =
+        places.map(|(place, map)| ((map.namespace(), map.name()), place)).collect();
     for (place, map) in maps.iter().enumerate().filter(|(_, map)| is_read(map)) {
         if last.get(&(map.namespace(), map.name())) == Some(&place) {
             continue;
@@ -99,9 +94,7 @@ fn of_files(deployment: &LiveObject, facts: &Facts) -> ControllerFacts {
         let others = maps.iter().filter(|one| !std::ptr::eq(*one, map));
         let ordered = others.chain([map]).cloned().collect();
         let mut facts = Facts::default();
-        facts
-            .objects
-            .insert(LiveKind::ConfigMap, Reading::Known(ordered));
+        facts.objects.insert(LiveKind::ConfigMap, Reading::Known(ordered));
         let other = controller(deployment, &facts);
         judged.problems.extend(other.problems);
         judged.notes.extend(other.notes);
@@ -134,9 +127,7 @@ fn without_controller(facts: &mut Facts) {
 
 fn judged_alone(map: &LiveObject) -> ControllerFacts {
     let mut facts = Facts::default();
-    facts
-        .objects
-        .insert(LiveKind::ConfigMap, Reading::Known(vec![map.clone()]));
+    facts.objects.insert(LiveKind::ConfigMap, Reading::Known(vec![map.clone()]));
     in_namespace(&mut facts, "default");
     let namespace = match map.namespace() {
         "" => "default",
@@ -177,10 +168,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
             }
         }
         if found.len() > MOST_FILES {
-            return Err(format!(
-                "{} holds more than {MOST_FILES} files",
-                path.display()
-            ));
+            return Err(format!("{} holds more than {MOST_FILES} files", path.display()));
         }
     }
     found.sort();
@@ -224,9 +212,7 @@ fn patches(path: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     });
     let folders: BTreeSet<&Path> = folders.collect();
     let names = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-    let kustomizations = folders
-        .into_iter()
-        .flat_map(|folder| names.map(|name| folder.join(name)));
+    let kustomizations = folders.into_iter().flat_map(|folder| names.map(|name| folder.join(name)));
     let mut found = BTreeSet::new();
     for file in kustomizations {
         let value = text(&file).map(|text| serde_yaml::from_str::<Value>(&text));
@@ -359,9 +345,7 @@ fn object(
         let faults = refused(kind, &object).into_iter();
         // What a patch leaves out is in the object that it patches.
         let faults = faults.filter(|fault| !is_patch || !fault.ends_with(schema::REQUIRED));
-        facts
-            .malformed
-            .extend(faults.map(|fault| (title.clone(), fault)));
+        facts.malformed.extend(faults.map(|fault| (title.clone(), fault)));
     }
     if !title.name.is_empty() && !seen.insert((kind, title.clone())) {
         let why = "the file holds it twice, and the last one is applied; remove one";
@@ -388,9 +372,7 @@ fn is_template(kind: LiveKind, object: &LiveObject) -> bool {
         let value = object.0.pointer(place);
         value.is_some_and(|value| value.to_string().contains("{{"))
     };
-    let mut places = ["/metadata/name", "/metadata/namespace"]
-        .into_iter()
-        .chain(judged);
+    let mut places = ["/metadata/name", "/metadata/namespace"].into_iter().chain(judged);
     places.any(holds)
 }
 
@@ -416,15 +398,11 @@ fn unknown(kind: &str, version: &str) -> Option<String> {
             "autoscaling/v2"
         }
         (_, "llmd.ai") => {
-            return Some(format!(
-                "kind {kind:?} is not known in {version}; write {VARIANT}"
-            ));
+            return Some(format!("kind {kind:?} is not known in {version}; write {VARIANT}"));
         }
         _ => return None,
     };
-    Some(format!(
-        "apiVersion {version:?} is not known; write {expected}"
-    ))
+    Some(format!("apiVersion {version:?} is not known; write {expected}"))
 }
 
 /// What an API server refuses. The rules of PodAutoscalers are more than those of their definition.
@@ -461,17 +439,13 @@ fn misspelt_instance(object: &LiveObject) -> Option<String> {
         let stated = label.split_once('/').filter(|(of, _)| *of == group);
         stated.is_some_and(|(_, stated)| stated != name && nearest(stated, [name]).is_some())
     })?;
-    Some(format!(
-        "label {near:?} has no effect; write {INSTANCE_LABEL}"
-    ))
+    Some(format!("label {near:?} has no effect; write {INSTANCE_LABEL}"))
 }
 
 /// The same manifest in another namespace, for manifests that state none.
 pub fn in_namespace(facts: &mut Facts, namespace: &str) {
     let moved = |object: &mut ObjectName| {
-        let kinds = LiveKind::ALL
-            .into_iter()
-            .filter(|kind| kind.is_namespaced());
+        let kinds = LiveKind::ALL.into_iter().filter(|kind| kind.is_namespaced());
         if object.namespace.is_empty()
             && kinds.map(LiveKind::as_str).any(|kind| kind == object.kind)
         {

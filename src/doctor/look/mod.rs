@@ -145,16 +145,10 @@ async fn version(client: &Client) -> Reading<(u32, u32)> {
 
 async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Facts) {
     facts.version = version(client).await;
-    let place = scope
-        .namespace
-        .clone()
-        .map_or(Place::Everywhere, Place::Namespace);
+    let place = scope.namespace.clone().map_or(Place::Everywhere, Place::Namespace);
     let later = |kind: LiveKind| {
         NEAR_VARIANTS.contains(&kind)
-            || matches!(
-                kind,
-                LiveKind::Lease | LiveKind::EndpointSlice | LiveKind::Event
-            )
+            || matches!(kind, LiveKind::Lease | LiveKind::EndpointSlice | LiveKind::Event)
     };
     for kind in LiveKind::ALL {
         // Accounts in the cluster have no right to definitions.
@@ -196,11 +190,7 @@ async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Fa
         facts.objects.insert(kind, read);
     }
     // They stand in for the status of scalers alone.
-    let near = if facts.declared.is_empty() {
-        Vec::new()
-    } else {
-        near
-    };
+    let near = if facts.declared.is_empty() { Vec::new() } else { near };
     let read = list(client, LiveKind::Event, &near, "").await;
     facts.objects.insert(LiveKind::Event, read);
     let services = webhook_namespaces(facts);
@@ -235,9 +225,7 @@ fn webhook_namespaces(facts: &Facts) -> Vec<Place> {
 }
 
 async fn leases(client: &Client, facts: &mut Facts) {
-    let names = facts
-        .generations()
-        .map(|one| &one.statics.scope.system_namespace);
+    let names = facts.generations().map(|one| &one.statics.scope.system_namespace);
     let names: BTreeSet<String> = names.cloned().collect();
     let places: Vec<Place> = names.into_iter().map(Place::Namespace).collect();
     let read = list(client, LiveKind::Lease, &places, "").await;
@@ -245,10 +233,7 @@ async fn leases(client: &Client, facts: &mut Facts) {
 }
 
 fn add(facts: &mut Facts, kind: LiveKind, more: Reading<Vec<LiveObject>>) {
-    let known = facts
-        .objects
-        .entry(kind)
-        .or_insert(Reading::Known(Vec::new()));
+    let known = facts.objects.entry(kind).or_insert(Reading::Known(Vec::new()));
     match (known, more) {
         (Reading::Known(objects), Reading::Known(more)) => {
             for object in more {

@@ -154,8 +154,6 @@ pub(super) async fn fetch(client: &Client, path: &str) -> kube::Result<Vec<u8>> 
     let body = client.request_stream(request).await?;
     let mut bytes = Vec::new();
     let mut body = Box::pin(body.take(MOST_BYTES));
-    body.read_to_end(&mut bytes)
-        .await
-        .map_err(kube::Error::ReadEvents)?;
+    body.read_to_end(&mut bytes).await.map_err(kube::Error::ReadEvents)?;
     Ok(bytes)
 }

@@ -59,19 +59,13 @@ fn could_not_look(facts: &mut Facts, why: &str) {
     facts.prometheus = Reading::Failed(why.to_owned());
     facts.triggers = Reading::Failed(why.to_owned());
     let all = PrometheusProbe::ALL.into_iter();
-    facts.series = all
-        .map(|probe| (probe, Reading::Failed(why.to_owned())))
-        .collect();
+    facts.series = all.map(|probe| (probe, Reading::Failed(why.to_owned()))).collect();
 }
 
 /// Asks everything by one way.
 async fn ask_by(route: &PrometheusRoute, facts: &mut Facts, begun: Instant) {
     let before = begun.elapsed();
-    let clock = match route
-        .api
-        .query(PrometheusProbe::Clock.as_str(), DEADLINE)
-        .await
-    {
+    let clock = match route.api.query(PrometheusProbe::Clock.as_str(), DEADLINE).await {
         Ok(answer) => series(&answer),
         Err(error) => {
             let why = error.to_string();
@@ -120,13 +114,8 @@ async fn triggers(route: &PrometheusRoute, facts: &Facts) -> Reading<QueryAnswer
 
 fn series(answer: &QueryResult) -> Vec<SeriesFact> {
     let samples = answer.samples().map(|sample| {
-        let labels = sample
-            .labels()
-            .map(|(name, value)| (name.to_string(), value.to_string()));
-        SeriesFact {
-            labels: labels.collect(),
-            value: sample.value,
-        }
+        let labels = sample.labels().map(|(name, value)| (name.to_string(), value.to_string()));
+        SeriesFact { labels: labels.collect(), value: sample.value }
     });
     samples.collect()
 }
@@ -193,11 +182,7 @@ fn direct(
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         texts.join("; ")
     })?;
-    Ok(PrometheusRoute {
-        api: Arc::new(api),
-        address,
-        is_controllers,
-    })
+    Ok(PrometheusRoute { api: Arc::new(api), address, is_controllers })
 }
 
 /// Prometheus behind the API server's proxy of Services.
@@ -233,9 +218,8 @@ impl Proxied {
     }
 
     async fn ask(&self, promql: &str, deadline: Duration) -> Result<QueryResult, QueryError> {
-        let query: String = form_urlencoded::Serializer::new(String::new())
-            .append_pair("query", promql)
-            .finish();
+        let query: String =
+            form_urlencoded::Serializer::new(String::new()).append_pair("query", promql).finish();
         let path = format!("{}?{query}", self.path);
         let bytes = within(deadline, fetch(&self.client, &path)).await;
         let bytes = bytes.map_err(|error| refused(&error))?;
@@ -247,10 +231,9 @@ impl Proxied {
 
 fn refused(error: &RequestError) -> QueryError {
     match error.code() {
-        Some(status @ (400 | 422)) => QueryError::BadRequest {
-            status,
-            message: format!(": {error}"),
-        },
+        Some(status @ (400 | 422)) => {
+            QueryError::BadRequest { status, message: format!(": {error}") }
+        }
         _ => QueryError::Unreachable(format!("through the API server: {error}")),
     }
 }

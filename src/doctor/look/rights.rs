@@ -109,10 +109,9 @@ fn needed(one: &ControllerFacts) -> Vec<Access> {
         needed.push(access("patch", "llmd.ai", resource, place));
     }
     if statics.annotated_scalers == FeatureSwitch::Enabled {
-        for (group, resource) in [
-            ("autoscaling", "horizontalpodautoscalers"),
-            ("keda.sh", "scaledobjects"),
-        ] {
+        for (group, resource) in
+            [("autoscaling", "horizontalpodautoscalers"), ("keda.sh", "scaledobjects")]
+        {
             needed.push(access("patch", group, resource, place));
         }
     }

@@ -68,20 +68,12 @@ fn scalers(facts: &Facts) -> Vec<(&LiveObject, TargetKey)> {
     let all = kinds.into_iter().flat_map(|kind| facts.all(kind));
     let all = all.filter(|object| !object.is_leaving() && !others.contains(&object.title()));
     let pairs = all.filter_map(|object| Some((object, scaled_target(object)?)));
-    pairs
-        .filter(|(_, target)| claimed.contains_key(target))
-        .collect()
+    pairs.filter(|(_, target)| claimed.contains_key(target)).collect()
 }
 
 async fn find_keda(client: &Client) -> Result<Keda, String> {
     let selector = format!("app in ({})", KEDA.join(","));
-    let found = list(
-        client,
-        LiveKind::Deployment,
-        &[Place::Everywhere],
-        &selector,
-    )
-    .await;
+    let found = list(client, LiveKind::Deployment, &[Place::Everywhere], &selector).await;
     let found = match found {
         Reading::Known(found) => found,
         Reading::Failed(why) => return Err(why),

@@ -58,10 +58,7 @@ fn judge(schema: &JSONSchemaProps, path: &str, value: &Value, faults: &mut Vec<S
     let choices = schema.enum_.as_deref().unwrap_or_default();
     if !choices.is_empty() && choices.iter().all(|choice| choice.0 != *value) {
         let choices: Vec<String> = choices.iter().map(|choice| choice.0.to_string()).collect();
-        faults.push(format!(
-            "{path} is {value}, and has to be one of {}",
-            choices.join(", ")
-        ));
+        faults.push(format!("{path} is {value}, and has to be one of {}", choices.join(", ")));
     }
     for rule in schema.x_kubernetes_validations.iter().flatten() {
         if rule.rule == BOUNDS
@@ -112,9 +109,7 @@ fn judge_number(
 ) {
     let Some(number) = number else { return };
     if let Some(least) = schema.minimum.filter(|least| number < *least) {
-        faults.push(format!(
-            "{path} is {number}, and has to be at least {least}"
-        ));
+        faults.push(format!("{path} is {number}, and has to be at least {least}"));
     }
     // Before Kubernetes 1.36 an API server stores a number that the format does not hold, and it is never read.
     let held = (schema.format.as_deref() == Some("int32")).then_some(f64::from(i32::MAX));
@@ -132,9 +127,7 @@ fn judge_text(schema: &JSONSchemaProps, path: &str, text: &str, faults: &mut Vec
         faults.push(format!("{path} is {text:?}, which is too long"));
     }
     if schema.pattern.as_deref() == Some(DECIMAL) && !is_decimal(text) {
-        faults.push(format!(
-            "{path} is {text:?}, and has to be a decimal number like \"10.0\""
-        ));
+        faults.push(format!("{path} is {text:?}, and has to be a decimal number like \"10.0\""));
     }
 }
 

@@ -42,12 +42,7 @@ fn a_key_that_stands_twice_is_one_finding_whatever_its_values_are() {
     let target = "kind: Deployment, name: llm";
     for (name, from, separator, last) in [
         ("type", "maxReplicas: 4", "\n  ", "maxReplicas: many"),
-        (
-            "text",
-            "scalingStrategy: APA",
-            "\n  ",
-            "scalingStrategy: VPA",
-        ),
+        ("text", "scalingStrategy: APA", "\n  ", "scalingStrategy: VPA"),
         ("target", target, ", ", "kind: Deployment, name: ''"),
     ] {
         let once = found(from, last);
@@ -207,12 +202,7 @@ fn a_wrong_mode_that_the_service_overrides_is_one_finding() {
         lines(&text.replace("storm-service-mode: pooled", "storm-service-mode: both"))
     };
     let fault = "WVA166 annotation autoscaling.aibrix.ai/storm-service-mode: \"both\"";
-    assert_eq!(
-        found(""),
-        [format!(
-            "{fault} is neither replica nor pooled; pooled is kept"
-        )]
-    );
+    assert_eq!(found(""), [format!("{fault} is neither replica nor pooled; pooled is kept")]);
     let overridden = "has no effect: spec.mode of the StormService is another; remove it";
     assert_eq!(found("mode: Replica, "), [format!("{fault} {overridden}")]);
 }
@@ -275,16 +265,10 @@ fn a_foreign_object_with_the_name_of_the_generated_one_is_found() {
         found.collect::<Vec<_>>()
     };
     let own = ", ownerReferences: [{apiVersion: autoscaling.aibrix.ai/v1alpha1, kind: PodAutoscaler, name: pa, uid: u}]";
-    for (strategy, name, owner) in [
-        ("HPA", "other-hpa", ""),
-        ("APA", "pa-hpa", ""),
-        ("HPA", "pa-hpa", own),
-    ] {
-        assert_eq!(
-            found_of(strategy, name, owner),
-            Vec::<String>::new(),
-            "{strategy} {name}"
-        );
+    for (strategy, name, owner) in
+        [("HPA", "other-hpa", ""), ("APA", "pa-hpa", ""), ("HPA", "pa-hpa", own)]
+    {
+        assert_eq!(found_of(strategy, name, owner), Vec::<String>::new(), "{strategy} {name}");
     }
     let expected = "WVA167 HorizontalPodAutoscaler ns/pa-hpa is not this object's; delete or rename it, or rename the \
                     PodAutoscaler";

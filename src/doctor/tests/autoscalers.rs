@@ -86,13 +86,7 @@ fn a_failing_source_names_ports_where_pages_are_read() {
     let causes = |strategy: &str| {
         let mut facts = healthy::facts();
         reports(&mut facts, 3, "MetricsAvailable", "MetricsFailed");
-        edit(
-            &mut facts,
-            KIND,
-            "kpa",
-            "/spec/scalingStrategy",
-            json!(strategy),
-        );
+        edit(&mut facts, KIND, "kpa", "/spec/scalingStrategy", json!(strategy));
         let ports = json!([{ "containerPort": 9000 }]);
         let path = "/spec/template/spec/containers/0/ports";
         edit(&mut facts, LiveKind::Deployment, "kpa", path, ports);
@@ -119,12 +113,6 @@ fn a_condition_names_what_its_target_leaves_without_effect() {
     });
     edit(&mut facts, KIND, "kpa", "/status/conditions/4", condition);
     assert_eq!(causes(&facts), ["spec.mode is another"]);
-    edit(
-        &mut facts,
-        KIND,
-        "kpa",
-        "/status/conditions/4/status",
-        json!("True"),
-    );
+    edit(&mut facts, KIND, "kpa", "/status/conditions/4/status", json!("True"));
     assert_eq!(causes(&facts), [own]);
 }

@@ -26,13 +26,7 @@ pub(super) fn class_of(facts: &mut Facts, resource: &str) {
     });
     objects(facts, LiveKind::DeviceClass).push(LiveObject::new(class));
     let limits = "/spec/template/spec/containers/0/resources/limits";
-    edit(
-        facts,
-        LiveKind::Deployment,
-        "a",
-        limits,
-        json!({ resource: "1" }),
-    );
+    edit(facts, LiveKind::Deployment, "a", limits, json!({ resource: "1" }));
 }
 
 /// Sets a field of an object; `null` removes it.
@@ -67,13 +61,7 @@ pub(super) fn again(facts: &mut Facts) {
 }
 
 pub(super) fn main_config(facts: &mut Facts, name: &str, value: &str) {
-    edit(
-        facts,
-        LiveKind::ConfigMap,
-        "main",
-        &format!("/data/{name}"),
-        json!(value),
-    );
+    edit(facts, LiveKind::ConfigMap, "main", &format!("/data/{name}"), json!(value));
     again(facts);
 }
 
@@ -153,13 +141,7 @@ pub(super) const CONTROLLER: &[Cause] = causes! {
 fn obstacle(facts: &mut Facts) {
     let condition = json!({ "type": "OptimizationReady", "status": "False", "reason": "RequestsWaiting", "message": "", "lastTransitionTime": "2025-12-31T23:00:00Z" });
     let conditions = "/status/conditions/0";
-    edit(
-        facts,
-        LiveKind::VariantAutoscaling,
-        "a",
-        conditions,
-        condition,
-    );
+    edit(facts, LiveKind::VariantAutoscaling, "a", conditions, condition);
 }
 
 pub(super) const VARIANTS: &[Cause] = causes! {
@@ -246,13 +228,7 @@ pub(super) fn pod(facts: &mut Facts, status: &Value, spec: &Value) {
 
 fn manager(facts: &mut Facts, mut entry: Value) {
     entry["fieldsV1"] = json!({ "f:spec": { "f:replicas": {} } });
-    edit(
-        facts,
-        LiveKind::Deployment,
-        "a",
-        "/metadata/managedFields/0",
-        entry,
-    );
+    edit(facts, LiveKind::Deployment, "a", "/metadata/managedFields/0", entry);
 }
 
 pub(super) fn forget_running(facts: &mut Facts, pod: &str) {

@@ -15,13 +15,7 @@ pub(super) fn unavailable(facts: &mut Facts) {
     let condition =
         json!([{ "type": "Available", "status": "False", "reason": "MissingEndpoints" }]);
     let place = "/status/conditions";
-    edit(
-        facts,
-        LiveKind::APIService,
-        EXTERNAL_METRICS,
-        place,
-        condition,
-    );
+    edit(facts, LiveKind::APIService, EXTERNAL_METRICS, place, condition);
 }
 
 /// A definition without the bounds of replicas.

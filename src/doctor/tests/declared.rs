@@ -132,14 +132,7 @@ fn what_the_controller_reports_of_a_scaler_is_found_until_it_is_over() {
 
 #[test]
 fn annotations_of_others_are_no_misspelt_ones() {
-    for key in [
-        "model",
-        "variant",
-        "managed-by",
-        "role",
-        "model-name",
-        "variant-cost-note",
-    ] {
+    for key in ["model", "variant", "managed-by", "role", "model-name", "variant-cost-note"] {
         let mut facts = fleet();
         let place = format!("/metadata/annotations/llm-d.ai~1{key}");
         edit(&mut facts, HPA, "a", &place, json!("x"));
@@ -152,39 +145,24 @@ fn annotations_of_others_are_no_misspelt_ones() {
 fn a_misspelt_switch_is_found_where_a_model_is_stated() {
     for (annotations, count) in [
         (json!({ "llm-d.ai/manged": "true" }), 0),
-        (
-            json!({ "llm-d.ai/manged": "true", "llm-d.ai/model-id": "m" }),
-            1,
-        ),
+        (json!({ "llm-d.ai/manged": "true", "llm-d.ai/model-id": "m" }), 1),
         (
             json!({ "llm-d.ai/managed": "false", "llm-d.ai/manged": "true", "llm-d.ai/model-id": "m" }),
             0,
         ),
-        (
-            json!({ "llm-d.ai/variantcost": "4", "llm-d.ai/model-id": "m" }),
-            0,
-        ),
+        (json!({ "llm-d.ai/variantcost": "4", "llm-d.ai/model-id": "m" }), 0),
     ] {
         let causes = wrong_annotations(&annotations);
         assert_eq!(causes.len(), count, "{annotations}: {causes:?}");
         let word = "annotation \"llm-d.ai/manged\" has no effect; write llm-d.ai/managed";
-        assert!(
-            causes.iter().all(|cause| cause.starts_with(word)),
-            "{causes:?}"
-        );
+        assert!(causes.iter().all(|cause| cause.starts_with(word)), "{causes:?}");
     }
 }
 
 /// What is wrong with the annotations of the HorizontalPodAutoscaler.
 fn wrong_annotations(annotations: &Value) -> Vec<String> {
     let mut facts = fleet();
-    edit(
-        &mut facts,
-        HPA,
-        "a",
-        "/metadata/annotations",
-        annotations.clone(),
-    );
+    edit(&mut facts, HPA, "a", "/metadata/annotations", annotations.clone());
     let diagnosis = examine(&facts);
     let found = diagnosis.findings();
     let causes = found.filter(|one| one.code == Code::VariantMalformed);
@@ -199,12 +177,9 @@ fn a_key_of_a_group_that_is_nearly_ours_is_found() {
         let annotations = json!({ &switch: "true", "llm-d.ai/model-id": "m" });
         (switch, annotations)
     };
-    for (group, is_found) in [
-        ("llm-d.ai", false),
-        ("llmd.ai", true),
-        ("wva.llmd.ai", true),
-        ("example.com", false),
-    ] {
+    for (group, is_found) in
+        [("llm-d.ai", false), ("llmd.ai", true), ("wva.llmd.ai", true), ("example.com", false)]
+    {
         let (switch, annotations) = with(group);
         let expected =
             format!("annotation {switch:?} has no effect; write llm-d.ai/managed, or remove it");
@@ -342,10 +317,7 @@ fn two_of_one_name_are_named_both_and_only_what_is_asked_for_is_shown() {
     other.0["spec"]["scaleTargetRef"]["name"] = json!("elsewhere");
     objects(&mut facts, HPA).push(other);
     facts.declare();
-    let both = [
-        "HorizontalPodAutoscaler ns/b".to_owned(),
-        "ScaledObject ns/b".to_owned(),
-    ];
+    let both = ["HorizontalPodAutoscaler ns/b".to_owned(), "ScaledObject ns/b".to_owned()];
     assert_eq!(titles(&facts, Code::TargetContested), both);
     let mut wrong = facts.clone();
     let cost = "/metadata/annotations/llm-d.ai~1variant-cost";

@@ -29,24 +29,12 @@ fn class_backed_resources_are_found_where_nothing_counts_them() {
 #[test]
 fn claims_are_found_that_no_template_makes() {
     for (claim, expected) in [
-        (
-            json!({ "name": "gpu", "resourceClaimTemplateName": "one" }),
-            &[][..],
-        ),
-        (
-            json!({ "name": "gpu", "resourceClaimName": "shared" }),
-            &[Code::ClaimsNotCounted],
-        ),
+        (json!({ "name": "gpu", "resourceClaimTemplateName": "one" }), &[][..]),
+        (json!({ "name": "gpu", "resourceClaimName": "shared" }), &[Code::ClaimsNotCounted]),
     ] {
         let mut facts = facts();
         let claims = "/spec/template/spec/resourceClaims";
-        edit(
-            &mut facts,
-            LiveKind::Deployment,
-            "a",
-            claims,
-            json!([claim]),
-        );
+        edit(&mut facts, LiveKind::Deployment, "a", claims, json!([claim]));
         main_config(&mut facts, "WVA_LIMITED_MODE", "true");
         assert_eq!(codes(&facts), expected, "{claim}");
     }
@@ -59,10 +47,7 @@ fn a_template_is_found_whose_gpus_cannot_be_counted() {
     for (request, expected) in [
         (exactly("gpu.nvidia.com", "ExactCount"), &[][..]),
         (exactly("gpu.nvidia.com", "All"), &[Code::ClaimsNotCounted]),
-        (
-            exactly("gpu.example.com", "ExactCount"),
-            &[Code::ClaimsNotCounted],
-        ),
+        (exactly("gpu.example.com", "ExactCount"), &[Code::ClaimsNotCounted]),
     ] {
         let mut facts = facts();
         let claims = "/spec/template/spec/resourceClaims";
@@ -88,13 +73,7 @@ fn a_class_is_named_by_its_resource_of_kubernetes_too() {
         let mut facts = facts();
         let limits = "/spec/template/spec/containers/0/resources/limits";
         let resource = format!("deviceclass.resource.kubernetes.io/{class}");
-        edit(
-            &mut facts,
-            LiveKind::Deployment,
-            "a",
-            limits,
-            json!({ resource: "1" }),
-        );
+        edit(&mut facts, LiveKind::Deployment, "a", limits, json!({ resource: "1" }));
         main_config(&mut facts, "WVA_LIMITED_MODE", "true");
         assert_eq!(codes(&facts), expected, "{class}");
     }

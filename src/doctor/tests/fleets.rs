@@ -79,13 +79,7 @@ pub(super) fn external_scaler(facts: &mut Facts) {
     for name in ["a", "b"] {
         let trigger = json!([{ "type": "external-push", "metricType": "AverageValue", "metadata": {
             "scalerAddress": "wva-external-scaler.system.svc:443", "variantName": name } }]);
-        edit(
-            facts,
-            LiveKind::ScaledObject,
-            name,
-            "/spec/triggers",
-            trigger,
-        );
+        edit(facts, LiveKind::ScaledObject, name, "/spec/triggers", trigger);
     }
     // The page of the controller is not scraped at all.
     answer(facts, Probe::Counts, Vec::new());
@@ -101,23 +95,11 @@ fn groups(facts: &mut Facts) {
     scale_to_zero(facts);
     all_by_keda(facts, true);
     for scaled in [VARIANT, LiveKind::ScaledObject] {
-        edit(
-            facts,
-            scaled,
-            "a",
-            "/spec/scaleTargetRef",
-            reference.clone(),
-        );
+        edit(facts, scaled, "a", "/spec/scaleTargetRef", reference.clone());
     }
     edit(facts, HPA, "keda-hpa-a", "/spec/scaleTargetRef", reference);
     for name in ["a", "b"] {
-        edit(
-            facts,
-            LiveKind::ScaledObject,
-            name,
-            "/spec/minReplicaCount",
-            json!(0),
-        );
+        edit(facts, LiveKind::ScaledObject, name, "/spec/minReplicaCount", json!(0));
     }
     remove(facts, LiveKind::Deployment, "a");
     remove(facts, LiveKind::Pod, "a-0");
@@ -150,20 +132,8 @@ fn asleep(facts: &mut Facts) {
         let pod = format!("{name}-0");
         remove(facts, LiveKind::Pod, &pod);
         forget_running(facts, &pod);
-        edit(
-            facts,
-            LiveKind::Deployment,
-            name,
-            "/spec/replicas",
-            json!(0),
-        );
-        edit(
-            facts,
-            VARIANT,
-            name,
-            "/status/desiredOptimizedAlloc/numReplicas",
-            json!(0),
-        );
+        edit(facts, LiveKind::Deployment, name, "/spec/replicas", json!(0));
+        edit(facts, VARIANT, name, "/status/desiredOptimizedAlloc/numReplicas", json!(0));
         let scaler = LiveKind::ScaledObject;
         edit(facts, scaler, name, "/spec/minReplicaCount", json!(0));
         let conditions = json!([
@@ -174,13 +144,7 @@ fn asleep(facts: &mut Facts) {
         let status = json!({ "conditions": conditions });
         edit(facts, scaler, name, "/status", status);
     }
-    map(
-        facts,
-        "ns",
-        "epp",
-        "config.yaml",
-        "flowControl:\n  defaultRequestTTL: 300s\n",
-    );
+    map(facts, "ns", "epp", "config.yaml", "flowControl:\n  defaultRequestTTL: 300s\n");
 }
 
 /// A PodAutoscaler of each strategy, each with a Deployment.
@@ -288,21 +252,9 @@ fn two_instances(facts: &mut Facts) {
     }
     // Limits to GPUs, scale to zero and throughput alone are for the other.
     let claims = "/spec/template/spec/resourceClaims";
-    edit(
-        facts,
-        LiveKind::Deployment,
-        "a",
-        claims,
-        json!([{ "name": "gpu" }]),
-    );
+    edit(facts, LiveKind::Deployment, "a", claims, json!([{ "name": "gpu" }]));
     let address = "https://prometheus.monitoring.svc:9090";
-    map(
-        facts,
-        "system",
-        "green-main",
-        "PROMETHEUS_BASE_URL",
-        address,
-    );
+    map(facts, "system", "green-main", "PROMETHEUS_BASE_URL", address);
     let throughput = "analyzers:\n- name: throughput\n  type: throughput\n  enabled: true";
     let thresholds = "green-saturation-scaling-config";
     map(facts, "system", thresholds, "default", throughput);
@@ -378,18 +330,15 @@ pub(super) const FLEETS: &[HealthyFleet] = &[
     }),
     ("a model at zero", asleep),
     ("PodAutoscalers among variants", pod_autoscalers),
-    (
-        "PodAutoscalers alone, in the namespace looked at",
-        |facts| {
-            pod_autoscalers(facts);
-            for kind in [VARIANT, LiveKind::ScaledObject] {
-                objects(facts, kind).clear();
-            }
-            remove(facts, HPA, "a");
-            facts.is_narrowed = true;
-            facts.triggers = Reading::NotAsked;
-        },
-    ),
+    ("PodAutoscalers alone, in the namespace looked at", |facts| {
+        pod_autoscalers(facts);
+        for kind in [VARIANT, LiveKind::ScaledObject] {
+            objects(facts, kind).clear();
+        }
+        remove(facts, HPA, "a");
+        facts.is_narrowed = true;
+        facts.triggers = Reading::NotAsked;
+    }),
     ("a tier, with a part of the variants looked at", |facts| {
         let name = "wva-saturation-scaling-config";
         map(facts, "system", name, "gold", "kvSpareTrigger: 0.2");

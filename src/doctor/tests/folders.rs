@@ -68,10 +68,9 @@ fn a_finding_names_the_file_with_the_fault() {
     let broken = VARIANT.replace("3.0", "ten");
     let sound = found(&[("a.yaml", VARIANT), ("b.yaml", VARIANT)]);
     assert_eq!(sound, Vec::<(FindingCode, String)>::new());
-    for (first, last, file) in [
-        (broken.as_str(), VARIANT, "a.yaml"),
-        (VARIANT, broken.as_str(), "b.yaml"),
-    ] {
+    for (first, last, file) in
+        [(broken.as_str(), VARIANT, "a.yaml"), (VARIANT, broken.as_str(), "b.yaml")]
+    {
         assert_eq!(
             found(&[("a.yaml", first), ("b.yaml", last)]),
             [(FindingCode::VariantMalformed, file.to_owned())]
@@ -168,11 +167,8 @@ fn a_key_that_stands_twice_in_an_item_of_a_list_hides_no_other_item() {
         );
         lines(&text)
     };
-    let (fine, refused, twice) = (
-        "maxReplicas: 4",
-        "maxReplicas: 0",
-        "maxReplicas: 4, maxReplicas: 0",
-    );
+    let (fine, refused, twice) =
+        ("maxReplicas: 4", "maxReplicas: 0", "maxReplicas: 4, maxReplicas: 0");
     assert_eq!(list(fine, fine), Vec::<String>::new());
     let least = "WVA080 spec.maxReplicas is 0, and has to be at least 1";
     assert_eq!(list(fine, refused), [least]);
@@ -183,18 +179,13 @@ fn a_key_that_stands_twice_in_an_item_of_a_list_hides_no_other_item() {
     let mut both = list(refused, twice);
     both.sort();
     assert_eq!(both.len(), 2, "{both:?}");
-    assert!(
-        both[0].starts_with(repeated) && both[1] == least,
-        "{both:?}"
-    );
+    assert!(both[0].starts_with(repeated) && both[1] == least, "{both:?}");
 }
 
 #[test]
 fn a_second_variant_of_a_target_names_the_first() {
     let second = |target: &str| {
-        let second = VARIANT
-            .replace("3.0", "4")
-            .replace("name: a, ", "name: b, ");
+        let second = VARIANT.replace("3.0", "4").replace("name: a, ", "name: b, ");
         let second = second.replace("{name: a}", target);
         lines(&format!("{VARIANT}---\n{second}"))
     };
@@ -209,10 +200,7 @@ fn no_file_of_a_config_map_hides_a_fault_of_another() {
     let sound = format!("{ADDRESS}, GLOBAL_OPT_INTERVAL: 30s, METRICS_SECURE: 'true'");
     let pair = |first: &str, last: &str| of_settings(&[("a.yaml", first), ("b.yaml", last)]);
     assert_eq!(pair(&sound, &sound), Vec::<(FindingCode, String)>::new());
-    assert_eq!(
-        pair(&sound, "LOG_LEVEL: info"),
-        Vec::<(FindingCode, String)>::new()
-    );
+    assert_eq!(pair(&sound, "LOG_LEVEL: info"), Vec::<(FindingCode, String)>::new());
     for (from, to) in [("30s", "abc"), ("'true'", "maybe")] {
         let broken = sound.replace(from, to);
         for (first, last, file) in [(&broken, &sound, "a.yaml"), (&sound, &broken, "b.yaml")] {
@@ -277,19 +265,14 @@ fn models_of_one_name_are_compared_by_what_is_loaded() {
         let found = lines(&text);
         let expected = usize::from(differ);
         assert_eq!(found.len(), expected, "{one:?} {other:?} {found:?}");
-        assert!(
-            found.iter().all(|line| line.starts_with("WVA088")),
-            "{found:?}"
-        );
+        assert!(found.iter().all(|line| line.starts_with("WVA088")), "{found:?}");
     }
 }
 
 #[test]
 fn a_model_is_compared_with_the_name_that_its_target_states() {
     let differs = |code: &str, name: &str| {
-        vec![format!(
-            "{code} modelID is \"m\", and the arguments of Deployment ns/a say {name:?}"
-        )]
+        vec![format!("{code} modelID is \"m\", and the arguments of Deployment ns/a say {name:?}")]
     };
     for (arguments, expected) in wva_base::cases! {
         (&["--model=org/z", "--served-model-name=m"][..], vec![]),
@@ -332,11 +315,7 @@ fn a_model_is_compared_with_the_name_that_its_target_states() {
 #[test]
 fn a_model_id_of_a_template_is_not_compared() {
     let text = engine("a", 3, &["--served-model-name=zzz"]);
-    for (model, expected) in [
-        ("other", 1),
-        ("'{{ .Values.modelID }}'", 0),
-        ("'${MODEL}'", 0),
-    ] {
+    for (model, expected) in [("other", 1), ("'{{ .Values.modelID }}'", 0), ("'${MODEL}'", 0)] {
         let text = text.replace("modelID: m", &format!("modelID: {model}"));
         let found = lines(&text);
         let differs = found.iter().filter(|line| line.starts_with("WVA063"));
@@ -348,9 +327,7 @@ fn a_model_id_of_a_template_is_not_compared() {
 fn a_model_is_one_of_those_that_the_containers_of_its_target_serve() {
     let guard = &["--served-model-name=guard"][..];
     let says = |names: &str| {
-        vec![format!(
-            "WVA063 modelID is \"m\", and the arguments of Deployment ns/a say {names:?}"
-        )]
+        vec![format!("WVA063 modelID is \"m\", and the arguments of Deployment ns/a say {names:?}")]
     };
     for (engine, expected) in wva_base::cases! {
         (&["--served-model-name=m"][..], vec![]),
@@ -407,10 +384,7 @@ fn models_of_one_name_are_compared_by_all_containers() {
         let found = lines(&[engine("a", 3, main), engines("b", 4, other)].concat());
         let expected = usize::from(differ);
         assert_eq!(found.len(), expected, "{other:?} {found:?}");
-        assert!(
-            found.iter().all(|line| line.starts_with("WVA088")),
-            "{found:?}"
-        );
+        assert!(found.iter().all(|line| line.starts_with("WVA088")), "{found:?}");
     }
 }
 
@@ -427,9 +401,7 @@ fn a_model_is_served_by_one_of_several_targets_of_a_name() {
         let target = target(name);
         let both = written(&[("a.yaml", text.as_str()), ("b.yaml", target.as_str())]);
         let diagnosis = examine(&both);
-        let found = diagnosis
-            .findings()
-            .filter(|one| one.code == FindingCode::ModelNameDiffers);
+        let found = diagnosis.findings().filter(|one| one.code == FindingCode::ModelNameDiffers);
         assert_eq!(found.count(), expected, "{name}");
     }
 }
@@ -463,13 +435,7 @@ fn an_external_trigger_of_a_variants_target_is_ours() {
         let found = scaler(target, metadata, more);
         let case = format!("{target} {metadata} {more} {found:?}");
         assert_eq!(found.len(), usize::from(expected.is_some()), "{case}");
-        assert!(
-            found
-                .iter()
-                .zip(expected)
-                .all(|(line, start)| line.starts_with(start)),
-            "{case}"
-        );
+        assert!(found.iter().zip(expected).all(|(line, start)| line.starts_with(start)), "{case}");
     }
 }
 

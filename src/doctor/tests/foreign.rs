@@ -94,10 +94,7 @@ fn a_metric_that_a_merge_key_brings_is_read() {
         ))
     };
     let other = found("{type: External}");
-    assert!(
-        other.len() == 1 && other[0].starts_with("WVA122"),
-        "{other:?}"
-    );
+    assert!(other.len() == 1 && other[0].starts_with("WVA122"), "{other:?}");
     assert_eq!(found("{<<: *external}"), Vec::<String>::new());
 }
 
@@ -164,16 +161,11 @@ fn a_patch_below_its_kustomization_is_one_as_well() {
         };
         let all = || ["", "gold", "gold/patches"].map(found);
         assert_eq!(all(), [1, 1, 1], "{name}");
-        let kustomization = folder.write(
-            &format!("gold/{name}"),
-            "patches: [{path: patches/cost.yaml}]",
-        );
+        let kustomization =
+            folder.write(&format!("gold/{name}"), "patches: [{path: patches/cost.yaml}]");
         assert_eq!(all(), [0, 0, 1], "{name}");
         std::fs::remove_file(kustomization).unwrap();
-        folder.write(
-            &format!("gold/patches/{name}"),
-            "patches: [{path: cost.yaml}]",
-        );
+        folder.write(&format!("gold/patches/{name}"), "patches: [{path: cost.yaml}]");
         assert_eq!(all(), [0, 0, 0], "{name}");
     }
 }
@@ -212,18 +204,11 @@ fn templates_and_foreign_files_are_named_and_have_no_finding() {
         diagnosis.objects_read = Some(facts.objects_read);
         let found = diagnosis.findings().count();
         assert_eq!((found, facts.objects_read), (findings, read), "{text}");
-        let [report, json] = [
-            diagnosis.to_text(),
-            diagnosis.to_json()["notRead"].to_string(),
-        ];
+        let [report, json] = [diagnosis.to_text(), diagnosis.to_json()["notRead"].to_string()];
         let is_named = |text: &str| why.is_some_and(|why| text.contains(why));
         assert_eq!(is_named(&report), why.is_some(), "{report}");
         assert_eq!(is_named(&json), json != "[]", "{json}");
-        assert_eq!(
-            report.contains("not read\n--------\n"),
-            why.is_some(),
-            "{report}"
-        );
+        assert_eq!(report.contains("not read\n--------\n"), why.is_some(), "{report}");
     }
 }
 
@@ -262,11 +247,8 @@ fn what_no_cluster_takes_as_it_is_meant_is_found() {
         )
     };
     let named = |metadata: &str| VARIANT.replace("{name: a, namespace: ns}", metadata);
-    let labelled = |label: &str| {
-        named(&format!(
-            "{{name: a, labels: {{wva.llmd.ai/{label}: blue}}}}"
-        ))
-    };
+    let labelled =
+        |label: &str| named(&format!("{{name: a, labels: {{wva.llmd.ai/{label}: blue}}}}"));
     for (fine, broken, expected) in wva_base::cases! {
         (named("{generateName: a-}"), named("{namespace: ns}"), "metadata.name is required"),
         (labelled("controller-instance"), labelled("controller-instanc"),
@@ -313,11 +295,7 @@ fn an_idle_count_that_keda_refuses_is_found_where_a_count_is_followed() {
             )
         });
         let expected: Vec<String> = expected.into_iter().collect();
-        assert_eq!(
-            found(&format!("idleReplicaCount: {idle}{min}")),
-            expected,
-            "{min}"
-        );
+        assert_eq!(found(&format!("idleReplicaCount: {idle}{min}")), expected, "{min}");
     }
     let other = "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s, namespace: ns}\n\
                  spec: {scaleTargetRef: {name: a}, maxReplicaCount: 4, minReplicaCount: 1, idleReplicaCount: 1}\n";

@@ -19,13 +19,7 @@ const VARIANT: LiveKind = LiveKind::VariantAutoscaling;
 pub(super) fn serve(facts: &mut Facts) {
     let service = "v1beta1.external.metrics.k8s.io";
     let name = json!("wva-external-metrics");
-    edit(
-        facts,
-        LiveKind::APIService,
-        service,
-        "/spec/service/name",
-        name,
-    );
+    edit(facts, LiveKind::APIService, service, "/spec/service/name", name);
     let mut object = objects(facts, LiveKind::HorizontalPodAutoscaler)[0].clone();
     let text = object.0.to_string().replace("\"a\"", "\"b\"");
     object.0 = text.parse().unwrap();
@@ -65,13 +59,7 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
         }
         let failed = json!([{ "type": "Available", "status": "False" }]);
         let name = "v1beta1.external.metrics.k8s.io";
-        edit(
-            facts,
-            LiveKind::APIService,
-            name,
-            "/status/conditions",
-            failed,
-        );
+        edit(facts, LiveKind::APIService, name, "/status/conditions", failed);
     },
     // Another scaler has keys of its own, and may state a model.
     |facts| {
@@ -91,13 +79,7 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
     // Writes are stored while a webhook with this policy has no server.
     |facts| {
         let hook = LiveKind::ValidatingWebhookConfiguration;
-        edit(
-            facts,
-            hook,
-            "wva",
-            "/webhooks/0/failurePolicy",
-            json!("Ignore"),
-        );
+        edit(facts, hook, "wva", "/webhooks/0/failurePolicy", json!("Ignore"));
         objects(facts, LiveKind::EndpointSlice).clear();
     },
     |facts| {
@@ -113,13 +95,7 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
     |facts| {
         forget_running(facts, "a-0");
         let time = "/status/conditions/0/lastTransitionTime";
-        edit(
-            facts,
-            LiveKind::Pod,
-            "a-0",
-            time,
-            json!("2025-12-31T23:59:30Z"),
-        );
+        edit(facts, LiveKind::Pod, "a-0", time, json!("2025-12-31T23:59:30Z"));
     },
     // The target is still known, so its series end soon.
     |facts| {
@@ -143,10 +119,7 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
         for name in ["a", "b"] {
             edit(facts, VARIANT, name, "/metadata/labels", label.clone());
         }
-        resolve(
-            facts,
-            &[with_environment("wva", &[("CONTROLLER_INSTANCE", "blue")])],
-        );
+        resolve(facts, &[with_environment("wva", &[("CONTROLLER_INSTANCE", "blue")])]);
         let name = json!(format!("{LEASE}-blue"));
         edit(facts, LiveKind::Lease, LEASE, "/metadata/name", name);
         facts.searched = Some("system".to_owned());
@@ -167,13 +140,7 @@ pub(super) const HARMLESS: &[fn(&mut Facts)] = &[
     // While it has a minimum, what there is stays.
     |facts| {
         let fallback = json!({ "replicas": 0, "behavior": "currentReplicas" });
-        edit(
-            facts,
-            LiveKind::ScaledObject,
-            "b",
-            "/spec/fallback",
-            fallback,
-        );
+        edit(facts, LiveKind::ScaledObject, "b", "/spec/fallback", fallback);
     },
 ];
 
@@ -232,13 +199,7 @@ fn the_scaler_of_a_remedy_reaches_zero_where_its_variant_may() {
     for (minimum, sample) in [(1, "hpa.yaml"), (0, "scaledobject.yaml")] {
         let mut facts = super::facts();
         objects(&mut facts, LiveKind::HorizontalPodAutoscaler).clear();
-        edit(
-            &mut facts,
-            VARIANT,
-            "a",
-            "/spec/minReplicas",
-            json!(minimum),
-        );
+        edit(&mut facts, VARIANT, "a", "/spec/minReplicas", json!(minimum));
         let remedy = remedy_of_no_scaler(&facts);
         let sample =
             format!(" config/samples/scalers/{sample} | kubectl apply --namespace ns -f -");
@@ -257,9 +218,7 @@ fn remedy_of_no_scaler(facts: &Facts) -> String {
 fn applied(remedy: &str) -> Value {
     let (command, _) = remedy.split_once(" | kubectl").unwrap();
     let mut bash = Command::new("bash");
-    let bash = bash
-        .args(["-c", command])
-        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    let bash = bash.args(["-c", command]).current_dir(env!("CARGO_MANIFEST_DIR"));
     let written = String::from_utf8(bash.output().unwrap().stdout).unwrap();
     serde_yaml::from_str(&written).unwrap()
 }
@@ -296,10 +255,7 @@ fn the_scaler_of_a_remedy_reads_the_variant_and_scales_its_target() {
              (wva_desired_replicas{{variant_name=\"{name}\",exported_namespace=\"ns\"}})"
         );
         let read = if minimum == 0 {
-            (
-                &scaler["spec"]["triggers"][0]["metadata"]["query"],
-                json!(query),
-            )
+            (&scaler["spec"]["triggers"][0]["metadata"]["query"], json!(query))
         } else {
             let metric = &scaler["spec"]["metrics"][0]["external"]["metric"];
             (&metric["selector"]["matchLabels"], labels)
@@ -311,12 +267,7 @@ fn the_scaler_of_a_remedy_reads_the_variant_and_scales_its_target() {
 #[test]
 fn no_word_of_a_remedy_leaves_its_place() {
     let object = || ObjectName::new("VariantAutoscaling", "ns", "a");
-    let patch = |value: &str| {
-        FindingCode::ModelNameDiffers
-            .at(object(), "")
-            .with(value)
-            .remedy()
-    };
+    let patch = |value: &str| FindingCode::ModelNameDiffers.at(object(), "").with(value).remedy();
     for (value, word) in [
         ("meta/llama", "meta/llama"),
         ("'; rm -rf /; '", r"'\''; rm -rf /; '\''"),
@@ -329,8 +280,5 @@ fn no_word_of_a_remedy_leaves_its_place() {
     }
     let label = FindingCode::ForeignInstance.at(object(), "");
     let command = label.with("blue; $(reboot)").remedy();
-    assert!(
-        command.ends_with("controller-instance=bluereboot"),
-        "{command}"
-    );
+    assert!(command.ends_with("controller-instance=bluereboot"), "{command}");
 }

@@ -106,10 +106,7 @@ fn keda() -> Value {
 
 fn others() -> Vec<(LiveKind, Value)> {
     vec![
-        (
-            LiveKind::Namespace,
-            json!({ "kind": "Namespace", "metadata": { "name": "ns" } }),
-        ),
+        (LiveKind::Namespace, json!({ "kind": "Namespace", "metadata": { "name": "ns" } })),
         (
             LiveKind::ConfigMap,
             json!({ "kind": "ConfigMap", "metadata": { "namespace": "system", "name": "main" },
@@ -153,18 +150,14 @@ pub(super) const LEASE: &str = "72dd1cf1.llm-d.ai";
 pub(super) fn series(labels: &str, value: f64) -> SeriesFact {
     let pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
     SeriesFact {
-        labels: pairs
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect(),
+        labels: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         value,
     }
 }
 
 fn answers() -> BTreeMap<PrometheusProbe, Vec<SeriesFact>> {
     let each = |labels: &str, value: f64| {
-        ["a", "b"]
-            .map(|name| series(&labels.replace('$', name), value))
-            .to_vec()
+        ["a", "b"].map(|name| series(&labels.replace('$', name), value)).to_vec()
     };
     BTreeMap::from(wva_base::cases! {
         (PrometheusProbe::Targets, vec![series("job=x", 4.0)]),
@@ -183,9 +176,7 @@ fn answers() -> BTreeMap<PrometheusProbe, Vec<SeriesFact>> {
 
 /// Resolves the controllers among the Deployments again, after an edit of their objects.
 pub(super) fn resolve(facts: &mut Facts, controllers: &[Value]) {
-    let read = controllers
-        .iter()
-        .map(|one| controller_of(&LiveObject::new(one.clone()), facts));
+    let read = controllers.iter().map(|one| controller_of(&LiveObject::new(one.clone()), facts));
     facts.controllers = Reading::Known(read.collect());
 }
 
@@ -202,11 +193,7 @@ pub(super) fn answered(facts: &mut Facts, count: f64) {
 }
 
 pub(super) fn facts() -> Facts {
-    let mut facts = Facts {
-        now: NOW,
-        version: Reading::Known((1, 33)),
-        ..Facts::default()
-    };
+    let mut facts = Facts { now: NOW, version: Reading::Known((1, 33)), ..Facts::default() };
     for kind in LiveKind::ALL {
         facts.objects.insert(kind, Reading::Known(Vec::new()));
     }
@@ -240,9 +227,7 @@ pub(super) fn facts() -> Facts {
     )]);
     facts.prometheus = Reading::Known(Ok(()));
     let answers = answers().into_iter();
-    facts.series = answers
-        .map(|(probe, series)| (probe, Reading::Known(series)))
-        .collect();
+    facts.series = answers.map(|(probe, series)| (probe, Reading::Known(series))).collect();
     answered(&mut facts, 2.0);
     facts
 }

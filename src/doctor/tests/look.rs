@@ -49,10 +49,7 @@ impl Held {
     /// A cluster in which nothing is installed.
     fn bare() -> Arc<Self> {
         let held = Self::new(&[]);
-        Arc::new(Self {
-            has_controller: false,
-            ..Arc::into_inner(held).unwrap()
-        })
+        Arc::new(Self { has_controller: false, ..Arc::into_inner(held).unwrap() })
     }
 
     fn client(self: &Arc<Self>) -> Client {
@@ -137,10 +134,7 @@ impl Held {
         let mut served =
             kinds.filter(|kind| path.starts_with(kind.path()) && path.ends_with(kind.resource()));
         let kind = served.next().unwrap_or_else(|| panic!("{path}"));
-        let part = path
-            .split('/')
-            .skip_while(|part| *part != "namespaces")
-            .nth(1);
+        let part = path.split('/').skip_while(|part| *part != "namespaces").nth(1);
         let namespace = part.filter(|_| kind.is_namespaced());
         let all = self.facts.all(kind).iter();
         let own = all.filter(|one| namespace.is_none_or(|name| name == one.namespace()));
@@ -156,13 +150,8 @@ impl Held {
     fn series(&self, query: &str) -> Value {
         let mut pairs = form_urlencoded::parse(query.as_bytes());
         let promql = pairs.find(|(name, _)| name == "query").unwrap().1;
-        let probe = PrometheusProbe::ALL
-            .into_iter()
-            .find(|probe| probe.as_str() == promql);
-        let own = [super::healthy::series(
-            "variant_name=b,exported_namespace=ns",
-            2.0,
-        )];
+        let probe = PrometheusProbe::ALL.into_iter().find(|probe| probe.as_str() == promql);
+        let own = [super::healthy::series("variant_name=b,exported_namespace=ns", 2.0)];
         let series: &[SeriesFact] = probe.map_or(&own, |probe| self.facts.series(probe));
         let result = series
             .iter()
@@ -185,12 +174,7 @@ fn found(diagnosis: &Diagnosis) -> Vec<FindingCode> {
 async fn a_healthy_cluster_is_fine_through_and_through() {
     let held = Held::new(&[]);
     let diagnosis = diagnose(&held, &DoctorScope::default()).await;
-    assert_eq!(
-        diagnosis.verdict(),
-        Verdict::Fine,
-        "{}",
-        diagnosis.to_text()
-    );
+    assert_eq!(diagnosis.verdict(), Verdict::Fine, "{}", diagnosis.to_text());
     let text = diagnosis.to_text();
     for title in [
         "pods start",
@@ -215,12 +199,7 @@ async fn what_is_refused_could_not_be_looked_at_and_what_is_missing_is_found() {
     assert_eq!(diagnosis.verdict(), Verdict::Unseen);
     let definition = Held::new(&[("/apis/llmd.ai/v1alpha1/variantautoscalings", 404)]);
     let diagnosis = diagnose(&definition, &DoctorScope::default()).await;
-    assert_eq!(
-        found(&diagnosis),
-        [FindingCode::VariantKindMissing],
-        "{}",
-        diagnosis.to_text()
-    );
+    assert_eq!(found(&diagnosis), [FindingCode::VariantKindMissing], "{}", diagnosis.to_text());
     // Another way than the controller's: that proves nothing about the controller.
     let proxy = Held::new(&[("/api/v1/namespaces/monitoring/services", 503)]);
     let diagnosis = diagnose(&proxy, &DoctorScope::default()).await;
@@ -309,18 +288,10 @@ async fn a_right_that_the_account_of_a_scaler_lacks_is_found() {
 
 #[tokio::test]
 async fn before_the_installation_only_its_surroundings_are_looked_at() {
-    let scope = DoctorScope {
-        is_before: true,
-        ..DoctorScope::default()
-    };
+    let scope = DoctorScope { is_before: true, ..DoctorScope::default() };
     let held = Held::new(&[]);
     let diagnosis = diagnose(&held, &scope).await;
-    assert_eq!(
-        diagnosis.verdict(),
-        Verdict::Fine,
-        "{}",
-        diagnosis.to_text()
-    );
+    assert_eq!(diagnosis.verdict(), Verdict::Fine, "{}", diagnosis.to_text());
     let text = diagnosis.to_text();
     assert!(text.contains("√ VariantAutoscaling is served"), "{text}");
     assert!(!text.contains("pods start"), "{text}");
@@ -332,10 +303,7 @@ async fn before_the_installation_only_its_surroundings_are_looked_at() {
     old_definition(&mut old.facts);
     let old = diagnose(&Arc::new(old), &scope).await;
     assert_eq!(found(&old), [FindingCode::DefinitionOld]);
-    let missing = Held::new(&[
-        ("/apis/keda.sh", 404),
-        ("/apis/apiregistration.k8s.io", 404),
-    ]);
+    let missing = Held::new(&[("/apis/keda.sh", 404), ("/apis/apiregistration.k8s.io", 404)]);
     let diagnosis = diagnose(&missing, &scope).await;
     assert!(found(&diagnosis).contains(&FindingCode::NoScalerKind));
 }
@@ -353,10 +321,7 @@ async fn before_the_installation_external_metrics_are_to_be_available() {
             objects(&mut held.facts, kind).clear();
         }
         plant(&mut held.facts);
-        let scope = DoctorScope {
-            is_before,
-            ..DoctorScope::default()
-        };
+        let scope = DoctorScope { is_before, ..DoctorScope::default() };
         found(&diagnose(&Arc::new(held), &scope).await)
     };
     let healthy: fn(&mut Facts) = |_| {};
@@ -378,27 +343,18 @@ async fn that_no_controller_is_installed_is_found_only_after_the_installation() 
     let held = Held::bare();
     let after = diagnose(&held, &DoctorScope::default()).await;
     assert_eq!(found(&after), [FindingCode::ControllerMissing]);
-    let scope = DoctorScope {
-        is_before: true,
-        ..DoctorScope::default()
-    };
+    let scope = DoctorScope { is_before: true, ..DoctorScope::default() };
     let before = diagnose(&held, &scope).await;
     assert_eq!(found(&before), Vec::new(), "{}", before.to_text());
     assert_eq!(before.verdict(), Verdict::Unseen);
     let text = before.to_text();
-    assert!(
-        text.contains("no controller names its address; pass --prometheus"),
-        "{text}"
-    );
+    assert!(text.contains("no controller names its address; pass --prometheus"), "{text}");
 }
 
 /// The setting of the controller is another one.
 #[tokio::test]
 async fn an_address_that_is_no_url_is_that_of_its_flag() {
-    let scope = DoctorScope {
-        prometheus: Some("foo".to_owned()),
-        ..DoctorScope::default()
-    };
+    let scope = DoctorScope { prometheus: Some("foo".to_owned()), ..DoctorScope::default() };
     let text = diagnose(&Held::new(&[]), &scope).await.to_text();
     let why = "could not look: Prometheus: --prometheus \"foo\" is not a URL like ";
     assert!(text.contains(why), "{text}");
@@ -435,18 +391,12 @@ async fn a_name_that_nothing_has_is_not_fine() {
 async fn an_api_server_that_does_not_answer_ends_the_look() {
     assert_eq!(reach(&Held::new(&[]).client()).await, Ok(()));
     // One that refuses is there.
-    assert_eq!(
-        reach(&Held::new(&[("/version", 403)]).client()).await,
-        Ok(())
-    );
+    assert_eq!(reach(&Held::new(&[("/version", 403)]).client()).await, Ok(()));
     let service = tower::service_fn(|_request: Request<Body>| async {
         Err::<Response<Full<Bytes>>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
     });
     let error = reach(&Client::new(service, "default")).await.unwrap_err();
-    assert!(
-        error.starts_with("the API server cannot be reached: "),
-        "{error}"
-    );
+    assert!(error.starts_with("the API server cannot be reached: "), "{error}");
     assert!(
         error.ends_with("or name another one by KUBECONFIG or the context of the kubeconfig"),
         "{error}"

@@ -19,12 +19,7 @@ fn the_samples_have_no_finding() {
     let facts = files::read(&samples("config/samples"), None).unwrap();
     assert!(facts.variants().count() >= 5);
     let diagnosis = examine(&facts);
-    assert_eq!(
-        diagnosis.verdict(),
-        Verdict::Fine,
-        "{}",
-        diagnosis.to_text()
-    );
+    assert_eq!(diagnosis.verdict(), Verdict::Fine, "{}", diagnosis.to_text());
 }
 
 /// What is read of a folder with these files.
@@ -63,9 +58,8 @@ fn pair(target: &str, role: Option<&str>, mode: &str) -> String {
 fn manifests_that_scale_one_target_are_found() {
     let found = |text: &str| {
         let diagnosis = examine(&written(&[("a.yaml", text)]));
-        let found = diagnosis
-            .findings()
-            .map(|one| (one.code, one.object.to_string(), one.cause.clone()));
+        let found =
+            diagnosis.findings().map(|one| (one.code, one.object.to_string(), one.cause.clone()));
         found.collect::<Vec<_>>()
     };
     let conflict = |object: &str, cause: &str| {
@@ -82,11 +76,7 @@ fn manifests_that_scale_one_target_are_found() {
         ("s", None, "replica", second.clone()),
         ("s", Some("y"), "replica", vec![]),
     ] {
-        assert_eq!(
-            found(&pair(target, role, mode)),
-            expected,
-            "{target} {role:?} {mode}"
-        );
+        assert_eq!(found(&pair(target, role, mode)), expected, "{target} {role:?} {mode}");
     }
     let variant = json!({
         "apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling",
@@ -101,10 +91,8 @@ fn manifests_that_scale_one_target_are_found() {
     let both = format!("{}\n---\n{variant}", pair("t", None, "pooled"));
     let rivals = found(&both);
     let expected = conflict("a", "VariantAutoscaling ns/v names StormService ns/s, too");
-    let rivals: Vec<_> = rivals
-        .into_iter()
-        .filter(|(code, ..)| *code == FindingCode::AutoscalerConflict)
-        .collect();
+    let rivals: Vec<_> =
+        rivals.into_iter().filter(|(code, ..)| *code == FindingCode::AutoscalerConflict).collect();
     assert_eq!(rivals, expected);
 }
 
@@ -137,10 +125,7 @@ fn the_mode_of_a_storm_service_of_the_manifests_wins_over_annotations() {
     ] {
         let text = format!("{}{services}", pair("s", Some("y"), annotated));
         let found = lines(&text);
-        let found: Vec<_> = found
-            .iter()
-            .filter(|one| one.starts_with("WVA162"))
-            .collect();
+        let found: Vec<_> = found.iter().filter(|one| one.starts_with("WVA162")).collect();
         assert_eq!(found, expected, "{annotated} {services}");
     }
 }
@@ -177,22 +162,14 @@ spec:
 fn a_scaler_of_the_manifests_keeps_a_podautoscaler_from_its_target() {
     let source = "port: '8000', targetMetric: load";
     let scaler = |kind: &str, target: &str, owner: &str| {
-        let version = if kind == "ScaledObject" {
-            "keda.sh/v1alpha1"
-        } else {
-            "autoscaling/v2"
-        };
+        let version = if kind == "ScaledObject" { "keda.sh/v1alpha1" } else { "autoscaling/v2" };
         let text = format!(
             "---\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: s, namespace: ns{owner}}}\n\
              spec: {{maxReplicas: 3, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {target}}}}}\n"
         );
         let text = text.replace(
             "maxReplicas",
-            if kind == "ScaledObject" {
-                "maxReplicaCount"
-            } else {
-                "maxReplicas"
-            },
+            if kind == "ScaledObject" { "maxReplicaCount" } else { "maxReplicas" },
         );
         let found = lines(&format!("{}{text}", deployed("", source)));
         let found = found.into_iter().filter(|line| line.starts_with("WVA162"));
@@ -210,10 +187,7 @@ fn a_scaler_of_the_manifests_keeps_a_podautoscaler_from_its_target() {
         let owner = format!(
             ", ownerReferences: [{{apiVersion: {owner}, name: pa, uid: u, controller: true}}]"
         );
-        assert_eq!(
-            scaler("HorizontalPodAutoscaler", "llm", &owner),
-            Vec::<String>::new()
-        );
+        assert_eq!(scaler("HorizontalPodAutoscaler", "llm", &owner), Vec::<String>::new());
     }
 }
 
@@ -276,10 +250,7 @@ fn a_source_that_no_pod_can_answer_is_found() {
     let running = deployed(engine, "port: '8000', targetMetric: num_requests_running");
     let found = lines(&running);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(
-        found[0].contains("engine \"unknown\" is unknown"),
-        "{found:?}"
-    );
+    assert!(found[0].contains("engine \"unknown\" is unknown"), "{found:?}");
     let alone = running.split_once("---\n").unwrap().1;
     assert_eq!(lines(alone), Vec::<String>::new());
 }
@@ -294,17 +265,11 @@ fn a_broken_manifest_is_found_without_its_surroundings() {
         super::codes(&written(&texts))
     };
     assert_eq!(fine(&hpa, &keda), Vec::new());
-    let broken = hpa.replace(
-        "stabilizationWindowSeconds: 0",
-        "stabilizationWindowSeconds: 240",
-    );
+    let broken = hpa.replace("stabilizationWindowSeconds: 0", "stabilizationWindowSeconds: 240");
     assert_eq!(fine(&broken, &keda), [FindingCode::SlowScaleUp]);
     let broken = keda.replace("max by", "sum by");
     assert_eq!(fine(&hpa, &broken), [FindingCode::QueryAddsUp]);
-    assert_eq!(
-        fine("apiVersion: [", &keda),
-        [FindingCode::VariantMalformed]
-    );
+    assert_eq!(fine("apiVersion: [", &keda), [FindingCode::VariantMalformed]);
     assert!(files::read(&samples("none"), None).is_err());
 }
 
@@ -319,10 +284,7 @@ pub(super) fn lines(text: &str) -> Vec<String> {
     let line = diagnosis.findings().map(|one| {
         let file = one.object.file.as_deref().unwrap_or_default();
         let remedy = one.remedy();
-        assert!(
-            file.ends_with("/it.yaml") && remedy == format!("edit {file}"),
-            "{remedy}"
-        );
+        assert!(file.ends_with("/it.yaml") && remedy == format!("edit {file}"), "{remedy}");
         format!("{} {}", one.code.id(), one.cause)
     });
     line.collect()
@@ -357,14 +319,8 @@ fn a_variant_that_an_api_server_refuses_is_found_in_its_file() {
         ("version", "v1alpha1", "v1beta9", "apiVersion \"llmd.ai/v1beta9\" is not known; write llmd.ai/v1alpha1"),
     } {
         let found = lines(&VARIANT.replace(from, to));
-        assert!(
-            found.contains(&format!("WVA080 {cause}")),
-            "{name}: {found:?}"
-        );
-        assert!(
-            found.iter().all(|line| line.starts_with("WVA080")),
-            "{name}: {found:?}"
-        );
+        assert!(found.contains(&format!("WVA080 {cause}")), "{name}: {found:?}");
+        assert!(found.iter().all(|line| line.starts_with("WVA080")), "{name}: {found:?}");
     }
 }
 
@@ -381,10 +337,7 @@ fn thresholds_are_judged_without_their_controller() {
     let found = lines(&map(&format!("analyzerName: saturation\n    {alone}")));
     assert_eq!(found.len(), 1, "{found:?}");
     let cause = "scaleUpThreshold (0.60) must be > scaleDownBoundary (0.70)";
-    assert!(
-        found[0].starts_with("WVA025") && found[0].contains(cause),
-        "{found:?}"
-    );
+    assert!(found[0].starts_with("WVA025") && found[0].contains(cause), "{found:?}");
 }
 
 #[test]
@@ -429,15 +382,8 @@ fn what_no_manifest_holds_is_not_fine() {
     for (diagnosis, is_judged) in [(alone, false), (judged, true)] {
         let text = diagnosis.to_text();
         assert_eq!(diagnosis.verdict(), Verdict::Fine, "{text}");
-        assert_eq!(
-            text.contains("√ settings are accepted"),
-            is_judged,
-            "{text}"
-        );
-        for title in [
-            "a scaler follows every variant",
-            "every ConfigMap of settings is read",
-        ] {
+        assert_eq!(text.contains("√ settings are accepted"), is_judged, "{text}");
+        for title in ["a scaler follows every variant", "every ConfigMap of settings is read"] {
             assert!(!text.contains(title), "{text}");
         }
     }

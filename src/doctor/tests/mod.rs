@@ -112,10 +112,8 @@ fn each_cause_has_exactly_its_code() {
         planted.insert(*code);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let missing: Vec<FindingCode> = FindingCode::ALL
-        .into_iter()
-        .filter(|code| !planted.contains(code))
-        .collect();
+    let missing: Vec<FindingCode> =
+        FindingCode::ALL.into_iter().filter(|code| !planted.contains(code)).collect();
     assert_eq!(missing, Vec::new(), "codes that no cause has");
 }
 
@@ -181,53 +179,31 @@ fn a_summary_counts_one_thing_as_one() {
 #[test]
 fn what_keeps_several_checks_from_looking_is_said_once() {
     let mut diagnosis = Diagnosis::default();
-    for (title, why) in [
-        ("one", "Prometheus: no answer"),
-        ("two", "Prometheus: no answer"),
-        ("three", "pods: 403"),
-    ] {
+    for (title, why) in
+        [("one", "Prometheus: no answer"), ("two", "Prometheus: no answer"), ("three", "pods: 403")]
+    {
         let unseen = CheckOutcome::Unseen(vec![why.to_owned()]);
         diagnosis.add(FindingGroup::Variants, title, unseen);
     }
     let text = diagnosis.to_text();
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| line.contains("could not look: "))
-        .collect();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("could not look: ")).collect();
     let expected = ["Prometheus: no answer", "Prometheus: as above", "pods: 403"];
-    assert_eq!(
-        lines,
-        expected.map(|why| format!("    could not look: {why}"))
-    );
-    assert_eq!(
-        diagnosis
-            .unseen()
-            .filter(|(_, why)| why[0].contains("no answer"))
-            .count(),
-        2
-    );
+    assert_eq!(lines, expected.map(|why| format!("    could not look: {why}")));
+    assert_eq!(diagnosis.unseen().filter(|(_, why)| why[0].contains("no answer")).count(), 2);
 }
 
 #[test]
 fn what_cannot_be_read_is_never_fine() {
     let mut facts = facts();
     let why = "the API server answered 403: pods is forbidden";
-    facts
-        .objects
-        .insert(LiveKind::Pod, Reading::Failed(why.to_owned()));
+    facts.objects.insert(LiveKind::Pod, Reading::Failed(why.to_owned()));
     let diagnosis = examine(&facts);
     assert_eq!(diagnosis.findings().count(), 0);
     assert_eq!(diagnosis.verdict().exit_code(), 2);
     let text = diagnosis.to_text();
     // The first check that misses them says why.
-    assert!(
-        text.contains(&format!("could not look: pods: {why}")),
-        "{text}"
-    );
-    assert!(
-        text.contains("? pods start\n    could not look: pods: as above"),
-        "{text}"
-    );
+    assert!(text.contains(&format!("could not look: pods: {why}")), "{text}");
+    assert!(text.contains("? pods start\n    could not look: pods: as above"), "{text}");
     assert!(!text.contains("√ pods start"), "{text}");
 }
 
@@ -258,10 +234,8 @@ fn nothing_of_a_controller_is_fine_without_one() {
 
 #[test]
 fn the_definition_may_be_missing_where_annotated_scalers_are_variants() {
-    for (enabled, codes_then) in [
-        ("false", &[FindingCode::VariantKindMissing][..]),
-        ("true", &[]),
-    ] {
+    for (enabled, codes_then) in [("false", &[FindingCode::VariantKindMissing][..]), ("true", &[])]
+    {
         let mut facts = facts();
         absent(&mut facts, LiveKind::VariantAutoscaling);
         main_config(&mut facts, "ANNOTATED_SCALERS_ENABLED", enabled);
@@ -350,9 +324,7 @@ fn a_query_by_the_wrong_label_names_the_right_one() {
         edit(&mut facts, LiveKind::ScaledObject, "b", place, json!(query));
         answers::triggers(&mut facts, Ok(Vec::new()));
         let diagnosis = examine(&facts);
-        let found = diagnosis
-            .findings()
-            .map(|one| (one.code, one.cause.clone()));
+        let found = diagnosis.findings().map(|one| (one.code, one.cause.clone()));
         found.collect::<Vec<_>>()
     };
     let nothing = FindingCode::QueryFindsNothing;
@@ -373,10 +345,7 @@ fn a_selector_by_the_wrong_label_names_the_right_one() {
     let found = diagnosis.findings().map(|one| (one.code, &*one.cause));
     let cause = "it asks max by (variant_name, exported_namespace) \
         (wva_desired_replicas{namespace=\"ns\",variant_name=\"a\"}); the label is exported_namespace";
-    assert_eq!(
-        found.collect::<Vec<_>>(),
-        [(FindingCode::QueryFindsNothing, cause)]
-    );
+    assert_eq!(found.collect::<Vec<_>>(), [(FindingCode::QueryFindsNothing, cause)]);
     // A controller that is no Deployment has decided, too.
     let mut alone = facts.clone();
     resolve(&mut alone, &[]);
@@ -422,14 +391,9 @@ fn selectors_are_asked_as_an_adapter_asks_them() {
     ]);
     assert_eq!(
         asked(json!({ "matchExpressions": expressions })),
-        [query(
-            r#"exported_namespace=~"ns",job!~"x|y",pod!="",node="""#
-        )]
+        [query(r#"exported_namespace=~"ns",job!~"x|y",pod!="",node="""#)]
     );
     // The adapter adds the namespace by its own rule.
     let labels = json!({ "variant_name": "a" });
-    assert_eq!(
-        asked(json!({ "matchLabels": labels })),
-        Vec::<String>::new()
-    );
+    assert_eq!(asked(json!({ "matchLabels": labels })), Vec::<String>::new());
 }

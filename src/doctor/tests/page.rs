@@ -77,11 +77,7 @@ fn page() -> String {
                 .flatten()
                 .fold(String::new(), |said, one| said + ", " + one);
             let (title, meaning) = (spec.title, spec.meaning);
-            writeln!(
-                page,
-                "\n### {id}\n\n{severity}{said}: **{title}**. {meaning}"
-            )
-            .unwrap();
+            writeln!(page, "\n### {id}\n\n{severity}{said}: **{title}**. {meaning}").unwrap();
             if spec.remedy != EDIT {
                 write!(page, "\n```text\n{}\n```\n", spec.remedy).unwrap();
             }

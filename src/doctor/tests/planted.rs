@@ -57,9 +57,7 @@ fn causes() -> Vec<Row> {
             code: codes.find(|code| code.id() == id).unwrap(),
             what,
             within: delay.map_or("a few seconds", |(_, within)| within),
-            says: words
-                .split_once("says \"")
-                .and_then(|(_, says)| Some(says.split_once('"')?.0)),
+            says: words.split_once("says \"").and_then(|(_, says)| Some(says.split_once('"')?.0)),
         }
     });
     read.collect()
@@ -84,16 +82,9 @@ fn page() -> String {
         "| cause | doctor | within | condition | event | alert |\n|---|---|---|---|---|---|\n",
     );
     for row in causes() {
-        let Row {
-            code, what, within, ..
-        } = row;
+        let Row { code, what, within, .. } = row;
         let (id, said_as) = (code.id(), said_as(code));
-        let said: Vec<String> = conditions
-            .get(&said_as)
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect();
+        let said: Vec<String> = conditions.get(&said_as).into_iter().flatten().cloned().collect();
         let reasons = said.iter().filter_map(|said| said.split(' ').nth(1));
         let own = own_event(code).map(|reason| format!("`{}`", reason.as_str()));
         let events: Vec<String> = reasons.map(str::to_owned).chain(own).collect();
@@ -104,11 +95,7 @@ fn page() -> String {
         let alerts = if alerts { "`WVAFinding`" } else { "" };
         let (said, events) = (said.join(", "), events.join(", "));
         let link = format!("[{id}](../user-guide/findings.md#{})", id.to_lowercase());
-        writeln!(
-            page,
-            "| {what} | {link} | {within} | {said} | {events} | {alerts} |"
-        )
-        .unwrap();
+        writeln!(page, "| {what} | {link} | {within} | {said} | {events} | {alerts} |").unwrap();
     }
     page
 }

@@ -308,11 +308,7 @@ fn a_scaler_is_compared_with_variants_of_other_files() {
     } {
         let scaler = scaler(target, selector);
         let files = [("a.yaml", VARIANT), ("b.yaml", &*scaler), ("c.yaml", more)];
-        assert_eq!(
-            codes(&written(&files)),
-            expected,
-            "{target} {selector} {more}"
-        );
+        assert_eq!(codes(&written(&files)), expected, "{target} {selector} {more}");
     }
 }
 
@@ -370,20 +366,14 @@ fn a_target_of_another_group_is_the_fault_of_its_variant() {
         let reference = format!("{{kind: Deployment, apiVersion: {version}, name: a}}");
         let variant = VARIANT.replace("{name: a}", &reference);
         let expected: Vec<String> = expected.into_iter().collect();
-        assert_eq!(
-            lines(&format!("{variant}---\n{scaler}")),
-            expected,
-            "{version}"
-        );
+        assert_eq!(lines(&format!("{variant}---\n{scaler}")), expected, "{version}");
     }
 }
 
 /// The dispute is the cause. The scaler follows one of both.
 #[test]
 fn a_scaler_of_one_of_two_variants_of_a_target_is_no_second_finding() {
-    let second = VARIANT
-        .replace("3.0", "4")
-        .replace("name: a, ", "name: b, ");
+    let second = VARIANT.replace("3.0", "4").replace("name: a, ", "name: b, ");
     let found = |count: &str| {
         let scaler = format!(
             "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: s, namespace: ns}}\n\

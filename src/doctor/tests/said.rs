@@ -35,8 +35,7 @@ fn named(text: &str) -> BTreeSet<FindingCode> {
         .filter_map(|rest| rest.split(|letter: char| !letter.is_alphanumeric()).next())
         .collect();
     let all = FindingCode::ALL.into_iter();
-    all.filter(|code| names.contains(&*format!("{code:?}")))
-        .collect()
+    all.filter(|code| names.contains(&*format!("{code:?}"))).collect()
 }
 
 /// The codes that a function names.
@@ -92,12 +91,8 @@ fn of_conditions(said: &mut Said) {
         (ConditionType::OptimizationReady, ConditionReason::RequestsWaiting),
         (ConditionType::Ready, ConditionReason::VariantQuarantined),
     } {
-        let condition = Condition {
-            kind,
-            status: ConditionStatus::False,
-            reason,
-            message: String::new(),
-        };
+        let condition =
+            Condition { kind, status: ConditionStatus::False, reason, message: String::new() };
         let code = of_condition(&condition).unwrap();
         say(said, code, kind.as_str(), reason.as_str());
     }
@@ -145,10 +140,7 @@ pub(super) fn conditions() -> Said {
     for part in [of_obstacles, of_conditions, of_gaps, of_autoscalers] {
         part(&mut said);
     }
-    for reason in [
-        ConditionReason::OtherController,
-        ConditionReason::SecondSeries,
-    ] {
+    for reason in [ConditionReason::OtherController, ConditionReason::SecondSeries] {
         let kind = ConditionType::ControllerConflict.as_str();
         say(&mut said, FindingCode::NotApplied, kind, reason.as_str());
     }
@@ -229,14 +221,8 @@ fn every_mapping_has_an_example_of_each_of_its_codes() {
         part(&mut said);
         said.into_keys().collect::<BTreeSet<FindingCode>>()
     };
-    let [
-        obstacles,
-        autoscalers,
-        prometheus,
-        spelling,
-        conditions,
-        gaps,
-    ] = MAPPINGS.map(|(text, function)| named_by(text, function));
+    let [obstacles, autoscalers, prometheus, spelling, conditions, gaps] =
+        MAPPINGS.map(|(text, function)| named_by(text, function));
     assert_eq!(obstacles.len(), 11);
     assert_eq!(examples(of_obstacles), obstacles);
     assert_eq!(examples(of_autoscalers), autoscalers);

@@ -79,11 +79,7 @@ fn the_running_controller_finds_the_tiers_that_the_doctor_finds() {
             assert_eq!(code, FindingCode::TierWithoutEffect);
             object.to_string()
         });
-        assert_eq!(
-            by_controller.collect::<BTreeSet<_>>(),
-            expected,
-            "{named:?}"
-        );
+        assert_eq!(by_controller.collect::<BTreeSet<_>>(), expected, "{named:?}");
     }
 }
 

@@ -51,10 +51,7 @@ mod tests {
     use wva_base::moment::{Moment, WallTime};
 
     fn at(milliseconds: u64) -> Moment {
-        Moment {
-            monotonic: Duration::from_millis(milliseconds),
-            wall: WallTime(0),
-        }
+        Moment { monotonic: Duration::from_millis(milliseconds), wall: WallTime(0) }
     }
 
     #[test]

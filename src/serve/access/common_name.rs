@@ -83,10 +83,7 @@ mod tests {
         let long = "x".repeat(300);
         for (parts, wanted) in [
             (vec![(DnType::CommonName, text("a"))], Some("a")),
-            (
-                vec![(DnType::CommonName, printable)],
-                Some("front-proxy-client"),
-            ),
+            (vec![(DnType::CommonName, printable)], Some("front-proxy-client")),
             (vec![(DnType::CommonName, text(&long))], Some(long.as_str())),
             (
                 vec![

@@ -53,10 +53,7 @@ pub struct FrontProxyRules {
 impl FrontProxies {
     /// As `mirror` says, which holds that ConfigMap alone.
     pub fn new(mirror: Mirror<ConfigMapObject>) -> Self {
-        Self {
-            mirror,
-            read: Mutex::default(),
-        }
+        Self { mirror, read: Mutex::default() }
     }
 
     /// The rules in force.
@@ -72,19 +69,14 @@ impl FrontProxies {
             )));
         };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = read
-            .as_ref()
-            .filter(|read| Arc::ptr_eq(&read.object, &object))
-        {
+        if let Some(known) = read.as_ref().filter(|read| Arc::ptr_eq(&read.object, &object)) {
             return known.outcome.clone();
         }
-        let outcome = FrontProxyRules::read(&object.data)
-            .map(Arc::new)
-            .map_err(|why| {
-                let why = format!("ConfigMap {NAMESPACE}/{CONFIG_MAP}: {why}");
-                tracing::error!(why, "no front proxy is believed");
-                Arc::from(why)
-            });
+        let outcome = FrontProxyRules::read(&object.data).map(Arc::new).map_err(|why| {
+            let why = format!("ConfigMap {NAMESPACE}/{CONFIG_MAP}: {why}");
+            tracing::error!(why, "no front proxy is believed");
+            Arc::from(why)
+        });
         let outcome = read.insert(Read { object, outcome }).outcome.clone();
         drop(read);
         outcome
@@ -111,9 +103,7 @@ impl FrontProxyRules {
         }
         Ok(Self {
             authorities,
-            names: list(data, "requestheader-allowed-names")?
-                .into_iter()
-                .collect(),
+            names: list(data, "requestheader-allowed-names")?.into_iter().collect(),
             user_headers,
             uid_headers: list(data, "requestheader-uid-headers")?,
             group_headers: list(data, "requestheader-group-headers")?,
@@ -128,9 +118,7 @@ impl FrontProxyRules {
             return None;
         }
         let first = |names: &[String]| {
-            let mut values = names
-                .iter()
-                .filter_map(|name| headers.get(name)?.to_str().ok());
+            let mut values = names.iter().filter_map(|name| headers.get(name)?.to_str().ok());
             values.find(|value| !value.is_empty()).map(str::to_owned)
         };
         Some(User {
@@ -185,9 +173,7 @@ fn percent_decoded(text: &str) -> String {
     // A plus stands for itself here, unlike in forms.
     let text = text.replace('+', "%2B");
     let mut parts = form_urlencoded::parse(text.as_bytes());
-    parts
-        .next()
-        .map_or_else(String::new, |(key, _)| key.into_owned())
+    parts.next().map_or_else(String::new, |(key, _)| key.into_owned())
 }
 
 #[cfg(test)]
@@ -217,10 +203,7 @@ mod tests {
             ("requestheader-username-headers", r#"["X-Remote-User"]"#),
             ("requestheader-uid-headers", r#"["X-Remote-Uid"]"#),
             ("requestheader-group-headers", r#"["X-Remote-Group"]"#),
-            (
-                "requestheader-extra-headers-prefix",
-                r#"["X-Remote-Extra-"]"#,
-            ),
+            ("requestheader-extra-headers-prefix", r#"["X-Remote-Extra-"]"#),
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into()
@@ -250,14 +233,8 @@ mod tests {
         let user = User {
             name: "hpa".to_owned(),
             uid: "u-1".to_owned(),
-            groups: ["system:serviceaccounts", "system:authenticated"]
-                .map(str::to_owned)
-                .into(),
-            extra: [(
-                "scopes/a".to_owned(),
-                vec!["one".to_owned(), "two".to_owned()],
-            )]
-            .into(),
+            groups: ["system:serviceaccounts", "system:authenticated"].map(str::to_owned).into(),
+            extra: [("scopes/a".to_owned(), vec!["one".to_owned(), "two".to_owned()])].into(),
         };
         let (proxy, _) = certificate("front-proxy-client");
         assert_eq!(rules.user(&proxy, &headers), Some(user));
@@ -284,11 +261,7 @@ mod tests {
     fn a_proxy_that_names_no_user_speaks_for_none() {
         let rules = FrontProxyRules::read(&data("[]")).unwrap();
         let (proxy, _) = certificate("front-proxy-client");
-        for pairs in [
-            &[][..],
-            &[("x-remote-user", "")],
-            &[("x-remote-group", "system:masters")],
-        ] {
+        for pairs in [&[][..], &[("x-remote-user", "")], &[("x-remote-group", "system:masters")]] {
             assert_eq!(rules.user(&proxy, &headers(pairs)), None, "{pairs:?}");
         }
     }
@@ -297,16 +270,8 @@ mod tests {
     fn what_is_wrong_with_the_config_map_is_named() {
         for (key, value, why) in [
             ("requestheader-client-ca-file", "", "holds no certificate"),
-            (
-                "requestheader-client-ca-file",
-                "-----BEGIN CERTIFICATE-----\n",
-                "not PEM",
-            ),
-            (
-                "requestheader-allowed-names",
-                "front-proxy-client",
-                "not a JSON list",
-            ),
+            ("requestheader-client-ca-file", "-----BEGIN CERTIFICATE-----\n", "not PEM"),
+            ("requestheader-allowed-names", "front-proxy-client", "not a JSON list"),
             ("requestheader-username-headers", "[]", "names no header"),
         ] {
             let mut data = data("[]");

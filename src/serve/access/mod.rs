@@ -90,11 +90,7 @@ pub enum AccessDenied {
 }
 
 fn because(reason: &str) -> String {
-    if reason.is_empty() {
-        String::new()
-    } else {
-        format!(": {reason}")
-    }
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 impl Authorizer {
@@ -137,11 +133,9 @@ impl Authorizer {
         let question = (user, access);
         match self.decision(&question).await? {
             AccessDecision::Allowed => Ok(()),
-            AccessDecision::Denied { reason } => Err(AccessDenied::Forbidden {
-                user: question.0.name,
-                access: question.1,
-                reason,
-            }),
+            AccessDecision::Denied { reason } => {
+                Err(AccessDenied::Forbidden { user: question.0.name, access: question.1, reason })
+            }
         }
     }
 
@@ -166,8 +160,7 @@ impl Authorizer {
             known
         } else {
             let asked = review_token(&self.client, token);
-            self.ask(Question::Token, &self.users, digest, asked)
-                .await?
+            self.ask(Question::Token, &self.users, digest, asked).await?
         };
         user.ok_or(AccessDenied::Unauthenticated)
     }
@@ -179,8 +172,7 @@ impl Authorizer {
         }
         let (user, access) = question;
         let asked = review_access(&self.client, user, access);
-        self.ask(Question::Access, &self.decisions, question.clone(), asked)
-            .await
+        self.ask(Question::Access, &self.decisions, question.clone(), asked).await
     }
 
     /// How old an answer may be. For a moment after the API server gave none it is not asked for what
@@ -189,11 +181,7 @@ impl Authorizer {
         let now = self.clock.now();
         let troubles = self.troubles();
         let mut ages = troubles.values().map(|trouble| now.since(trouble.at));
-        if ages.any(|age| age < FRESH) {
-            OUTAGE
-        } else {
-            FRESH
-        }
+        if ages.any(|age| age < FRESH) { OUTAGE } else { FRESH }
     }
 
     async fn ask<K: Ord + Clone, V: Clone>(
@@ -214,9 +202,7 @@ impl Authorizer {
             cache.put(key, now, value.clone());
             return Ok(value);
         }
-        cache
-            .get(&key, now, OUTAGE)
-            .ok_or(AccessDenied::Unavailable)
+        cache.get(&key, now, OUTAGE).ok_or(AccessDenied::Unavailable)
     }
 
     /// Says once that the API server cannot be asked, and once that it can again: scrapers ask
@@ -227,10 +213,7 @@ impl Authorizer {
         {
             self.permissions.report("Review", error);
         }
-        let trouble = error.map(|error| ReviewFailure {
-            at,
-            why: error.to_string(),
-        });
+        let trouble = error.map(|error| ReviewFailure { at, why: error.to_string() });
         let mut troubles = self.troubles();
         let before = match &trouble {
             Some(trouble) => troubles.insert(about, trouble.clone()),
@@ -257,17 +240,9 @@ impl Authorizer {
             state,
             detail,
         };
-        let troubles: Vec<String> = self
-            .troubles()
-            .values()
-            .map(|one| one.why.clone())
-            .collect();
+        let troubles: Vec<String> = self.troubles().values().map(|one| one.why.clone()).collect();
         let mut reasons = vec![if troubles.is_empty() {
-            reason(
-                "access",
-                ReadinessState::Ok,
-                "readers are checked".to_owned(),
-            )
+            reason("access", ReadinessState::Ok, "readers are checked".to_owned())
         } else {
             reason("access", ReadinessState::Degraded, troubles.join("; "))
         }];

@@ -35,10 +35,7 @@ fn carrying(authorization: &str) -> HeaderMap {
 }
 
 fn get(path: &str) -> Access {
-    Access::Path {
-        verb: "get".to_owned(),
-        path: path.to_owned(),
-    }
+    Access::Path { verb: "get".to_owned(), path: path.to_owned() }
 }
 
 async fn ask(authorizer: &Authorizer, token: &str, path: &str) -> Result<(), AccessDenied> {
@@ -81,15 +78,9 @@ async fn without_a_token_no_review_is_sent() {
     for authorization in ["", "Bearer", "Bearer ", "Basic dTpw", "Token x", "x"] {
         let headers = carrying(authorization);
         let outcome = authorizer.admit(&headers, None, get("/metrics")).await;
-        assert_eq!(
-            outcome,
-            Err(AccessDenied::Unauthenticated),
-            "{authorization:?}"
-        );
+        assert_eq!(outcome, Err(AccessDenied::Unauthenticated), "{authorization:?}");
     }
-    let outcome = authorizer
-        .admit(&HeaderMap::new(), None, get("/metrics"))
-        .await;
+    let outcome = authorizer.admit(&HeaderMap::new(), None, get("/metrics")).await;
     assert_eq!(outcome, Err(AccessDenied::Unauthenticated));
     assert_eq!(questions(&server), Vec::<String>::new());
 }
@@ -139,15 +130,8 @@ async fn each_path_is_a_question_of_its_own() {
     let authorizer = authorizer(&server);
     assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     let outcome = ask(&authorizer, "t", "/debug/tree").await;
-    assert!(
-        matches!(outcome, Err(AccessDenied::Forbidden { .. })),
-        "{outcome:?}"
-    );
-    let wanted = [
-        "tokenreviews",
-        "subjectaccessreviews",
-        "subjectaccessreviews",
-    ];
+    assert!(matches!(outcome, Err(AccessDenied::Forbidden { .. })), "{outcome:?}");
+    let wanted = ["tokenreviews", "subjectaccessreviews", "subjectaccessreviews"];
     assert_eq!(questions(&server), wanted);
 }
 
@@ -171,17 +155,11 @@ async fn a_known_reader_stays_let_in_while_the_api_server_is_away_and_not_for_ev
     }
     assert_eq!(questions(&server).len(), 3);
     server.then(FakeResponse::Break);
-    assert_eq!(
-        ask(&authorizer, "new", "/metrics").await,
-        Err(AccessDenied::Unavailable)
-    );
+    assert_eq!(ask(&authorizer, "new", "/metrics").await, Err(AccessDenied::Unavailable));
 
     advance(Duration::from_mins(2)).await;
     server.then(FakeResponse::Break);
-    assert_eq!(
-        ask(&authorizer, "t", "/metrics").await,
-        Err(AccessDenied::Unavailable)
-    );
+    assert_eq!(ask(&authorizer, "t", "/metrics").await, Err(AccessDenied::Unavailable));
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,15 +169,9 @@ async fn a_question_that_is_refused_delays_no_other_answer() {
     assert_eq!(ask(&authorizer, "t", "/metrics").await, Ok(()));
     advance(JUST_FRESH + A_MOMENT).await;
     server.then(refusal(400, "BadRequest", "this token is malformed"));
-    assert_eq!(
-        ask(&authorizer, "odd", "/metrics").await,
-        Err(AccessDenied::Unavailable)
-    );
+    assert_eq!(ask(&authorizer, "odd", "/metrics").await, Err(AccessDenied::Unavailable));
     server.then(of_no_user());
-    assert_eq!(
-        ask(&authorizer, "t", "/metrics").await,
-        Err(AccessDenied::Unauthenticated)
-    );
+    assert_eq!(ask(&authorizer, "t", "/metrics").await, Err(AccessDenied::Unauthenticated));
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,15 +186,9 @@ async fn a_right_to_ask_that_is_missing_is_said_in_readyz() {
     server.then(refusal(403, "Forbidden", words));
     let refused = ask(&authorizer, "new", "/metrics").await.unwrap_err();
     assert_eq!(refused, AccessDenied::Unavailable);
-    assert!(
-        refused.to_string().contains("see /readyz and the log"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("see /readyz and the log"), "{refused}");
     let reason = state();
-    assert_eq!(
-        (reason.name.as_str(), reason.state),
-        ("access/metrics", ReadinessState::Degraded)
-    );
+    assert_eq!((reason.name.as_str(), reason.state), ("access/metrics", ReadinessState::Degraded));
     assert!(reason.detail.contains(words), "{}", reason.detail);
 
     server.then(token_of("someone"));
@@ -250,10 +216,7 @@ async fn a_right_that_is_missing_is_named_while_the_other_works() {
     assert_eq!(reasons[0].state, ReadinessState::Degraded);
     assert!(reasons[0].detail.contains(why), "{reasons:?}");
     let event = events.last().unwrap().notice;
-    assert_eq!(
-        (event.reason, event.action),
-        (EventReason::PermissionMissing, "Review")
-    );
+    assert_eq!((event.reason, event.action), (EventReason::PermissionMissing, "Review"));
     assert!(event.note.contains(why), "{event:?}");
 
     advance(JUST_FRESH + A_MOMENT).await;

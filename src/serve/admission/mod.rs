@@ -30,9 +30,7 @@ pub struct AdmissionRoutes {
 
 impl Default for AdmissionRoutes {
     fn default() -> Self {
-        Self {
-            bodies: BodyReader::new(LARGEST_BODY),
-        }
+        Self { bodies: BodyReader::new(LARGEST_BODY) }
     }
 }
 

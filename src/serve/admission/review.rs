@@ -62,20 +62,14 @@ impl AdmissionRequest {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
             return Some(object);
         };
-        let is_going = metadata
-            .get("deletionTimestamp")
-            .is_some_and(|at| !at.is_null());
+        let is_going = metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null());
         if is_going {
             return None;
         }
         // An object without a name gets one after admission.
         let prefix = metadata.get("generateName").cloned();
-        metadata
-            .entry("name")
-            .or_insert_with(|| prefix.unwrap_or(Value::String(self.name)));
-        metadata
-            .entry("namespace")
-            .or_insert(Value::String(self.namespace));
+        metadata.entry("name").or_insert_with(|| prefix.unwrap_or(Value::String(self.name)));
+        metadata.entry("namespace").or_insert(Value::String(self.namespace));
         Some(object)
     }
 }

@@ -30,11 +30,7 @@ impl AdmissionVerdict {
         let object = match read_known::<PodAutoscalerObject>(object) {
             Ok((object, skipped)) => PodAutoscalerObject { skipped, ..object },
             Err(causes) => {
-                return Self {
-                    name,
-                    causes,
-                    warnings: Vec::new(),
-                };
+                return Self { name, causes, warnings: Vec::new() };
             }
         };
         let (causes, warnings) = match object.check() {
@@ -47,11 +43,7 @@ impl AdmissionVerdict {
                 (causes.collect(), warnings(violations.faults()))
             }
         };
-        Self {
-            name,
-            causes,
-            warnings,
-        }
+        Self { name, causes, warnings }
     }
 
     /// The `AdmissionReview` that says so.

@@ -79,26 +79,14 @@ impl ExternalMetricsRoutes {
         };
         let now = self.shared.clock.now();
         let scope = self.shared.mirrors.scope();
-        let found = self
-            .counts(namespace, metric, &selector, now)
-            .and_then(|all_counts| {
-                list(
-                    metric,
-                    &all_counts,
-                    &selector,
-                    scope.instance.as_ref(),
-                    now.wall,
-                )
-            });
+        let found = self.counts(namespace, metric, &selector, now).and_then(|all_counts| {
+            list(metric, &all_counts, &selector, scope.instance.as_ref(), now.wall)
+        });
         match found {
             Ok(list) => json(StatusCode::OK, &list),
             Err(unknown) => {
                 let message = unknown.to_string();
-                status(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "ServiceUnavailable",
-                    &message,
-                )
+                status(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", &message)
             }
         }
     }
@@ -123,9 +111,7 @@ impl ExternalMetricsRoutes {
         let keys = match selector.values(VARIANT) {
             Some(names) => {
                 let names = names.iter();
-                names
-                    .map(|name| VariantKey::new(namespace, &**name))
-                    .collect()
+                names.map(|name| VariantKey::new(namespace, &**name)).collect()
             }
             None => mirrors.variants_in(namespace),
         };

@@ -15,10 +15,7 @@ fn paths_are_distinguished() {
         ("/apis".to_owned(), Place::Groups),
         ("/apis/external.metrics.k8s.io".to_owned(), Place::Group),
         (base.clone(), Place::Resources),
-        (
-            format!("{base}/namespaces/a/wva_desired_replicas"),
-            values("a", "wva_desired_replicas"),
-        ),
+        (format!("{base}/namespaces/a/wva_desired_replicas"), values("a", "wva_desired_replicas")),
         (format!("{base}/namespaces/a/x"), values("a", "x")),
         (format!("{base}/namespaces/a/x/y"), Place::Nothing),
         (format!("{base}/namespaces//x"), Place::Nothing),
@@ -61,21 +58,10 @@ fn a_selector_arrives_percent_encoded_and_a_watch_is_refused() {
 fn discovery_names_every_metric_and_nothing_that_a_namespace_controller_would_delete() {
     let resources = discovery::resources();
     let resources = resources["resources"].as_array().unwrap();
-    let names: Vec<_> = resources
-        .iter()
-        .map(|resource| resource["name"].as_str())
-        .collect();
-    let wanted = [
-        "wva_desired_replicas",
-        "wva_current_replicas",
-        "wva_desired_ratio",
-    ];
+    let names: Vec<_> = resources.iter().map(|resource| resource["name"].as_str()).collect();
+    let wanted = ["wva_desired_replicas", "wva_current_replicas", "wva_desired_ratio"];
     assert_eq!(names, wanted.map(Some));
-    assert!(
-        resources
-            .iter()
-            .all(|resource| resource["verbs"] == serde_json::json!(["get"]))
-    );
+    assert!(resources.iter().all(|resource| resource["verbs"] == serde_json::json!(["get"])));
     let group = &discovery::groups()["groups"][0];
     assert_eq!(group["preferredVersion"]["groupVersion"], GROUP_VERSION);
 }
@@ -100,10 +86,7 @@ fn a_variant_is_found_by_the_name_that_a_selector_wants() {
     let routes = ExternalMetricsRoutes::new(shared.readers.clone());
     for (selector, status) in [
         ("variant_name=a", StatusCode::OK),
-        (
-            "variant_name in (a,c),exported_namespace=ns",
-            StatusCode::OK,
-        ),
+        ("variant_name in (a,c),exported_namespace=ns", StatusCode::OK),
         ("variant_name in (a,b)", StatusCode::SERVICE_UNAVAILABLE),
         ("variant_name!=b", StatusCode::OK),
         ("", StatusCode::SERVICE_UNAVAILABLE),

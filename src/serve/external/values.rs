@@ -68,11 +68,7 @@ pub(super) enum Unknown {
     #[error(transparent)]
     Blind(#[from] NotVisible),
     #[error("{metric} of VariantAutoscaling {variant} is not known: {why}")]
-    Undecided {
-        metric: &'static str,
-        variant: VariantKey,
-        why: &'static str,
-    },
+    Undecided { metric: &'static str, variant: VariantKey, why: &'static str },
 }
 
 /// Labels of one value. Those of the gauge, and `exported_namespace`, which is what `namespace` of
@@ -205,12 +201,7 @@ mod tests {
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         let items = list["items"].as_array().unwrap().iter();
         Ok(items
-            .map(|item| {
-                (
-                    text(&item["metricLabels"]["variant_name"]),
-                    text(&item["value"]),
-                )
-            })
+            .map(|item| (text(&item["metricLabels"]["variant_name"]), text(&item["value"])))
             .collect())
     }
 
@@ -237,14 +228,8 @@ mod tests {
             })
         );
         let instance = Arc::from("blue");
-        let named = list(
-            ExternalMetric::Desired,
-            &all_counts,
-            &selector,
-            Some(&instance),
-            at,
-        )
-        .unwrap();
+        let named =
+            list(ExternalMetric::Desired, &all_counts, &selector, Some(&instance), at).unwrap();
         labels["controller_instance"] = json!("blue");
         assert_eq!(named["items"][0]["metricLabels"], labels);
     }
@@ -258,10 +243,7 @@ mod tests {
             ("", both.clone()),
             ("variant_name=a", one("a", "1")),
             ("variant_name=b,exported_namespace=team-a", one("b", "2")),
-            (
-                "namespace=team-a,controller_instance=blue,accelerator_type in (H100,L40S)",
-                both,
-            ),
+            ("namespace=team-a,controller_instance=blue,accelerator_type in (H100,L40S)", both),
             ("variant_name!=a", one("b", "2")),
             ("exported_namespace=team-b", vec![]),
             ("controller_instance=green", vec![]),
@@ -288,11 +270,7 @@ mod tests {
             let all_counts = [counts("a", Some(5), Some(5)), counts("b", desired, current)];
             let found = values(metric, &all_counts, "variant_name=b").ok();
             let found = found.map(|items| items[0].1.clone());
-            assert_eq!(
-                found.as_deref(),
-                wanted,
-                "{metric:?} {desired:?} {current:?}"
-            );
+            assert_eq!(found.as_deref(), wanted, "{metric:?} {desired:?} {current:?}");
             // One that is not requested does no harm; a list that would need it fails as a whole.
             assert!(values(metric, &all_counts, "variant_name=a").is_ok());
             assert_eq!(values(metric, &all_counts, "").is_ok(), wanted.is_some());

@@ -83,10 +83,7 @@ impl ExternalScaler {
         };
         let response = timeout(CALL_TIMEOUT, call).await;
         let response = response.unwrap_or_else(|_elapsed| {
-            let why = format!(
-                "the call is not complete after {} s",
-                CALL_TIMEOUT.as_secs()
-            );
+            let why = format!("the call is not complete after {} s", CALL_TIMEOUT.as_secs());
             Status::deadline_exceeded(why).into_http()
         });
         if let Some(status) = Status::from_header_map(response.headers()) {
@@ -172,9 +169,7 @@ impl ExternalScaler {
     fn is_active(&self, reference: &ScaledObjectRef) -> Result<IsActiveResponse, Status> {
         let trigger = self.trigger(reference)?;
         let answer = self.decisions.answer(&trigger)?;
-        Ok(IsActiveResponse {
-            result: answer.is_active(),
-        })
+        Ok(IsActiveResponse { result: answer.is_active() })
     }
 
     fn metrics(&self, wanted: &GetMetricsRequest) -> Result<GetMetricsResponse, Status> {

@@ -49,10 +49,7 @@ impl ExternalScalerServer {
         tls: Option<Arc<Tls>>,
         authorizer: Option<Arc<Authorizer>>,
     ) -> Self {
-        Self {
-            tls,
-            service: ExternalScaler::new(shared, authorizer),
-        }
+        Self { tls, service: ExternalScaler::new(shared, authorizer) }
     }
 
     async fn http2<S>(self, stream: S, is_proven: bool, progress: ConnectionProgress)

@@ -26,10 +26,7 @@ pub(super) struct StreamTerms {
 impl StreamTerms {
     /// Ends a stream once `closing` is true, and frees `place` with it.
     pub(super) fn new(closing: watch::Receiver<bool>, place: OwnedSemaphorePermit) -> Self {
-        Self {
-            closing,
-            _place: place,
-        }
+        Self { closing, _place: place }
     }
 
     async fn closed(&mut self) {
@@ -78,12 +75,7 @@ pub(super) fn activity(
     trigger: ScalerTrigger,
     terms: StreamTerms,
 ) -> impl Stream<Item = Result<IsActiveResponse, Status>> + Send + 'static {
-    let stream = ActivityStream {
-        decisions,
-        trigger,
-        terms,
-        sent: None,
-    };
+    let stream = ActivityStream { decisions, trigger, terms, sent: None };
     stream::unfold(stream, ActivityStream::next)
 }
 

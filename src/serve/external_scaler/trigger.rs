@@ -36,14 +36,9 @@ impl ScalerTrigger {
     /// # Errors
     /// Why it is refused, with the remedy.
     pub(super) fn read(reference: &ScaledObjectRef) -> Result<Self, String> {
-        for (field, text) in [
-            ("namespace", &reference.namespace),
-            ("name", &reference.name),
-        ] {
+        for (field, text) in [("namespace", &reference.namespace), ("name", &reference.name)] {
             if text.is_empty() {
-                return Err(format!(
-                    "the reference names no ScaledObject: its {field} is empty"
-                ));
+                return Err(format!("the reference names no ScaledObject: its {field} is empty"));
             }
         }
         let object = ObjectKey::new(&*reference.namespace, &*reference.name);
@@ -123,17 +118,10 @@ mod tests {
         let address = ("scalerAddress", "wva:50051");
         assert_eq!(read("ns", "a", &[]), Ok(None));
         assert_eq!(
-            read(
-                "ns",
-                "a",
-                &[address, ("enableTLS", "true"), ("unsafeSsl", "x")]
-            ),
+            read("ns", "a", &[address, ("enableTLS", "true"), ("unsafeSsl", "x")]),
             Ok(None)
         );
-        assert_eq!(
-            read("ns", "a", &[("scalerAddressFromEnv", "wva:50051")]),
-            Ok(None)
-        );
+        assert_eq!(read("ns", "a", &[("scalerAddressFromEnv", "wva:50051")]), Ok(None));
         let named = read("ns", "a", &[address, ("variantName", "llama-3.1")]);
         assert_eq!(named, Ok(Some("llama-3.1".to_owned())));
         let model = [
@@ -156,10 +144,7 @@ mod tests {
         };
         assert_eq!(judged(&[("queue", "x")]), None);
         assert_eq!(judged(&[("variantName", "b")]), None);
-        for metadata in [
-            &[("queue", "x"), ("variantName", "b")][..],
-            &[("variantname", "b")],
-        ] {
+        for metadata in [&[("queue", "x"), ("variantName", "b")][..], &[("variantname", "b")]] {
             assert!(judged(metadata).is_some(), "{metadata:?}");
         }
     }
@@ -173,18 +158,9 @@ mod tests {
                 "ns",
                 "a",
                 vec![("variantname", "b")],
-                vec![
-                    "ScaledObject ns/a",
-                    "\"variantname\"=\"b\" is no key",
-                    "variantName",
-                ],
+                vec!["ScaledObject ns/a", "\"variantname\"=\"b\" is no key", "variantName"],
             ),
-            (
-                "ns",
-                "a",
-                vec![("variantNameFromEnv", "b")],
-                vec!["\"variantNameFromEnv\""],
-            ),
+            ("ns", "a", vec![("variantNameFromEnv", "b")], vec!["\"variantNameFromEnv\""]),
             ("ns", "a", vec![("FromEnv", "b")], vec!["\"FromEnv\""]),
             (
                 "ns",
@@ -192,18 +168,8 @@ mod tests {
                 vec![("variantName", "")],
                 vec!["ScaledObject ns/a", "variantName=\"\"", "namespace ns"],
             ),
-            (
-                "ns",
-                "a",
-                vec![("variantName", "ns/b")],
-                vec!["variantName=\"ns/b\""],
-            ),
-            (
-                "ns",
-                "a",
-                vec![("variantName", "B")],
-                vec!["variantName=\"B\""],
-            ),
+            ("ns", "a", vec![("variantName", "ns/b")], vec!["variantName=\"ns/b\""]),
+            ("ns", "a", vec![("variantName", "B")], vec!["variantName=\"B\""]),
             (
                 "ns",
                 "a",
@@ -227,18 +193,9 @@ mod tests {
                 &[("modelID", "m"), ("variantCost", "cheap")],
                 ["variantCost=\"cheap\"", "at least 0"],
             ),
-            (
-                &[("modelID", "m"), ("variantCost", "-1")],
-                ["variantCost=\"-1\"", "at least 0"],
-            ),
-            (
-                &[("variantCost", "40")],
-                ["variantCost=\"40\"", "without modelID"],
-            ),
-            (
-                &[("scalingPolicy", "gold")],
-                ["scalingPolicy=\"gold\"", "without modelID"],
-            ),
+            (&[("modelID", "m"), ("variantCost", "-1")], ["variantCost=\"-1\"", "at least 0"]),
+            (&[("variantCost", "40")], ["variantCost=\"40\"", "without modelID"]),
+            (&[("scalingPolicy", "gold")], ["scalingPolicy=\"gold\"", "without modelID"]),
             (
                 &[("modelID", "m"), ("scalingPolicy", "default")],
                 ["scalingPolicy=\"default\"", "is no key of a tier"],

@@ -64,10 +64,7 @@ async fn a_page_needs_a_right_and_is_what_the_command_writes() {
     let server = Running::with(ConnectionConfig {
         tls: None,
         authorizer: Some(Arc::new(authorizer(&api_server))),
-        routes: Arc::new(MetricsRoutes::new(
-            shared.readers.clone(),
-            ActorRegistry::new(),
-        )),
+        routes: Arc::new(MetricsRoutes::new(shared.readers.clone(), ActorRegistry::new())),
     })
     .await;
     let ask = async |method: &str, more: &str| {
@@ -150,11 +147,7 @@ fn one_page_is_made_at_a_time_and_within_a_time() {
     assert_eq!(damaged.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(maker.page(&clock, || None).is_none());
 
-    let mut late = TimedReader {
-        bytes: &recording,
-        clock: &clock,
-        end: Duration::ZERO,
-    };
+    let mut late = TimedReader { bytes: &recording, clock: &clock, end: Duration::ZERO };
     let error = late.read(&mut [0; 8]).unwrap_err();
     assert_eq!(error.to_string(), "it takes longer than 20s; use wva page");
 }

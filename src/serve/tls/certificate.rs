@@ -39,24 +39,11 @@ impl AuthorityFile {
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     #[error("{path:?} cannot be read: {why}; {setting} says where it is")]
-    Unreadable {
-        setting: &'static str,
-        path: PathBuf,
-        why: String,
-    },
+    Unreadable { setting: &'static str, path: PathBuf, why: String },
     #[error("{path:?} holds no {what} in PEM form: {why}; {setting} says where it is")]
-    NotPem {
-        setting: &'static str,
-        path: PathBuf,
-        what: &'static str,
-        why: String,
-    },
+    NotPem { setting: &'static str, path: PathBuf, what: &'static str, why: String },
     #[error("{path:?} and its key do not serve: {why}; {setting} names their folder")]
-    Unusable {
-        setting: &'static str,
-        path: PathBuf,
-        why: rustls::Error,
-    },
+    Unusable { setting: &'static str, path: PathBuf, why: rustls::Error },
     #[error("no certificate could be made: {0}")]
     NotMade(String),
 }
@@ -131,12 +118,7 @@ fn chain(
 }
 
 fn not_pem(setting: &'static str, path: &Path, what: &'static str, why: &str) -> CertificateError {
-    CertificateError::NotPem {
-        setting,
-        path: path.to_owned(),
-        what,
-        why: why.to_owned(),
-    }
+    CertificateError::NotPem { setting, path: path.to_owned(), what, why: why.to_owned() }
 }
 
 async fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, CertificateError> {
@@ -171,19 +153,13 @@ mod tests {
     fn a_fault_of_a_key_is_named_without_a_word_of_it() {
         let files = CertificateFiles {
             setting: "METRICS_CERT_PATH",
-            files: CertificatePair {
-                certificate: "tls.crt".into(),
-                key: "tls.key".into(),
-            },
+            files: CertificatePair { certificate: "tls.crt".into(), key: "tls.key".into() },
         };
         let chain = include_str!("../../../tests/fuzz/authority.crt");
         for (key, fault) in [
             ("-----BEGIN PRIVATE KEY-----\nc2VjcmV0", "no END line"),
             ("-----BEGIN c2VjcmV0\n", "BEGIN line"),
-            (
-                "-----BEGIN PRIVATE KEY-----\nc2VjcmV0!\n-----END PRIVATE KEY-----\n",
-                "not base64",
-            ),
+            ("-----BEGIN PRIVATE KEY-----\nc2VjcmV0!\n-----END PRIVATE KEY-----\n", "not base64"),
             ("c2VjcmV0", "there is none"),
         ] {
             let error = certified(&files, chain.as_bytes(), key.as_bytes()).unwrap_err();
@@ -191,10 +167,7 @@ mod tests {
             assert!(text.contains("tls.key") && text.contains(fault), "{text}");
             let quoted = format!("{:?}", b"c2VjcmV0");
             let quoted = quoted.trim_matches(['[', ']']);
-            assert!(
-                !text.contains("c2VjcmV0") && !text.contains(quoted),
-                "{text}"
-            );
+            assert!(!text.contains("c2VjcmV0") && !text.contains(quoted), "{text}");
         }
     }
 }

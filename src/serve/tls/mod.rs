@@ -81,14 +81,7 @@ impl Tls {
         http2: Http2,
     ) -> Self {
         let unread = (ReadinessState::NotReady, "not read yet".to_owned());
-        Self {
-            name,
-            files,
-            clients,
-            http2,
-            current: Mutex::default(),
-            state: Lock::new(unread),
-        }
+        Self { name, files, clients, http2, current: Mutex::default(), state: Lock::new(unread) }
     }
 
     /// What the next connection is met with; `None` while there is no usable certificate.
@@ -118,10 +111,7 @@ impl Tls {
     /// Reads the files again if that was not done just now. What cannot be used is reported once and
     /// leaves the former files in force.
     async fn look(&self, current: &mut Current) {
-        if current
-            .looked
-            .is_some_and(|looked| looked.elapsed() < LOOK_EVERY)
-        {
+        if current.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
             return;
         }
         current.looked = Some(Instant::now());
@@ -178,11 +168,7 @@ impl Tls {
         let mut known = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (state, detail);
         if *known != now && state != ReadinessState::Ok {
-            tracing::error!(
-                server = self.name,
-                why = now.1,
-                "serving certificate cannot be used"
-            );
+            tracing::error!(server = self.name, why = now.1, "serving certificate cannot be used");
         }
         *known = now;
     }
@@ -201,16 +187,8 @@ impl Tls {
 
     /// Whether there is a certificate, for `/readyz`.
     pub fn readiness(&self) -> ReadinessReason {
-        let (state, detail) = self
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        ReadinessReason {
-            name: format!("certificate/{}", self.name),
-            state,
-            detail,
-        }
+        let (state, detail) = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ReadinessReason { name: format!("certificate/{}", self.name), state, detail }
     }
 }
 

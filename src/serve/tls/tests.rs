@@ -20,18 +20,11 @@ fn write_pair(folder: &Path) {
 }
 
 fn tls(folder: &Path) -> Tls {
-    let files = CertificatePair {
-        certificate: folder.join("tls.crt"),
-        key: folder.join("tls.key"),
-    };
+    let files =
+        CertificatePair { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
     let setting = "METRICS_CERT_PATH";
     let files = CertificateFiles { setting, files };
-    Tls::new(
-        "metrics",
-        Some(files),
-        ClientAuthorities::None,
-        Http2::Withheld,
-    )
+    Tls::new("metrics", Some(files), ClientAuthorities::None, Http2::Withheld)
 }
 
 async fn a_moment_later() {
@@ -59,11 +52,7 @@ async fn a_changed_certificate_is_used_and_a_broken_one_is_not() {
         (reason.name.as_str(), reason.state),
         ("certificate/metrics", ReadinessState::Degraded)
     );
-    assert!(
-        reason.detail.contains("METRICS_CERT_PATH"),
-        "{}",
-        reason.detail
-    );
+    assert!(reason.detail.contains("METRICS_CERT_PATH"), "{}", reason.detail);
 
     fs::write(folder.join("tls.key"), new.serialize_pem()).unwrap();
     a_moment_later().await;

@@ -42,20 +42,14 @@ async fn a_query_is_a_form_in_a_post_below_the_path_prefix() {
         ..settings(&server)
     });
     assert_eq!(server.seen(), []);
-    let result = client
-        .query("up{a=\"b&c\"} + 1", Duration::from_secs(9))
-        .await
-        .unwrap();
+    let result = client.query("up{a=\"b&c\"} + 1", Duration::from_secs(9)).await.unwrap();
     assert_eq!(result.len(), 1);
     let seen = server.seen().remove(0);
     assert_eq!(seen.method, "POST");
     assert_eq!(seen.path, "/prefix/api/v1/query");
     assert_eq!(seen.host, Some(format!("127.0.0.1:{}", server.port)));
     assert_eq!(seen.authorization, None);
-    assert_eq!(
-        seen.body,
-        "query=up%7Ba%3D%22b%26c%22%7D+%2B+1&timeout=9000ms"
-    );
+    assert_eq!(seen.body, "query=up%7Ba%3D%22b%26c%22%7D+%2B+1&timeout=9000ms");
 }
 
 #[tokio::test]
@@ -87,11 +81,7 @@ async fn every_bad_answer_has_its_own_error() {
         assert!(error.to_string().contains(part), "{mode:?}: {error}");
     }
     server.become_(answer(ONE_SAMPLE));
-    assert_eq!(
-        ask(&client).await.unwrap().len(),
-        1,
-        "it recovers by itself"
-    );
+    assert_eq!(ask(&client).await.unwrap().len(), 1, "it recovers by itself");
 }
 
 #[tokio::test]
@@ -110,10 +100,7 @@ async fn silence_ends_at_the_deadline() {
 #[tokio::test]
 async fn an_answer_without_end_is_cut_off() {
     let server = FakePrometheus::plain(Mode::Flood).await;
-    let client = client(PrometheusClientSettings {
-        response_limit: 100_000,
-        ..settings(&server)
-    });
+    let client = client(PrometheusClientSettings { response_limit: 100_000, ..settings(&server) });
     let expected = QueryError::TooLarge(100_000);
     assert_eq!(ask(&client).await.unwrap_err(), expected);
 }
@@ -174,10 +161,7 @@ async fn a_token_is_sent_and_never_shown() {
 
     server.become_(Mode::Echo);
     let error = ask(&client).await.unwrap_err().to_string();
-    assert!(
-        error.contains("who is Some(\"Bearer [secret]\")?"),
-        "{error}"
-    );
+    assert!(error.contains("who is Some(\"Bearer [secret]\")?"), "{error}");
 }
 
 #[tokio::test]
@@ -194,11 +178,9 @@ async fn a_token_file_is_read_again_for_every_query() {
     assert!(ask(&client).await.is_ok());
     assert_eq!(sent().as_deref(), Some("Bearer second"));
 
-    for (text, part) in [
-        (Some(""), "holds no token"),
-        (Some("a\nb"), "not a bearer token"),
-        (None, "No such file"),
-    ] {
+    for (text, part) in
+        [(Some(""), "holds no token"), (Some("a\nb"), "not a bearer token"), (None, "No such file")]
+    {
         match text {
             Some(text) => drop(folder.write("token", text)),
             None => std::fs::remove_file(&path).unwrap(),
@@ -223,8 +205,5 @@ async fn a_folder_in_place_of_a_file_is_an_error() {
     let server = FakePrometheus::plain(answer(ONE_SAMPLE)).await;
     let client = careless(&settings(&server), TokenSource::File(folder.join(".")));
     let error = ask(&client).await.unwrap_err().to_string();
-    assert!(
-        error.contains("it is not a file of at most 1048576 bytes"),
-        "{error}"
-    );
+    assert!(error.contains("it is not a file of at most 1048576 bytes"), "{error}");
 }

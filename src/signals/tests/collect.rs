@@ -48,17 +48,15 @@ fn run_with(
     settings: &CollectionSettings,
     repeated_for: impl FnOnce(&Evaluated) -> Duration,
 ) -> Collection {
-    tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap()
-        .block_on(collect(stub, settings, repeated_for))
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(collect(
+        stub,
+        settings,
+        repeated_for,
+    ))
 }
 
 pub(super) fn moment() -> Moment {
-    Moment {
-        monotonic: Duration::from_secs(7),
-        wall: WallTime(8),
-    }
+    Moment { monotonic: Duration::from_secs(7), wall: WallTime(8) }
 }
 
 /// The pods of model `m`.
@@ -66,10 +64,7 @@ fn pods(collection: &Collection) -> BTreeMap<String, PodSamples> {
     let snapshot = collection.clone().into_snapshot(moment());
     assert_eq!(snapshot.collected, Some(moment()));
     let pods = snapshot.models.get(&ModelKey::new("ns", "m"));
-    pods.into_iter()
-        .flatten()
-        .map(|(pod, samples)| (pod.to_string(), samples.clone()))
-        .collect()
+    pods.into_iter().flatten().map(|(pod, samples)| (pod.to_string(), samples.clone())).collect()
 }
 
 pub(super) fn sample(value: f64, seconds: f64) -> Sample {
@@ -179,10 +174,8 @@ fn records_are_as_expected() {
             continue;
         }
         let id = &case.id;
-        let everything = CollectionSettings {
-            required_signals: RequiredSignals::Everything,
-            ..settings()
-        };
+        let everything =
+            CollectionSettings { required_signals: RequiredSignals::Everything, ..settings() };
         let collection = run(&case.stub(), &everything);
         let expected: BTreeMap<_, _> = case
             .pods
@@ -198,9 +191,8 @@ fn records_are_as_expected() {
             .collect();
         assert_eq!(pods(&collection), expected, "{id}");
         let ignored = collection.report.ignored.iter();
-        let ignored: BTreeMap<_, _> = ignored
-            .map(|(reason, count)| (reason.as_str().to_owned(), *count))
-            .collect();
+        let ignored: BTreeMap<_, _> =
+            ignored.map(|(reason, count)| (reason.as_str().to_owned(), *count)).collect();
         assert_eq!(ignored, case.ignored, "{id}");
         let failures = collection.into_snapshot(moment()).failures;
         let failed: Vec<_> = failures.keys().map(|signal| signal.as_str()).collect();
@@ -212,8 +204,7 @@ fn records_are_as_expected() {
 fn every_signal_is_asked_for_once_and_reported_in_order() {
     let mut stub = Stub::new();
     stub.reading(QUEUE_LENGTH, QUEUE, "p", 1.0, THEN);
-    stub.result(QueryName::QueueLength)
-        .warn("partial".to_owned());
+    stub.result(QueryName::QueueLength).warn("partial".to_owned());
     stub.fail(QueryName::KvUsageAge, timeout());
     let collection = run(&stub, &settings());
     let asked = stub.asked.lock().unwrap();
@@ -259,10 +250,7 @@ fn either_query_fails_its_signal_and_no_other() {
         let snapshot = after.into_snapshot(moment());
         let why = &snapshot.failures[&SignalName::KvUsage];
         assert_eq!(snapshot.failures.len(), 1);
-        assert!(
-            why.starts_with(&format!("{} query: Prometheus did not", query.as_str())),
-            "{why}"
-        );
+        assert!(why.starts_with(&format!("{} query: Prometheus did not", query.as_str())), "{why}");
         assert!(!snapshot.sources.contains_key(&SignalName::KvUsage));
     }
 }
@@ -298,27 +286,16 @@ fn each_pod_gets_its_best_source_and_the_choice_is_counted() {
         ("gone", sample(0.7, 200.0)),
         ("old", sample(0.3, 10.0)),
     ];
-    assert_eq!(
-        read,
-        BTreeMap::from(expected.map(|(pod, sample)| (pod.to_owned(), sample)))
-    );
+    assert_eq!(read, BTreeMap::from(expected.map(|(pod, sample)| (pod.to_owned(), sample))));
     let sources = &collection.into_snapshot(moment()).sources[&kv];
-    let sources: Vec<_> = sources
-        .iter()
-        .map(|(name, count)| (&**name, *count))
-        .collect();
+    let sources: Vec<_> = sources.iter().map(|(name, count)| (&**name, *count)).collect();
     assert_eq!(sources, [(OLD_KV, 3), (KV, 1)]);
 }
 
 #[test]
 fn samples_that_do_not_say_what_they_are_of_are_counted() {
     let long = "m".repeat(1025);
-    let good = [
-        ("namespace", "ns"),
-        ("model_name", "m"),
-        ("pod", "p"),
-        ("source", KV),
-    ];
+    let good = [("namespace", "ns"), ("model_name", "m"), ("pod", "p"), ("source", KV)];
     let mut stub = Stub::new();
     let values = stub.result(QueryName::KvUsage);
     for (label, bad) in [
@@ -394,14 +371,9 @@ fn a_repeated_answer_is_older_by_so_much() {
 fn pods_of_one_name_in_other_namespaces_and_models_are_kept_apart() {
     let mut stub = Stub::new();
     for (namespace, model, value) in [("a", "m", 0.1), ("b", "m", 0.2), ("a", "n", 0.3)] {
-        let labels = [
-            ("namespace", namespace),
-            ("model_name", model),
-            ("pod_name", "p"),
-        ];
+        let labels = [("namespace", namespace), ("model_name", model), ("pod_name", "p")];
         let labels = labels.into_iter().chain([("source", KV)]);
-        stub.result(QueryName::KvUsage)
-            .push(labels.clone(), NOW, value);
+        stub.result(QueryName::KvUsage).push(labels.clone(), NOW, value);
         stub.result(QueryName::KvUsageAge).push(labels, NOW, THEN);
     }
     let snapshot = run(&stub, &settings()).into_snapshot(moment());
@@ -424,10 +396,7 @@ fn pods_of_one_name_in_other_namespaces_and_models_are_kept_apart() {
 fn an_age_is_never_negative() {
     let mut stub = Stub::new();
     stub.reading(KV_USAGE, KV, "p", 0.5, NOW + 0.001);
-    assert_eq!(
-        pods(&run(&stub, &settings()))["p"].kv_usage,
-        Some(sample(0.5, 0.0))
-    );
+    assert_eq!(pods(&run(&stub, &settings()))["p"].kv_usage, Some(sample(0.5, 0.0)));
 }
 
 #[test]
@@ -458,10 +427,7 @@ fn too_many_samples_fail_the_signals_that_do_not_fit() {
         stub.reading(QUEUE_LENGTH, QUEUE, pod, 1.0, THEN);
     }
     let failures = |limit| {
-        let settings = CollectionSettings {
-            max_samples: NonZeroU64::new(limit),
-            ..settings()
-        };
+        let settings = CollectionSettings { max_samples: NonZeroU64::new(limit), ..settings() };
         run(&stub, &settings).into_snapshot(moment()).failures
     };
     assert!(failures(0).is_empty(), "0 is no bound");
@@ -482,9 +448,6 @@ fn one_namespace_is_asked_for_where_one_is_watched() {
     let mut stub = Stub::new();
     stub.scope = QueryScope::new(&FreshnessBands::default(), Some(namespace.clone()));
     stub.reading(KV_USAGE, KV, "p", 0.5, THEN);
-    let settings = CollectionSettings {
-        namespace: Some(namespace),
-        ..settings()
-    };
+    let settings = CollectionSettings { namespace: Some(namespace), ..settings() };
     assert_eq!(pods(&run(&stub, &settings)).len(), 1);
 }

@@ -115,22 +115,15 @@ fn sorted(answer: Result<QueryResult, QueryError>) -> Result<QueryResult, QueryE
 fn ages_are_judged_as_expected() {
     use std::time::Duration;
     for case in load::<Source>("source.yaml").ages {
-        let bands = FreshnessBands {
-            fresh: Duration::from_secs(case.fresh),
-            ..FreshnessBands::default()
-        };
+        let bands =
+            FreshnessBands { fresh: Duration::from_secs(case.fresh), ..FreshnessBands::default() };
         let age = Duration::from_secs(case.age);
         let expected = match case.standing.as_str() {
             "fresh" => SampleQuality::Fresh,
             "no_shrink" => SampleQuality::NoShrink,
             other => panic!("{}: {other}", case.id),
         };
-        assert_eq!(
-            SampleQuality::of(Sample { value: 1.0, age }, &bands),
-            expected,
-            "{}",
-            case.id
-        );
+        assert_eq!(SampleQuality::of(Sample { value: 1.0, age }, &bands), expected, "{}", case.id);
     }
 }
 
@@ -144,10 +137,7 @@ fn a_body_may_have_its_limit_and_not_one_byte_more() {
         decoder.finish()
     };
     assert!(read(length).unwrap().is_empty());
-    assert_eq!(
-        read(length - 1).unwrap_err(),
-        QueryError::TooLarge(length - 1)
-    );
+    assert_eq!(read(length - 1).unwrap_err(), QueryError::TooLarge(length - 1));
 }
 
 #[test]
@@ -155,18 +145,12 @@ fn nothing_can_make_the_buffers_grow_without_end() {
     let start = br#"{"status":"success","data":{"resultType":"vector","result":["#;
     let long_label = [&start[..], br#"{"metric":{"a":""#, &vec![b'x'; 70_000]].concat();
     let error = decode([&long_label[..]]).unwrap_err().to_string();
-    assert!(
-        error.contains("one of its samples is absurdly long"),
-        "{error}"
-    );
+    assert!(error.contains("one of its samples is absurdly long"), "{error}");
 
     let long_text = [br#"{"status":""#, &vec![b'x'; 70_000][..]].concat();
     for size in [1, 1000, 70_011] {
         let error = decode(long_text.chunks(size)).unwrap_err().to_string();
-        assert!(
-            error.contains("more than 65536 bytes besides its samples"),
-            "{error}"
-        );
+        assert!(error.contains("more than 65536 bytes besides its samples"), "{error}");
     }
 }
 

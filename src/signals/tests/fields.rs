@@ -16,10 +16,7 @@ pub(super) const ATTEMPTS: &str = "llm_d_epp_scheduler_attempts_total";
 pub(super) const THEN: f64 = NOW - 10.0;
 
 fn everything() -> CollectionSettings {
-    CollectionSettings {
-        required_signals: RequiredSignals::Everything,
-        ..settings()
-    }
+    CollectionSettings { required_signals: RequiredSignals::Everything, ..settings() }
 }
 
 pub(super) fn collect(stub: &Stub) -> Collection {
@@ -36,9 +33,7 @@ pub(super) fn model() -> ModelKey {
 
 pub(super) fn pod(snapshot: &MetricsSnapshot, pod: &str) -> PodSamples {
     let pods = snapshot.models.get(&model());
-    pods.and_then(|pods| pods.get(pod))
-        .cloned()
-        .unwrap_or_default()
+    pods.and_then(|pods| pods.get(pod)).cloned().unwrap_or_default()
 }
 
 /// A pod of which only the page's age is known.
@@ -48,10 +43,7 @@ pub(super) fn page(age: f64) -> Stub {
     stub
 }
 
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "compared with fields that may be absent"
-)]
+#[expect(clippy::unnecessary_wraps, reason = "compared with fields that may be absent")]
 pub(super) fn fresh(value: f64) -> Option<Sample> {
     Some(sample(value, 10.0))
 }
@@ -195,12 +187,7 @@ fn an_idle_replica_has_no_means_and_known_zero_rates() {
 #[test]
 fn the_newest_series_of_a_page_dates_all_that_have_no_time_of_their_own() {
     let mut stub = page(90.0);
-    stub.sample(
-        QueryName::EngineRates,
-        "vllm:generation_tokens_total",
-        "p",
-        5.0,
-    );
+    stub.sample(QueryName::EngineRates, "vllm:generation_tokens_total", "p", 5.0);
     let rate = |stub: &Stub| pod(&snapshot(stub), "p").generation_rate;
     assert_eq!(rate(&stub), Some(sample(5.0, 90.0)));
 
@@ -221,12 +208,7 @@ fn the_newest_series_of_a_page_dates_all_that_have_no_time_of_their_own() {
 #[test]
 fn without_any_time_of_its_page_a_sample_does_not_count() {
     let mut stub = Stub::new();
-    stub.sample(
-        QueryName::EngineRates,
-        "vllm:generation_tokens_total",
-        "p",
-        5.0,
-    );
+    stub.sample(QueryName::EngineRates, "vllm:generation_tokens_total", "p", 5.0);
     stub.push(QueryName::KvCapacity, &shape("1000", "16", "0"), 1.0);
     let collection = collect(&stub);
     let expected = BTreeMap::from([(Ignored::NoAge, 2)]);
@@ -291,12 +273,7 @@ fn ranks_add_and_average_and_are_distinguished() {
 #[test]
 fn a_page_is_dated_by_either_query_and_by_none_if_both_fail() {
     let mut stub = page(10.0);
-    stub.sample(
-        QueryName::EngineRates,
-        "vllm:generation_tokens_total",
-        "p",
-        5.0,
-    );
+    stub.sample(QueryName::EngineRates, "vllm:generation_tokens_total", "p", 5.0);
     stub.fail(QueryName::KvUsageAge, timeout());
     let one = snapshot(&stub);
     assert_eq!(pod(&one, "p").generation_rate, fresh(5.0));

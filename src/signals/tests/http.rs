@@ -84,10 +84,7 @@ impl FakePrometheus {
     async fn start(mode: Mode, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let shared = Arc::new(Shared {
-            mode: Mutex::new(mode),
-            seen: Mutex::new(Vec::new()),
-        });
+        let shared = Arc::new(Shared { mode: Mutex::new(mode), seen: Mutex::new(Vec::new()) });
         let state = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             // Dropped, and with it every connection, when the task is.

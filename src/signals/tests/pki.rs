@@ -68,26 +68,18 @@ impl Authority {
             None => builder.with_no_client_auth(),
             Some(authority) => {
                 let mut roots = RootCertStore::empty();
-                roots
-                    .add(CertificateDer::from(authority.0.der().to_vec()))
-                    .unwrap();
-                let verifier = WebPkiClientVerifier::builder(Arc::new(roots))
-                    .build()
-                    .unwrap();
+                roots.add(CertificateDer::from(authority.0.der().to_vec())).unwrap();
+                let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap();
                 builder.with_client_cert_verifier(verifier)
             }
         };
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        builder
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap()
+        builder.with_single_cert(vec![certificate.der().clone()], key).unwrap()
     }
 }
 
 /// What `main` does first.
 pub(super) fn install_provider() {
     // Another test was first.
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .unwrap_or_default();
+    rustls::crypto::ring::default_provider().install_default().unwrap_or_default();
 }

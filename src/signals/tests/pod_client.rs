@@ -18,10 +18,7 @@ const SCALING: &str = r#"{"error":"The model is currently scaling. Please try ag
 const PAGE: &str = "# TYPE x gauge\nx{a=\"1\"} 3\nx{a=\"2\"} 4\ny 1\n";
 
 fn page(protocol: &str, path: &str) -> MetricsPage {
-    MetricsPage {
-        protocol: protocol.into(),
-        path: path.into(),
-    }
+    MetricsPage { protocol: protocol.into(), path: path.into() }
 }
 
 async fn read(
@@ -42,10 +39,7 @@ fn pods() -> HttpPods {
 
 #[test]
 fn a_page_has_the_url_that_the_source_states() {
-    let (four, six) = (
-        IpAddr::from([10, 0, 0, 7]),
-        IpAddr::from(Ipv6Addr::LOCALHOST),
-    );
+    let (four, six) = (IpAddr::from([10, 0, 0, 7]), IpAddr::from(Ipv6Addr::LOCALHOST));
     for (address, protocol, url) in [
         (four, "http", "http://10.0.0.7:8000/metrics"),
         (four, "", "http://10.0.0.7:8000/metrics"),
@@ -60,18 +54,8 @@ fn a_page_has_the_url_that_the_source_states() {
         assert!(error.to_string().contains("1 to 65535"), "{error}");
     }
     let service = PageUrl::of_service("optimizer.ns:8080", &page("http", "/metrics/ns/d"));
-    assert_eq!(
-        service.unwrap().to_string(),
-        "http://optimizer.ns:8080/metrics/ns/d"
-    );
-    for endpoint in [
-        "",
-        "a/b",
-        "user@host:1",
-        "host:port",
-        "host:99999",
-        "host:0",
-    ] {
+    assert_eq!(service.unwrap().to_string(), "http://optimizer.ns:8080/metrics/ns/d");
+    for endpoint in ["", "a/b", "user@host:1", "host:port", "host:99999", "host:0"] {
         let error = PageUrl::of_service(endpoint, &page("http", "/")).unwrap_err();
         assert!(error.to_string().contains("write host:port"), "{error}");
     }
@@ -100,26 +84,17 @@ async fn the_wanted_series_are_read_and_nothing_is_followed() {
     } {
         let before = server.seen().len();
         server.become_(mode);
-        let found = read(&pods, "http", server.port, PATIENCE)
-            .await
-            .unwrap_err();
+        let found = read(&pods, "http", server.port, PATIENCE).await.unwrap_err();
         assert_eq!((found.failure(), found), (kind, error));
         assert_eq!(server.seen().len(), before + 1);
     }
     server.become_(Mode::Answer(200, "<html>".to_owned()));
-    let found = read(&pods, "http", server.port, PATIENCE)
-        .await
-        .unwrap_err();
+    let found = read(&pods, "http", server.port, PATIENCE).await.unwrap_err();
     assert_eq!(found.failure(), Failure::Invalid);
-    assert!(
-        found.to_string().contains("text format of Prometheus"),
-        "{found}"
-    );
+    assert!(found.to_string().contains("text format of Prometheus"), "{found}");
     for mode in [Mode::BreakOff, Mode::Flood] {
         server.become_(mode);
-        read(&pods, "http", server.port, PATIENCE)
-            .await
-            .unwrap_err();
+        read(&pods, "http", server.port, PATIENCE).await.unwrap_err();
     }
 }
 
@@ -128,9 +103,7 @@ async fn a_page_that_hangs_ends_by_its_deadline() {
     let deadline = Duration::from_millis(50);
     for mode in [Mode::Hang, Mode::Stall] {
         let server = FakePrometheus::plain(mode).await;
-        let error = read(&pods(), "http", server.port, deadline)
-            .await
-            .unwrap_err();
+        let error = read(&pods(), "http", server.port, deadline).await.unwrap_err();
         assert_eq!(error, PageReadError::Timeout(deadline));
         let expected = "the page did not come within 50ms; check port, network policies and the load of what serves it";
         assert_eq!(error.to_string(), expected);
@@ -144,30 +117,19 @@ async fn certificates_are_verified() {
     let mode = Mode::Answer(200, PAGE.to_owned());
     let server = FakePrometheus::tls(mode.clone(), authority.server("127.0.0.1")).await;
     let strict = HttpPods::new(None, EndpointHosts::default()).unwrap();
-    let error = read(&strict, "https", server.port, PATIENCE)
-        .await
-        .unwrap_err();
-    assert!(
-        error.to_string().contains("its authority is trusted"),
-        "{error}"
-    );
+    let error = read(&strict, "https", server.port, PATIENCE).await.unwrap_err();
+    assert!(error.to_string().contains("its authority is trusted"), "{error}");
     assert_eq!(server.seen(), []);
     let trusting =
         HttpPods::new(Some(authority.pem().as_bytes()), EndpointHosts::default()).unwrap();
-    let families = read(&trusting, "https", server.port, PATIENCE)
-        .await
-        .unwrap();
+    let families = read(&trusting, "https", server.port, PATIENCE).await.unwrap();
     assert_eq!(families["x"].samples.len(), 2);
     // Addresses of pods change, so that certificates name something else.
     let named = FakePrometheus::tls(mode.clone(), authority.server("vllm")).await;
-    let families = read(&trusting, "https", named.port, PATIENCE)
-        .await
-        .unwrap();
+    let families = read(&trusting, "https", named.port, PATIENCE).await.unwrap();
     assert_eq!(families["x"].samples.len(), 2);
     let stranger = FakePrometheus::tls(mode, Authority::new().server("127.0.0.1")).await;
-    read(&trusting, "https", stranger.port, PATIENCE)
-        .await
-        .unwrap_err();
+    read(&trusting, "https", stranger.port, PATIENCE).await.unwrap_err();
     assert_eq!(stranger.seen(), []);
 }
 
@@ -186,9 +148,7 @@ async fn an_endpoint_that_is_not_permitted_is_not_connected_to() {
     }
     assert_eq!(server.seen(), []);
     // A page of a pod is, and what it holds is not repeated.
-    let error = read(&pods, "http", server.port, PATIENCE)
-        .await
-        .unwrap_err();
+    let error = read(&pods, "http", server.port, PATIENCE).await.unwrap_err();
     assert_eq!(error.failure(), Failure::Invalid);
     assert!(!error.to_string().contains("secret"), "{error}");
     assert!(error.to_string().contains("of 15 bytes"), "{error}");

@@ -60,9 +60,7 @@ fn read_literal(text: &str) -> (String, &str) {
 }
 
 fn check_matcher(value: &str) {
-    let text = SeriesSelector::named("up")
-        .matching("namespace", value)
-        .to_string();
+    let text = SeriesSelector::named("up").matching("namespace", value).to_string();
     let literal = text.strip_prefix("up{namespace=").unwrap();
     let (read, rest) = read_literal(literal);
     assert_eq!((read.as_str(), rest), (value, "}"));
@@ -187,19 +185,12 @@ fn every_name_is_one_and_stands_once_in_a_query() {
         let names: Vec<_> = query.terms().iter().map(|term| term.name).collect();
         assert!(!names.is_empty(), "{query:?}");
         let different: BTreeSet<_> = names.iter().collect();
-        assert_eq!(
-            different.len(),
-            names.len(),
-            "{query:?}: a name occurs twice"
-        );
+        assert_eq!(different.len(), names.len(), "{query:?}: a name occurs twice");
         for name in names {
             let mut bytes = name.bytes();
             let letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':');
             assert!(bytes.next().is_some_and(letter), "{name}");
-            assert!(
-                bytes.all(|byte| letter(byte) || byte.is_ascii_digit()),
-                "{name}"
-            );
+            assert!(bytes.all(|byte| letter(byte) || byte.is_ascii_digit()), "{name}");
         }
     }
 }

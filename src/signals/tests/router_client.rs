@@ -47,22 +47,11 @@ async fn a_router_is_asked_for_its_page_with_the_token_of_now() {
     assert_eq!(ask(&explicit, server.port).await, Ok(held));
 
     let seen = server.seen();
-    let sent: Vec<Option<&str>> = seen
-        .iter()
-        .map(|request| request.authorization.as_deref())
-        .collect();
-    let expected = [
-        None,
-        Some("Bearer one"),
-        Some("Bearer two"),
-        None,
-        Some("Bearer three"),
-    ];
+    let sent: Vec<Option<&str>> =
+        seen.iter().map(|request| request.authorization.as_deref()).collect();
+    let expected = [None, Some("Bearer one"), Some("Bearer two"), None, Some("Bearer three")];
     assert_eq!(sent, expected);
-    assert!(
-        seen.iter()
-            .all(|one| (&*one.method, &*one.path) == ("GET", "/metrics"))
-    );
+    assert!(seen.iter().all(|one| (&*one.method, &*one.path) == ("GET", "/metrics")));
 }
 
 #[tokio::test]

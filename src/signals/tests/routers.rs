@@ -17,11 +17,7 @@ fn the_requests_of_a_pod_are_those_to_all_its_adapters() {
     picked(&mut stub, "adapter", 0.5);
     let snapshot = snapshot(&stub);
     assert_eq!(pod(&snapshot, "p").arrival_rate, fresh(2.0));
-    assert_eq!(
-        snapshot.models.len(),
-        1,
-        "adapters are no models of their own"
-    );
+    assert_eq!(snapshot.models.len(), 1, "adapters are no models of their own");
     let sources = &snapshot.sources[&SignalName::ArrivalRate];
     assert_eq!(sources.clone(), BTreeMap::from([(ATTEMPTS.into(), 1)]));
 }
@@ -64,13 +60,7 @@ fn every_generation_of_router_fills_every_field() {
 
         // Where arrivals are counted at the gate, that comes first.
         let enqueued = format!("{prefix}_flow_control_request_enqueue_duration_seconds_count");
-        asked(
-            &mut stub,
-            QueryName::RouterRates,
-            &enqueued,
-            ["m", ""],
-            11.0,
-        );
+        asked(&mut stub, QueryName::RouterRates, &enqueued, ["m", ""], 11.0);
         asked(&mut stub, QueryName::RouterAge, &enqueued, ["m", ""], THEN);
         let arrivals = snapshot(&stub).routers[&model()].arrival_rate;
         assert_eq!(arrivals, fresh(11.0), "{prefix}");
@@ -90,26 +80,14 @@ fn what_is_asked_for_by_several_names_adds_unless_it_is_a_ghost() {
     let mut stub = Stub::new();
     for (name, number, age) in [("m", 2.0, 10.0), ("alias", 3.0, 20.0)] {
         asked(&mut stub, QueryName::RouterQueue, size, [name, "m"], number);
-        asked(
-            &mut stub,
-            QueryName::RouterAge,
-            size,
-            [name, "m"],
-            NOW - age,
-        );
+        asked(&mut stub, QueryName::RouterAge, size, [name, "m"], NOW - age);
     }
     let queue = |stub: &Stub| snapshot(stub).routers[&model()].queue_requests;
     assert_eq!(queue(&stub), Some(sample(5.0, 20.0)));
 
     // No request came by this name since a router was replaced.
     asked(&mut stub, QueryName::RouterQueue, size, ["old", "m"], 50.0);
-    asked(
-        &mut stub,
-        QueryName::RouterAge,
-        size,
-        ["old", "m"],
-        NOW - 130.0,
-    );
+    asked(&mut stub, QueryName::RouterAge, size, ["old", "m"], NOW - 130.0);
     assert_eq!(queue(&stub), Some(sample(5.0, 20.0)));
 
     // The same series under an older name is not counted twice.
@@ -122,13 +100,7 @@ fn what_is_asked_for_by_several_names_adds_unless_it_is_a_ghost() {
 #[test]
 fn a_router_that_could_not_be_asked_is_not_the_same_as_none() {
     let mut stub = page(10.0);
-    stub.reading(
-        [QueryName::QueueLength, QueryName::QueueLengthAge],
-        WAITING,
-        "p",
-        1.0,
-        THEN,
-    );
+    stub.reading([QueryName::QueueLength, QueryName::QueueLengthAge], WAITING, "p", 1.0, THEN);
     assert_eq!(snapshot(&stub).routers, BTreeMap::new());
     stub.fail(QueryName::RouterQueue, timeout());
     let snapshot = snapshot(&stub);
@@ -136,10 +108,7 @@ fn a_router_that_could_not_be_asked_is_not_the_same_as_none() {
     assert_eq!(snapshot.routers, unknown);
     assert_eq!(pod(&snapshot, "p").queue_length, fresh(1.0));
     let failed: Vec<_> = snapshot.failures.keys().copied().collect();
-    let queues = [
-        SignalName::RouterQueueRequests,
-        SignalName::RouterQueueBytes,
-    ];
+    let queues = [SignalName::RouterQueueRequests, SignalName::RouterQueueBytes];
     assert_eq!(failed, queues);
 }
 
@@ -153,11 +122,7 @@ fn router_samples_that_do_not_say_what_they_are_of_are_counted() {
     stub.push(QueryName::RouterQueue, &labels, 1.0);
     asked(&mut stub, QueryName::RouterQueue, size, ["m", ""], 1.0);
     let collection = collect(&stub);
-    let expected = [
-        (Ignored::Namespace, 1),
-        (Ignored::Model, 2),
-        (Ignored::NoAge, 1),
-    ];
+    let expected = [(Ignored::Namespace, 1), (Ignored::Model, 2), (Ignored::NoAge, 1)];
     assert_eq!(collection.report.ignored, BTreeMap::from(expected));
     assert_eq!(collection.into_snapshot(moment()).routers, BTreeMap::new());
 }

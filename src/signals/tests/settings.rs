@@ -59,11 +59,7 @@ fn every_fault_is_found_and_no_secret_is_shown() {
     for case in load::<Transport>("transport.yaml").cases {
         let id = &case.id;
         let settings = case.settings();
-        let faults: Vec<_> = settings
-            .validate()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let faults: Vec<_> = settings.validate().iter().map(ToString::to_string).collect();
         assert_eq!(faults.len(), case.faults.len(), "{id}: {faults:?}");
         for (fault, expected) in faults.iter().zip(&case.faults) {
             assert!(fault.contains(expected), "{id}: {fault}");

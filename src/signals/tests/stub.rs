@@ -29,11 +29,7 @@ impl Stub {
     }
 
     pub(super) fn result(&mut self, query: QueryName) -> &mut QueryResult {
-        self.answers
-            .entry(query)
-            .or_insert_with(|| Ok(QueryResult::default()))
-            .as_mut()
-            .unwrap()
+        self.answers.entry(query).or_insert_with(|| Ok(QueryResult::default())).as_mut().unwrap()
     }
 
     /// One sample of a pod of model `m` in namespace `ns`.
@@ -87,9 +83,8 @@ impl PromApi for Stub {
     fn query<'a>(&'a self, promql: &'a str, deadline: Duration) -> PromAnswer<'a> {
         assert_eq!(deadline, Duration::from_secs(10));
         let mut all = QueryName::ALL.into_iter().enumerate();
-        let (place, query) = all
-            .find(|(_, query)| query.text(&self.scope) == promql)
-            .expect("a query of the set");
+        let (place, query) =
+            all.find(|(_, query)| query.text(&self.scope) == promql).expect("a query of the set");
         self.asked.lock().unwrap().push(query);
         let answer = self.answers.get(&query).cloned();
         async move {

@@ -17,11 +17,8 @@ fn answering() -> Mode {
 
 fn client(url: String, tls: PrometheusTls) -> HttpPrometheus {
     install_provider();
-    HttpPrometheus::new(PrometheusClientSettings {
-        tls,
-        ..PrometheusClientSettings::new(url)
-    })
-    .unwrap()
+    HttpPrometheus::new(PrometheusClientSettings { tls, ..PrometheusClientSettings::new(url) })
+        .unwrap()
 }
 
 async fn ask(client: &HttpPrometheus) -> Result<QueryResult, QueryError> {
@@ -41,32 +38,17 @@ async fn a_private_authority_is_believed_when_it_is_named_and_replaced_at_once()
     let ca = folder.write("ca.crt", other.pem());
     let server = FakePrometheus::tls(answering(), authority.server("127.0.0.1")).await;
     let url = format!("https://127.0.0.1:{}", server.port);
-    let client = client(
-        url,
-        PrometheusTls {
-            ca_path: Some(ca),
-            ..PrometheusTls::default()
-        },
-    );
+    let client = client(url, PrometheusTls { ca_path: Some(ca), ..PrometheusTls::default() });
     let error = refused(ask(&client).await);
     assert!(error.contains("PROMETHEUS_CA_CERT_PATH"), "{error}");
 
     folder.write("ca.crt", format!("{}{}", other.pem(), authority.pem()));
-    assert_eq!(
-        ask(&client).await.unwrap().len(),
-        1,
-        "either of a bundle is believed"
-    );
+    assert_eq!(ask(&client).await.unwrap().len(), 1, "either of a bundle is believed");
 
     folder.write("ca.crt", "not a certificate");
     let error = ask(&client).await.unwrap_err();
     assert_eq!(error.reason(), "credentials");
-    assert!(
-        error
-            .to_string()
-            .contains("failed to parse CA certificate from"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("failed to parse CA certificate from"), "{error}");
 
     folder.write("ca.crt", authority.pem());
     assert_eq!(ask(&client).await.unwrap().len(), 1);
@@ -79,29 +61,16 @@ async fn a_stranger_is_believed_only_where_verification_is_skipped() {
     let url = || format!("https://127.0.0.1:{}", server.port);
     let folder = Folder::new();
     let ca = folder.write("ca.crt", authority.pem());
-    let verifying = client(
-        url(),
-        PrometheusTls {
-            ca_path: Some(ca.clone()),
-            ..PrometheusTls::default()
-        },
-    );
+    let verifying =
+        client(url(), PrometheusTls { ca_path: Some(ca.clone()), ..PrometheusTls::default() });
     let error = refused(ask(&verifying).await);
     assert!(error.contains("PROMETHEUS_SERVER_NAME"), "{error}");
     std::fs::remove_file(&ca).unwrap();
     let trusting = client(
         url(),
-        PrometheusTls {
-            insecure_skip_verify: true,
-            ca_path: Some(ca),
-            ..PrometheusTls::default()
-        },
+        PrometheusTls { insecure_skip_verify: true, ca_path: Some(ca), ..PrometheusTls::default() },
     );
-    assert_eq!(
-        ask(&trusting).await.unwrap().len(),
-        1,
-        "the missing CA file is not read"
-    );
+    assert_eq!(ask(&trusting).await.unwrap().len(), 1, "the missing CA file is not read");
 }
 
 #[tokio::test]
@@ -148,10 +117,7 @@ async fn a_client_certificate_is_shown_and_renewed() {
     refused(ask(&client(url(), anonymous.clone())).await);
     let known = client(
         url(),
-        PrometheusTls {
-            client: Some(CertificatePair { certificate, key }),
-            ..anonymous
-        },
+        PrometheusTls { client: Some(CertificatePair { certificate, key }), ..anonymous },
     );
     refused(ask(&known).await);
     write(&clients);
@@ -160,12 +126,7 @@ async fn a_client_certificate_is_shown_and_renewed() {
     folder.write("tls.key", "not a key");
     let error = ask(&known).await.unwrap_err();
     assert_eq!(error.reason(), "credentials");
-    assert!(
-        error
-            .to_string()
-            .contains("failed to parse client certificate"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("failed to parse client certificate"), "{error}");
 }
 
 #[tokio::test]
@@ -184,10 +145,7 @@ async fn tls_1_2_is_old_enough() {
 #[tokio::test]
 async fn a_server_that_speaks_no_tls_is_distinguished() {
     let server = FakePrometheus::plain(answering()).await;
-    let tls = PrometheusTls {
-        insecure_skip_verify: true,
-        ..PrometheusTls::default()
-    };
+    let tls = PrometheusTls { insecure_skip_verify: true, ..PrometheusTls::default() };
     refused(ask(&client(format!("https://127.0.0.1:{}", server.port), tls)).await);
 }
 

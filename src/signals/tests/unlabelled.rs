@@ -23,10 +23,7 @@ fn the_models_of_series_without_namespace_or_pod_are_noted() {
     let snapshot = run(&stub, &settings()).into_snapshot(moment());
     let names =
         |names: &[&str]| -> BTreeSet<_> { names.iter().map(|name| (*name).into()).collect() };
-    assert_eq!(
-        snapshot.unlabelled.without_namespace,
-        names(&["no-namespace"])
-    );
+    assert_eq!(snapshot.unlabelled.without_namespace, names(&["no-namespace"]));
     let without_pod = snapshot.unlabelled.without_pod;
     assert_eq!(without_pod.len(), 1);
     assert_eq!(without_pod["ns"], names(&["no-pod"]));

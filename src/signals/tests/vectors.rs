@@ -8,9 +8,7 @@ use serde::de::DeserializeOwned;
 
 /// Reads one file of test vectors.
 pub(super) fn load<T: DeserializeOwned>(name: &str) -> T {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/vectors")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
     serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -23,13 +21,8 @@ struct Case {
     not_applicable: Option<String>,
 }
 
-const FILES: [&str; 5] = [
-    "escaping.yaml",
-    "queries.yaml",
-    "source.yaml",
-    "records.yaml",
-    "transport.yaml",
-];
+const FILES: [&str; 5] =
+    ["escaping.yaml", "queries.yaml", "source.yaml", "records.yaml", "transport.yaml"];
 
 /// The published cases of the tables that these files copy.
 const EXPECTED: [(&str, &[u32]); 6] = [
@@ -44,11 +37,7 @@ const EXPECTED: [(&str, &[u32]); 6] = [
 fn all_cases() -> Vec<Case> {
     FILES
         .iter()
-        .flat_map(|name| {
-            load::<BTreeMap<String, Vec<Case>>>(name)
-                .into_values()
-                .flatten()
-        })
+        .flat_map(|name| load::<BTreeMap<String, Vec<Case>>>(name).into_values().flatten())
         .collect()
 }
 

@@ -40,9 +40,7 @@ impl Mirrors {
     pub fn autoscalers_of(&self, target: &TargetKey) -> Vec<Arc<StoredAutoscaler>> {
         let naming = self.pod_autoscalers.naming(&object_key(target)).into_iter();
         let naming = naming.filter(|(_, stored)| stored.target().as_ref() == Some(target));
-        naming
-            .filter_map(|(key, _)| self.managed_autoscaler(&key))
-            .collect()
+        naming.filter_map(|(key, _)| self.managed_autoscaler(&key)).collect()
     }
 
     /// The object that scales a target instead of this one, or those that give way to it. The oldest of VariantAutoscalings and PodAutoscalers does;
@@ -57,10 +55,7 @@ impl Mirrors {
         target: &TargetKey,
     ) -> Result<TargetRivals, WatchedKind> {
         let listed = [
-            (
-                WatchedKind::HorizontalPodAutoscaler,
-                self.horizontal_pod_autoscalers.sync(),
-            ),
+            (WatchedKind::HorizontalPodAutoscaler, self.horizontal_pod_autoscalers.sync()),
             (WatchedKind::ScaledObject, self.scaled_objects.sync()),
             (WatchedKind::VariantAutoscaling, self.variants.sync()),
             (WatchedKind::PodAutoscaler, self.pod_autoscalers.sync()),
@@ -136,19 +131,16 @@ impl Mirrors {
     /// A live scaler of a target that no `PodAutoscaler` made.
     fn foreign_scaler(&self, target: &TargetKey) -> Option<TargetOwner> {
         let mirrors = [&self.horizontal_pod_autoscalers, &self.scaled_objects];
-        let naming = mirrors
-            .into_iter()
-            .flat_map(|mirror| mirror.naming(&object_key(target)));
+        let naming = mirrors.into_iter().flat_map(|mirror| mirror.naming(&object_key(target)));
         let mut foreign = naming.filter(|(_, object)| {
             object.target.as_ref() == Some(target)
                 && object.lifecycle == Lifecycle::Live
                 && object.scaler.made_for.is_none()
                 && !self.is_generated(object)
         });
-        foreign.next().map(|(key, object)| TargetOwner {
-            kind: object.scaler.kind.to_string().into(),
-            key,
-        })
+        foreign
+            .next()
+            .map(|(key, object)| TargetOwner { kind: object.scaler.kind.to_string().into(), key })
     }
 
     /// Whether a `PodAutoscaler` that exists made a HorizontalPodAutoscaler.
@@ -213,9 +205,7 @@ fn state_of(
     match (pod.drain, readiness) {
         (Drain::Draining, _) => AutoscaledPod::Draining,
         (Drain::None, Readiness::Ready) => AutoscaledPod::Ready {
-            ready_for: ready_since
-                .map(|since| now.since(since))
-                .unwrap_or_default(),
+            ready_for: ready_since.map(|since| now.since(since)).unwrap_or_default(),
         },
         (Drain::None, Readiness::NotReady) => AutoscaledPod::Pending,
         (Drain::None, Readiness::Gated) => AutoscaledPod::Gated,
@@ -235,9 +225,5 @@ fn variant_claim(record: &VariantRecord) -> TargetClaim {
 }
 
 fn measured(pod: &PodObject, state: AutoscaledPod) -> MeasuredPod {
-    MeasuredPod {
-        pod: state,
-        address: pod.address,
-        engine: pod.labels.get(ENGINE_LABEL).cloned(),
-    }
+    MeasuredPod { pod: state, address: pod.address, engine: pod.labels.get(ENGINE_LABEL).cloned() }
 }

@@ -30,9 +30,7 @@ impl Mirrors {
         }
         let nodes = self.nodes.all().into_iter();
         let pods = self.holding_pods.all().into_iter();
-        let mut nodes = nodes
-            .map(|(key, node)| (key.name, (*node).clone()))
-            .collect();
+        let mut nodes = nodes.map(|(key, node)| (key.name, (*node).clone())).collect();
         let mut pods: Vec<GpuPod> = pods.map(|(_, pod)| (*pod).clone()).collect();
         if self.sees_devices() {
             let values = |(_, slice)| slice;
@@ -94,9 +92,7 @@ fn unseen<V>(what: &str, mirror: &Mirror<V>, now: Moment) -> Option<Arc<str>> {
     if mirror.sync() == SyncState::KindAbsent {
         return None;
     }
-    let is_old = mirror
-        .last_contact()
-        .is_none_or(|last| now.since(last) > PATIENCE);
+    let is_old = mirror.last_contact().is_none_or(|last| now.since(last) > PATIENCE);
     match (mirror.sync(), mirror.trouble()) {
         (SyncState::Never, None) => Some(format!("{what} have not been listed yet").into()),
         (SyncState::Never, Some(why)) => Some(

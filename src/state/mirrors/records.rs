@@ -49,9 +49,7 @@ impl Mirrors {
     pub fn variants_in(&self, namespace: &str) -> BTreeSet<VariantKey> {
         let variants = self.variants.in_namespace(namespace).into_iter();
         let variants = variants.map(|(_, record)| record.object.key.clone());
-        let declared = self
-            .declaring()
-            .flat_map(|mirror| mirror.in_namespace(namespace));
+        let declared = self.declaring().flat_map(|mirror| mirror.in_namespace(namespace));
         let declared =
             declared.filter_map(|(_, scaler)| Some(scaler.declared.as_ref()?.object.key.clone()));
         variants.chain(declared).collect()
@@ -89,9 +87,7 @@ impl Mirrors {
         let name = object_key(target);
         let declared = self.declaring().flat_map(|mirror| mirror.naming(&name));
         let declared = declared.filter_map(|(_, scaler)| scaler.declared.clone());
-        declared
-            .filter(|record| self.claims_it(record, target))
-            .collect()
+        declared.filter(|record| self.claims_it(record, target)).collect()
     }
 
     /// An object of another kind may have the same name.
@@ -128,9 +124,7 @@ impl Mirrors {
     }
 
     fn named(&self, name: &ObjectKey) -> Vec<Arc<VariantRecord>> {
-        let declared = self
-            .declaring()
-            .filter_map(|mirror| mirror.get(name)?.declared.clone());
+        let declared = self.declaring().filter_map(|mirror| mirror.get(name)?.declared.clone());
         let all = self.variants.get(name).into_iter();
         all.chain(declared).collect()
     }

@@ -61,9 +61,7 @@ impl Mirrors {
             TargetKind::Other(_) => match self.scales.load().get(key) {
                 Some(ScaleReading::Found(target)) => self
                     .with_pods(target)
-                    .map_or(TargetLookup::Unsynced, |target| {
-                        TargetLookup::Found(Arc::new(target))
-                    }),
+                    .map_or(TargetLookup::Unsynced, |target| TargetLookup::Found(Arc::new(target))),
                 Some(ScaleReading::Missing) => TargetLookup::Missing,
                 Some(ScaleReading::Unanswered) => TargetLookup::Unanswered,
                 Some(ScaleReading::Unscalable(why)) => TargetLookup::Unscalable(Arc::clone(why)),
@@ -77,10 +75,7 @@ impl Mirrors {
     fn with_pods(&self, read: &ReadTarget) -> Option<TargetObject> {
         let target = &read.object;
         let pods = self.pods(target)?;
-        let ready = pods
-            .iter()
-            .filter(|pod| pod.readiness == Readiness::Ready)
-            .count();
+        let ready = pods.iter().filter(|pod| pod.readiness == Readiness::Ready).count();
         let newest = pods.iter().max_by_key(|pod| (pod.created, &pod.name));
         let newest = newest.filter(|_| read.service.is_none());
         let newest = newest.and_then(|pod| {
@@ -103,15 +98,10 @@ impl Mirrors {
         let above = (pod.controller.iter())
             .flat_map(|controller| self.targets_above(&pod.namespace, controller))
             .filter(|target| !matches!(target.kind, TargetKind::Other(_)));
-        let workload = above
-            .last()
-            .and_then(|key| self.sight(&key).found().cloned());
+        let workload = above.last().and_then(|key| self.sight(&key).found().cloned());
         let role = role_of(&pod.labels);
         if let Some(workload) = workload {
-            let template = ReplicaTemplate {
-                role,
-                ..workload.template.clone()
-            };
+            let template = ReplicaTemplate { role, ..workload.template.clone() };
             return (template, workload.placement.clone());
         }
         let is_whole = pod.controller.as_ref().is_some_and(|controller| {
@@ -141,15 +131,10 @@ impl Mirrors {
     /// The targets without a watcher whose scale subresource selects a pod.
     pub fn selecting(&self, pod: &PodObject) -> Vec<TargetKey> {
         let scales = self.scales.load();
-        let near = scales
-            .iter()
-            .filter(|(key, _)| key.namespace == pod.namespace);
+        let near = scales.iter().filter(|(key, _)| key.namespace == pod.namespace);
         let selecting = near.filter(|(_, reading)| match reading {
             ScaleReading::Found(read) => {
-                let selector = read
-                    .selector
-                    .as_ref()
-                    .and_then(|stated| stated.as_ref().ok());
+                let selector = read.selector.as_ref().and_then(|stated| stated.as_ref().ok());
                 selector.is_some_and(|selector| selects(selector, pod))
             }
             ScaleReading::Missing | ScaleReading::Unanswered | ScaleReading::Unscalable(_) => false,
@@ -161,20 +146,17 @@ impl Mirrors {
     fn selected(&self, namespace: &Arc<str>, selector: &LabelSelector) -> Arc<[PodView]> {
         let required = selector.requirements.iter();
         let required = required.filter_map(|one| match &one.holds {
-            LabelRequirement::OneOf(values) if values.len() == 1 => values
-                .first()
-                .map(|value| label_key(namespace, &one.label, value)),
+            LabelRequirement::OneOf(values) if values.len() == 1 => {
+                values.first().map(|value| label_key(namespace, &one.label, value))
+            }
             _ => None,
         });
         // Of many targets in one namespace each would go over the pods of all.
         let rarest = required.min_by_key(|key| self.pods.count_naming(key));
-        let pods = rarest.map_or_else(
-            || self.pods.in_namespace(namespace),
-            |key| self.pods.naming(&key),
-        );
-        let chosen = pods
-            .into_iter()
-            .filter(|(_, pod)| selects(selector, pod) && !self.is_led(pod));
+        let pods =
+            rarest.map_or_else(|| self.pods.in_namespace(namespace), |key| self.pods.naming(&key));
+        let chosen =
+            pods.into_iter().filter(|(_, pod)| selects(selector, pod) && !self.is_led(pod));
         let live = chosen.filter_map(|(_, pod)| live(&self.with_those_it_leads(pod)));
         let mut pods: Vec<PodView> = live.collect();
         pods.sort_unstable();
@@ -223,11 +205,7 @@ impl Mirrors {
         let sets = sets
             .filter(|(_, set)| is_its(set.controller.as_ref()))
             .map(|(key, set)| owned(&key, &set.uid));
-        let workloads = [
-            &self.deployments,
-            &self.stateful_sets,
-            &self.leader_worker_sets,
-        ];
+        let workloads = [&self.deployments, &self.stateful_sets, &self.leader_worker_sets];
         let workloads = workloads.into_iter().flat_map(|mirror| mirror.naming(&key));
         let workloads = workloads
             .filter(|(_, workload)| is_its(workload.controller.as_ref()))
@@ -253,11 +231,7 @@ impl Mirrors {
         if !sets.any(|(_, set)| is_led(&set) && lacks(&set)) {
             return pod;
         }
-        Arc::new(PodObject {
-            readiness: Readiness::NotReady,
-            ready_since: None,
-            ..(*pod).clone()
-        })
+        Arc::new(PodObject { readiness: Readiness::NotReady, ready_since: None, ..(*pod).clone() })
     }
 
     /// Everything from a controller upwards that a variant may name.

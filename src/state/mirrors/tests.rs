@@ -45,10 +45,7 @@ struct Expected {
 
 /// So many seconds after the start, whatever the time of day.
 pub(crate) fn at(seconds: u64) -> Moment {
-    Moment {
-        monotonic: Duration::from_secs(seconds),
-        wall: WallTime(0),
-    }
+    Moment { monotonic: Duration::from_secs(seconds), wall: WallTime(0) }
 }
 
 /// Mirrors with the halves that fill them.
@@ -71,11 +68,7 @@ pub(crate) fn mirrors(pool_group: PoolGroup) -> TestMirrors {
 }
 
 pub(crate) fn scope() -> WatchScope {
-    WatchScope {
-        system_namespace: "system".into(),
-        watch_namespace: None,
-        instance: None,
-    }
+    WatchScope { system_namespace: "system".into(), watch_namespace: None, instance: None }
 }
 
 fn with(scope: WatchScope, group: PoolGroup) -> TestMirrors {
@@ -90,11 +83,7 @@ fn with(scope: WatchScope, group: PoolGroup) -> TestMirrors {
         FeatureSwitch::Enabled,
         FeatureSwitch::Enabled,
     );
-    TestMirrors {
-        readers,
-        writers,
-        scales,
-    }
+    TestMirrors { readers, writers, scales }
 }
 
 /// Fills a mirror the way its watcher does: with a complete list.
@@ -115,11 +104,7 @@ pub(crate) fn list<K: Projected>(
 
 /// The mirrors of InferencePools of all groups but the stable one.
 pub(crate) fn other_pools(writers: &MirrorWriters) -> [&MirrorWriter<PoolObject>; 3] {
-    [
-        &writers.pools_gateway,
-        &writers.pools_llm_d,
-        &writers.pools_v1alpha2,
-    ]
+    [&writers.pools_gateway, &writers.pools_llm_d, &writers.pools_v1alpha2]
 }
 
 /// `managedFields` of a scaler whose count a controller has written.
@@ -144,18 +129,15 @@ fn controlled(namespace: &str, name: &str, owner: (&str, &str)) -> Value {
 fn world(given: &Given) -> TestMirrors {
     let mirrors = mirrors(PoolGroup::default());
     list::<PartialObjectMeta<Namespace>>(&mirrors.writers.namespaces, []);
-    let variants = given
-        .variants
-        .iter()
-        .map(|(namespace, name, version, kind, target)| {
-            json!({
-                "metadata": {"namespace": namespace, "name": name, "uid": name},
-                "spec": {
-                    "modelID": "m",
-                    "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": target},
-                },
-            })
-        });
+    let variants = given.variants.iter().map(|(namespace, name, version, kind, target)| {
+        json!({
+            "metadata": {"namespace": namespace, "name": name, "uid": name},
+            "spec": {
+                "modelID": "m",
+                "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": target},
+            },
+        })
+    });
     list::<VariantAutoscaling>(&mirrors.writers.variants, variants);
     let pod = given.pod.iter();
     let deployments = pod.clone().map(|(namespace, _, _, deployment)| {
@@ -180,9 +162,7 @@ fn owners(mirrors: &Mirrors, pod: &str) -> Vec<VariantKey> {
         let pods = mirrors.pods(target).unwrap();
         pods.iter().any(|known| &*known.name == pod)
     });
-    owning
-        .flat_map(|(_, target)| mirrors.claimants(&target.key))
-        .collect()
+    owning.flat_map(|(_, target)| mirrors.claimants(&target.key)).collect()
 }
 
 #[test]
@@ -210,14 +190,7 @@ fn idx_targets_and_pods_to_variants() {
             assert_eq!(names, expected, "{id}");
         },
     );
-    assert_eq!(
-        tally,
-        Tally {
-            passed: 10,
-            corrected: 0,
-            not_applicable: 1
-        }
-    );
+    assert_eq!(tally, Tally { passed: 10, corrected: 0, not_applicable: 1 });
 }
 
 #[test]
@@ -261,10 +234,7 @@ fn an_object_of_another_instance_claims_what_it_names_once_it_is_handled() {
                 "spec": { "scaleTargetRef": { "name": "d" }, "modelID": "m" },
             })
         };
-        let objects = [
-            object("ours", "blue", json!([])),
-            object("other", instance, entries),
-        ];
+        let objects = [object("ours", "blue", json!([])), object("other", instance, entries)];
         list::<VariantAutoscaling>(&mirrors.writers.variants, objects);
         let target = TargetKey::new("ns", TargetKind::Deployment, "d");
         let claimants = mirrors.claimants(&target).into_iter();

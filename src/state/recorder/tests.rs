@@ -36,10 +36,7 @@ fn unrecorded() -> IntCounterVec {
 }
 
 fn cycle(number: u64) -> CycleRecord {
-    let now = Moment {
-        monotonic: Duration::from_secs(number),
-        wall: WallTime(0),
-    };
+    let now = Moment { monotonic: Duration::from_secs(number), wall: WallTime(0) };
     let snapshot = ClusterSnapshot {
         cycle: CycleId(number),
         variants: BTreeMap::new(),
@@ -86,11 +83,7 @@ fn writer(path: &Path, limit: u64) -> RecordWriter {
 
 #[test]
 fn nothing_runs_where_nothing_is_to_be_recorded() {
-    let settings = RecordSettings {
-        history_bytes: 0,
-        file: None,
-        file_bytes: 0,
-    };
+    let settings = RecordSettings { history_bytes: 0, file: None, file_bytes: 0 };
     let recorder = DecisionRecorder::start(&settings, "1".to_owned(), unrecorded());
     assert!(!recorder.is_on());
     recorder.record(cycle(1));
@@ -105,10 +98,8 @@ fn files_are_rotated_and_each_is_a_recording() {
     for number in 1..=400 {
         writer.take(&entry(number));
     }
-    let mut files: Vec<PathBuf> = fs::read_dir(&*folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(&*folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert_eq!(files.len(), 4, "{files:?}");
     let sizes = files.iter().map(|file| fs::metadata(file).unwrap().len());
@@ -118,10 +109,7 @@ fn files_are_rotated_and_each_is_a_recording() {
         last.extend(numbers(File::open(folder.join(file)).unwrap()));
     }
     assert_eq!(last.last(), Some(&400));
-    assert!(
-        last.windows(2).all(|pair| pair[1] == pair[0] + 1),
-        "{last:?}"
-    );
+    assert!(last.windows(2).all(|pair| pair[1] == pair[0] + 1), "{last:?}");
     assert_eq!(writer.unrecorded.with_label_values(&["file"]).get(), 0);
     let ring = numbers(&*super::locked(&writer.ring).recording());
     assert_eq!(ring.last(), Some(&400));
@@ -134,10 +122,7 @@ fn a_file_of_the_process_before_is_kept() {
     for number in 1..=2 {
         writer(&path, 1_000_000).take(&entry(number));
     }
-    assert_eq!(
-        numbers(File::open(folder.join("decisions.1")).unwrap()),
-        [1]
-    );
+    assert_eq!(numbers(File::open(folder.join("decisions.1")).unwrap()), [1]);
     assert_eq!(numbers(File::open(&path).unwrap()), [2]);
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "{mode:o}");
@@ -203,14 +188,7 @@ fn autoscaler() -> AutoscalerEntry {
     let before = AutoscalerState::default();
     let now = cycle(1).now;
     let (decision, after) = decide(&policy, &view, &before, now);
-    AutoscalerEntry {
-        now,
-        object: Arc::new(object),
-        view,
-        before,
-        decision,
-        after,
-    }
+    AutoscalerEntry { now, object: Arc::new(object), view, before, decision, after }
 }
 
 #[test]

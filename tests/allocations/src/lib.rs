@@ -72,10 +72,7 @@ impl Owner {
 
     /// What is allocated from now on is its, until the scope ends.
     pub fn enter(self) -> Scope {
-        Scope {
-            before: PRESENT.replace(self.0),
-            stays: PhantomData,
-        }
+        Scope { before: PRESENT.replace(self.0), stays: PhantomData }
     }
 
     /// Does work, and what it allocates is its.
@@ -203,10 +200,9 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let prefix = prefix(layout.align());
-        let (Some(before), Some(after)) = (
-            whole(layout.size(), layout.align()),
-            whole(size, layout.align()),
-        ) else {
+        let (Some(before), Some(after)) =
+            (whole(layout.size(), layout.align()), whole(size, layout.align()))
+        else {
             return std::ptr::null_mut();
         };
         // SAFETY: as in `dealloc`; the prefix moves with the block.

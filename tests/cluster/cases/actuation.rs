@@ -23,10 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::shared("actuation::native_scalers_are_judged", native),
         Case::shared("actuation::scaled_objects_are_judged", keda),
-        Case::shared(
-            "actuation::direct_writes_the_scale_until_a_scaler_comes",
-            direct,
-        ),
+        Case::shared("actuation::direct_writes_the_scale_until_a_scaler_comes", direct),
     ]
 }
 
@@ -42,9 +39,7 @@ async fn controller(cx: &Cx) -> Result<Controller> {
 /// Waits for a reason why nothing follows, and answers the message.
 async fn lacks(variants: Variants<'_>, reason: &str) -> Result<String> {
     let wanted = format!("False/{reason}");
-    variants
-        .says(NAME, &[("ActuationReady", wanted.as_str())], SOON)
-        .await
+    variants.says(NAME, &[("ActuationReady", wanted.as_str())], SOON).await
 }
 
 /// The shipped example under a name, with a selector for a variant and further fields.
@@ -66,10 +61,7 @@ async fn is_reported(cx: &Cx, reason: &str) -> Result {
     eventually(format!("the event {reason}"), SOON, async || {
         let all = cx.namespace.events(reason).await?;
         let found = all.iter().find(|event| {
-            let kind = event
-                .regarding
-                .as_ref()
-                .and_then(|object| object.kind.as_deref());
+            let kind = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
             kind == Some("VariantAutoscaling")
         });
         let note = found.and_then(|event| event.note.as_deref());
@@ -89,9 +81,7 @@ async fn native(cx: &Cx) -> Result {
     assert!(message.contains("variant_name \"llama\""), "{message}");
     is_reported(cx, "NoScaler").await?;
 
-    cx.namespace
-        .apply(hpa(cx, "one", "other", &json!({}))?)
-        .await?;
+    cx.namespace.apply(hpa(cx, "one", "other", &json!({}))?).await?;
     lacks(variants, "CountNotRead").await?;
     // No server has the count here, so the HPA itself says that it does not work.
     let narrow = json!({ "minReplicas": 2, "maxReplicas": 5, "behavior": null });
@@ -102,9 +92,7 @@ async fn native(cx: &Cx) -> Result {
     }
     assert!(!message.contains("steps of one"), "{message}");
 
-    cx.namespace
-        .apply(hpa(cx, "two", NAME, &json!({}))?)
-        .await?;
+    cx.namespace.apply(hpa(cx, "two", NAME, &json!({}))?).await?;
     let message = lacks(variants, "SeveralScalers").await?;
     for part in ["HorizontalPodAutoscaler one", "HorizontalPodAutoscaler two"] {
         assert!(message.contains(part), "{part} is not in {message}");
@@ -137,9 +125,7 @@ async fn direct(cx: &Cx) -> Result {
     cx.namespace.scale(NAME, 1).await?;
     cx.namespace.settles(NAME, 3, SOON).await?;
 
-    cx.namespace
-        .apply(hpa(cx, "one", NAME, &json!({}))?)
-        .await?;
+    cx.namespace.apply(hpa(cx, "one", NAME, &json!({}))?).await?;
     let message = says("False/ScalerFailing").await?;
     let rests = "the setting actuation: direct rests while a scaler is attached";
     assert!(message.ends_with(rests), "{message}");
@@ -150,12 +136,7 @@ async fn keda(cx: &Cx) -> Result {
     let controller = controller(cx).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     lacks(variants, "NoScaler").await?;
-    let scaler = ScaledObject {
-        target: NAME,
-        variant: NAME,
-        min: 1,
-        max: 8,
-    };
+    let scaler = ScaledObject { target: NAME, variant: NAME, min: 1, max: 8 };
     scaler.apply(cx).await?;
     let follows = [("ActuationReady", "True/ScalerFollows")];
     variants.says(NAME, &follows, SOON).await?;

@@ -52,9 +52,7 @@ async fn what_is_wrong_is_said(cx: &Cx) -> Result {
     cx.namespace.run(NAME, 2, SOON).await?;
     let controller = controller(cx).await?;
     let hpas: Api<HorizontalPodAutoscaler> = cx.namespace.api();
-    cx.namespace
-        .apply(annotated(hpa(&cx.namespace.name, NAME, 10)?, MODEL))
-        .await?;
+    cx.namespace.apply(annotated(hpa(&cx.namespace.name, NAME, 10)?, MODEL)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     let shows_two = || variants.publishes(NAME, Some(2.0), SOON);
     let annotations = async || -> Result<BTreeMap<String, String>> {
@@ -89,9 +87,7 @@ async fn what_is_wrong_is_said(cx: &Cx) -> Result {
     holds_two().await?;
     annotate("llm-d.ai/variant-cost", json!("5")).await?;
 
-    cx.namespace
-        .apply(variant("other", NAME, &json!({ "maxReplicas": 4 })))
-        .await?;
+    cx.namespace.apply(variant("other", NAME, &json!({ "maxReplicas": 4 }))).await?;
     let malformed = [("TargetResolved", "False/MalformedObject")];
     let message = variants.says("other", &malformed, SOON).await?;
     assert!(message.contains("HorizontalPodAutoscaler"), "{message}");

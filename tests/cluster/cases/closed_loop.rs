@@ -32,15 +32,9 @@ const LOADING: Duration = Duration::from_secs(3);
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        case!(
-            shared,
-            closed_loop::load_grows_a_variant_and_its_end_shrinks_it
-        ),
+        case!(shared, closed_loop::load_grows_a_variant_and_its_end_shrinks_it),
         case!(shared, closed_loop::takes_single_steps),
-        case!(
-            with_own_servers(Setup::OldestKubernetes),
-            closed_loop::on_the_oldest_kubernetes
-        ),
+        case!(with_own_servers(Setup::OldestKubernetes), closed_loop::on_the_oldest_kubernetes),
     ]
 }
 
@@ -48,12 +42,7 @@ pub(crate) fn cases() -> Vec<Case> {
 async fn load_grows_a_variant_and_its_end_shrinks_it(cx: &Cx) -> Result {
     let scaling = ScalingLoop::start(
         cx,
-        Beginning {
-            bound: Bound::Instance,
-            replicas: 1,
-            kv_caches: 0.0,
-            loading: LOADING,
-        },
+        Beginning { bound: Bound::Instance, replicas: 1, kv_caches: 0.0, loading: LOADING },
     )
     .await?;
     scaling.set_load(LOAD_OF_4);
@@ -63,10 +52,7 @@ async fn load_grows_a_variant_and_its_end_shrinks_it(cx: &Cx) -> Result {
     scaling.grew_from_rest()?;
     scaling.journal.takes_single_steps_from_rest(1, 4)?;
     // Each of the three loaded for three seconds, with a cycle in each second.
-    seen(
-        &(scaling.journal.cycles_with_pending_replicas() >= 3),
-        &true,
-    )?;
+    seen(&(scaling.journal.cycles_with_pending_replicas() >= 3), &true)?;
 
     scaling.set_load(0.0);
     scaling.rests_at(1).await?;
@@ -95,11 +81,9 @@ async fn takes_single_steps(cx: &Cx) -> Result {
         },
     )
     .await?;
-    for (load, replicas) in [
-        (LOAD_OF_11_FROM_10, 11),
-        (LOAD_OF_12_FROM_11, 12),
-        (LOAD_OF_11_FROM_12, 11),
-    ] {
+    for (load, replicas) in
+        [(LOAD_OF_11_FROM_10, 11), (LOAD_OF_12_FROM_11, 12), (LOAD_OF_11_FROM_12, 11)]
+    {
         scaling.set_load(load);
         scaling.rests_at(replicas).await?;
     }

@@ -17,10 +17,7 @@ pub(crate) fn cases() -> Vec<Case> {
 async fn the_real_server_keeps_it(cx: &Cx) -> Result {
     let namespace = &cx.namespace.name;
     // The client of the world repeats what is refused for the moment, which rows ask for.
-    let source = KubeconfigSource::File {
-        path: cx.world.api.admin.clone().into(),
-        context: None,
-    };
+    let source = KubeconfigSource::File { path: cx.world.api.admin.clone().into(), context: None };
     let client = connect(&source).await?;
     let outcome = runner::run(&client, namespace, runner::Server::Real).await;
     assert!(outcome.rows > 90, "{} rows", outcome.rows);

@@ -25,10 +25,7 @@ pub(crate) fn cases() -> Vec<Case> {
         case!(shared, definition::documented_objects_are_accepted),
         case!(shared, definition::invalid_objects_are_refused),
         case!(shared, definition::samples_are_accepted),
-        case!(
-            shared,
-            definition::a_rule_that_is_broken_already_keeps_no_status_out
-        ),
+        case!(shared, definition::a_rule_that_is_broken_already_keeps_no_status_out),
     ]
 }
 

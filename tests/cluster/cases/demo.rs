@@ -46,12 +46,7 @@ impl Demo {
             .stdin(Stdio::null())
             .stdout(File::create(&said)?)
             .spawn()?;
-        Ok(Self {
-            process,
-            said,
-            kubectl: site.tools.program("kubectl")?,
-            home,
-        })
+        Ok(Self { process, said, kubectl: site.tools.program("kubectl")?, home })
     }
 
     fn said(&self) -> Result<String> {
@@ -71,8 +66,7 @@ impl Demo {
     fn word(&self, is_like: impl Fn(&str) -> bool) -> Result<String> {
         let said = self.said()?;
         let word = said.split_whitespace().find(|word| is_like(word));
-        word.map(str::to_owned)
-            .ok_or_else(|| Fault::new(format!("not in {said}")))
+        word.map(str::to_owned).ok_or_else(|| Fault::new(format!("not in {said}")))
     }
 
     fn kubeconfig(&self) -> Result<String> {
@@ -100,9 +94,7 @@ impl Demo {
             return Ok(());
         }
         let error = String::from_utf8_lossy(&output.stderr);
-        Err(Fault::new(format!(
-            "wva {arguments:?} lacks {missing:?}: {text}{error}"
-        )))
+        Err(Fault::new(format!("wva {arguments:?} lacks {missing:?}: {text}{error}")))
     }
 
     fn run(&self, arguments: &[&str]) -> Result<Output> {
@@ -124,9 +116,7 @@ impl Demo {
         if output.status.success() && missing.is_none() {
             return Ok(text);
         }
-        Err(Fault::new(format!(
-            "kubectl {arguments:?} lacks {missing:?}: {text}{error}"
-        )))
+        Err(Fault::new(format!("kubectl {arguments:?} lacks {missing:?}: {text}{error}")))
     }
 
     fn refused(&self, arguments: &[&str], why: &str) -> Result {
@@ -153,13 +143,7 @@ async fn kubectl_on_a_running_demo(cx: &Cx) -> Result {
 async fn read(demo: &Demo) -> Result {
     demo.succeeds(
         &["get", "va,hpa,deploy,pods"],
-        &[
-            "llama-70b-h100",
-            "TARGET",
-            "MINPODS",
-            "UP-TO-DATE",
-            "STATUS",
-        ],
+        &["llama-70b-h100", "TARGET", "MINPODS", "UP-TO-DATE", "STATUS"],
     )?;
     let yaml = demo.succeeds(&["get", "va", "qwen3-8b-fp8", "-o", "yaml"], &["status:"])?;
     let object: Value = serde_yaml::from_str(&yaml)?;
@@ -168,21 +152,15 @@ async fn read(demo: &Demo) -> Result {
         // Of several objects at once it shows no events by default.
         let all = ["describe", kind, "--show-events=true"];
         // It lists and then reads each: a pod that ends in between fails the command.
-        let text = eventually(
-            "objects that stay while they are read",
-            PATIENCE,
-            async || demo.succeeds(&all, &["Events:"]),
-        )
+        let text = eventually("objects that stay while they are read", PATIENCE, async || {
+            demo.succeeds(&all, &["Events:"])
+        })
         .await?;
         assert!(!text.contains("<invalid>"), "ages in {text}");
     }
     demo.succeeds(
         &["api-resources"],
-        &[
-            "variantautoscalings",
-            "statefulsets",
-            "horizontalpodautoscalers",
-        ],
+        &["variantautoscalings", "statefulsets", "horizontalpodautoscalers"],
     )?;
     let pod = demo.succeeds(&["get", "pods", "-o", "name"], &["pod/"])?;
     let pod = pod.lines().next().unwrap_or_default();
@@ -193,22 +171,14 @@ async fn read(demo: &Demo) -> Result {
 /// What explains decisions works on the controller of the demo.
 async fn explain(cx: &Cx, demo: &Demo) -> Result {
     let name = "llm-d/llama-70b-h100";
-    demo.explains(
-        &["why", name],
-        &[name, "\nbecause    ", "\nsteps\n", "\nthresholds\n"],
-    )?;
-    demo.explains(
-        &["bundle", "-n", "llm-d", "--output", "demo.tgz"],
-        &["demo.tgz\n"],
-    )?;
+    demo.explains(&["why", name], &[name, "\nbecause    ", "\nsteps\n", "\nthresholds\n"])?;
+    demo.explains(&["bundle", "-n", "llm-d", "--output", "demo.tgz"], &["demo.tgz\n"])?;
 
     let parts = ["MODEL / VARIANT", "  llama-70b-h100 "];
     demo.explains(&["status", "-n", "llm-d"], &parts)?;
     let tables = cx.world.site.write("demo-status", "")?;
-    let mut watching = demo
-        .wva(&["status", "-n", "llm-d", "--watch"])?
-        .stdout(File::create(&tables)?)
-        .spawn()?;
+    let mut watching =
+        demo.wva(&["status", "-n", "llm-d", "--watch"])?.stdout(File::create(&tables)?).spawn()?;
     let second = eventually("a second table", PATIENCE, async || {
         let text = std::fs::read_to_string(&tables)?;
         let found = (text.matches(parts[0]).count() > 1).then_some(());
@@ -229,10 +199,7 @@ fn write(cx: &Cx, demo: &Demo) -> Result {
     demo.succeeds(&["edit", "va", "qwen3-8b-fp8"], &["edited"])?;
     let most = "jsonpath={.spec.maxReplicas}";
     demo.succeeds(&["get", "va", "qwen3-8b-fp8", "-o", most], &["6"])?;
-    demo.succeeds(
-        &["scale", "deploy", "llama-70b-a100", "--replicas=2"],
-        &["scaled"],
-    )?;
+    demo.succeeds(&["scale", "deploy", "llama-70b-a100", "--replicas=2"], &["scaled"])?;
     demo.succeeds(&["delete", "-f", &file], &["deleted"])?;
     demo.refused(&["get", "configmap", "mine"], "NotFound")
 }
@@ -250,9 +217,7 @@ async fn watch(cx: &Cx, demo: &Demo) -> Result {
     // A headline and six deployments at first.
     let more = eventually("a change in the watch", PATIENCE, async || {
         let count = lines()?;
-        (count > 8)
-            .then_some(())
-            .ok_or_else(|| Fault::new(format!("{count} lines")))
+        (count > 8).then_some(()).ok_or_else(|| Fault::new(format!("{count} lines")))
     })
     .await;
     // It fails only when it has ended already.
@@ -262,9 +227,7 @@ async fn watch(cx: &Cx, demo: &Demo) -> Result {
 
 /// Ctrl-C ends it in order, with a summary.
 async fn end(mut demo: Demo) -> Result {
-    let interrupt = Command::new("kill")
-        .args(["-INT", &demo.process.id().to_string()])
-        .status()?;
+    let interrupt = Command::new("kill").args(["-INT", &demo.process.id().to_string()]).status()?;
     assert!(interrupt.success());
     demo.says("scalings").await?;
     let status = demo.process.wait()?;

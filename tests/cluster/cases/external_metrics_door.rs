@@ -41,21 +41,15 @@ pub(super) const LOAD_OF_3: f64 = 2.0;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        case!(
-            shared,
-            external_metrics_door::is_for_authorized_readers_alone
-        ),
+        case!(shared, external_metrics_door::is_for_authorized_readers_alone),
         Case::shared(
             "external_metrics_door::believes_a_new_authority_of_front_proxies",
             believes_a_new_authority,
         ),
         case!(shared, external_metrics_door::what_is_not_known_is_an_error),
         case!(shared, external_metrics_door::every_replica_answers),
-        case!(
-            with_own_servers(Setup::Whole),
-            external_metrics_door::a_native_hpa_follows
-        )
-        .within(Duration::from_mins(10)),
+        case!(with_own_servers(Setup::Whole), external_metrics_door::a_native_hpa_follows)
+            .within(Duration::from_mins(10)),
     ]
 }
 
@@ -67,18 +61,14 @@ pub(super) async fn before_zero(cx: &Cx) -> Result<(Router, Target)> {
     let page = prometheus.scrape(&cx.namespace.name, "llama-epp", router.address())?;
     let entry = "enable_scale_to_zero: true\nretention_period: 10s";
     let name = "wva-model-scale-to-zero-config";
-    cx.namespace
-        .configure(name, json!({ "default": entry }))
-        .await?;
+    cx.namespace.configure(name, json!({ "default": entry })).await?;
     Ok((router, page))
 }
 
 /// A variant at rest with so many replicas.
 async fn at_rest(cx: &Cx, replicas: i32) -> Result {
     cx.namespace.run(NAME, replicas, SOON).await?;
-    cx.namespace
-        .apply(variant(NAME, NAME, &json!({ "maxReplicas": 10 })))
-        .await?;
+    cx.namespace.apply(variant(NAME, NAME, &json!({ "maxReplicas": 10 }))).await?;
     Ok(())
 }
 
@@ -98,9 +88,7 @@ fn front_proxy(cx: &Cx) -> Reader {
 /// A client that claims to be the API server and shows one of the world's certificates.
 fn stranger(cx: &Cx, certificate: &str) -> Reader {
     let stem = cx.world.site.pki.path(certificate);
-    Reader::anonymous()
-        .with_identity(&stem)
-        .with_header("x-remote-user", "system:kube-aggregator")
+    Reader::anonymous().with_identity(&stem).with_header("x-remote-user", "system:kube-aggregator")
 }
 
 async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
@@ -112,18 +100,9 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     let forged = Reader::anonymous()
         .with_header("x-remote-user", "system:kube-aggregator")
         .with_header("x-remote-group", "system:masters");
-    let paths = [
-        url.clone(),
-        door.url(GROUP),
-        door.url("/apis"),
-        door.url("/metrics"),
-    ];
+    let paths = [url.clone(), door.url(GROUP), door.url("/apis"), door.url("/metrics")];
     for path in &paths {
-        for stranger in [
-            Reader::anonymous(),
-            Reader::anonymous().with_token("x"),
-            forged.clone(),
-        ] {
+        for stranger in [Reader::anonymous(), Reader::anonymous().with_token("x"), forged.clone()] {
             let (status, text) = stranger.get(path).await?;
             assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}: {text}");
             let document: Value = serde_json::from_str(&text)?;
@@ -143,16 +122,10 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     let reader = Reader::anonymous().with_token(&account.token().await?);
     let (status, text) = reader.get(&url).await?;
     assert_eq!(status, StatusCode::FORBIDDEN, "{text}");
-    for part in [
-        "cannot list resource",
-        "wva_desired_replicas",
-        &cx.namespace.name,
-    ] {
+    for part in ["cannot list resource", "wva_desired_replicas", &cx.namespace.name] {
         assert!(text.contains(part), "{text}");
     }
-    account
-        .bind_shipped("external-metrics/reader_role.yaml")
-        .await?;
+    account.bind_shipped("external-metrics/reader_role.yaml").await?;
     reads_two(&reader, &url).await
 }
 
@@ -178,13 +151,9 @@ async fn believes_a_new_authority(cx: &Cx) -> Result {
         let name = "extension-apiserver-authentication";
         let mut object = config_maps.get(name).await?;
         let data = object.data.get_or_insert_default();
-        let bundle = data
-            .entry("requestheader-client-ca-file".to_owned())
-            .or_default();
+        let bundle = data.entry("requestheader-client-ca-file".to_owned()).or_default();
         bundle.push_str(&added);
-        config_maps
-            .replace(name, &PostParams::default(), &object)
-            .await?;
+        config_maps.replace(name, &PostParams::default(), &object).await?;
         Ok(())
     })
     .await?;
@@ -196,9 +165,7 @@ async fn believes_a_new_authority(cx: &Cx) -> Result {
 }
 
 async fn what_is_not_known_is_an_error(cx: &Cx) -> Result {
-    cx.namespace
-        .apply(variant(NAME, NAME, &json!({ "maxReplicas": 10 })))
-        .await?;
+    cx.namespace.apply(variant(NAME, NAME, &json!({ "maxReplicas": 10 }))).await?;
     let door = Door::open(cx, ControllerSpec::scoped(cx)).await?;
     let reader = front_proxy(cx);
     let namespace = &cx.namespace.name;
@@ -223,17 +190,10 @@ async fn what_is_not_known_is_an_error(cx: &Cx) -> Result {
     let (posted, _) = reader.ask(Method::POST, &url).await?;
     assert_eq!(posted, StatusCode::METHOD_NOT_ALLOWED);
     // Other variants and other namespaces are no part of it.
-    for url in [
-        door.desired(namespace, "other"),
-        door.desired("default", NAME),
-    ] {
+    for url in [door.desired(namespace, "other"), door.desired("default", NAME)] {
         let (status, text) = reader.get(&url).await?;
         let list: Value = serde_json::from_str(&text)?;
-        assert_eq!(
-            (status, &list["items"]),
-            (StatusCode::OK, &json!([])),
-            "{text}"
-        );
+        assert_eq!((status, &list["items"]), (StatusCode::OK, &json!([])), "{text}");
     }
     Ok(())
 }
@@ -263,10 +223,7 @@ async fn every_replica_answers(cx: &Cx) -> Result {
 pub(super) async fn served(cx: &Cx, name: &str, model: &str) -> Result<(History, EngineFleet)> {
     let pods = cx.namespace.run(name, 1, SOON).await?;
     let history = History::follow(&cx.namespace, name);
-    Ok((
-        history,
-        EngineFleet::start(cx, &pods, model, Load::cache(0.0)),
-    ))
+    Ok((history, EngineFleet::start(cx, &pods, model, Load::cache(0.0))))
 }
 
 /// 1 → 3 → 1 without Prometheus and adapter between the controller and the HPA; the API server and
@@ -287,9 +244,7 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
 
     // KEDA serves the group still, and what lets the HPA controller read is what we ship.
     let bindings: Api<ClusterRoleBinding> = Api::all(cx.world.client.clone());
-    bindings
-        .delete("external-metrics-reader", &DeleteParams::default())
-        .await?;
+    bindings.delete("external-metrics-reader", &DeleteParams::default()).await?;
     cx.namespace.apply(hpa(namespace, NAME, 10)?).await?;
     let other = annotated(hpa(namespace, DECLARED, 10)?, DECLARED);
     cx.namespace.apply(other).await?;
@@ -297,11 +252,7 @@ async fn a_native_hpa_follows(cx: &Cx) -> Result {
     door.register(cx).await?;
     reads(cx, NAME, Some("1")).await?;
     reads(cx, DECLARED, Some("1")).await?;
-    let resources = cx
-        .world
-        .client
-        .request_text(Request::get(GROUP).body(Vec::new())?)
-        .await?;
+    let resources = cx.world.client.request_text(Request::get(GROUP).body(Vec::new())?).await?;
     assert!(resources.contains("wva_desired_replicas"), "{resources}");
 
     for (kv_cache, count) in [(LOAD_OF_3, 3), (0.0, 1)] {
@@ -379,10 +330,7 @@ pub(super) async fn reads(cx: &Cx, name: &str, average: Option<&str>) -> Result 
         let mut metrics = status.current_metrics.unwrap_or_default().into_iter();
         let value = metrics.find_map(|metric| metric.external?.current.average_value);
         let wanted = if average.is_some() { "True" } else { "False" };
-        let found = (
-            active.status.as_str(),
-            value.as_ref().map(|value| value.0.as_str()),
-        );
+        let found = (active.status.as_str(), value.as_ref().map(|value| value.0.as_str()));
         seen(&found, &(wanted, average))
             .map_err(|fault| Fault::new(format!("{}: {:?}", fault.text(), active.message)))
     })

@@ -38,23 +38,15 @@ pub(crate) fn cases() -> Vec<Case> {
             "external_scaler::a_killed_role_comes_back_and_keda_with_it",
             a_killed_role_comes_back,
         ),
-        case!(
-            exclusive,
-            external_scaler::keda_that_starts_anew_follows_again
-        )
-        .within(Duration::from_mins(6)),
+        case!(exclusive, external_scaler::keda_that_starts_anew_follows_again)
+            .within(Duration::from_mins(6)),
         case!(shared, external_scaler::what_is_not_known_scales_nothing),
         case!(shared, external_scaler::keda_takes_a_model_to_zero_and_back),
     ]
 }
 
 pub(super) fn scaled_object(name: &str) -> ScaledObject<'_> {
-    ScaledObject {
-        target: name,
-        variant: name,
-        min: 1,
-        max: 10,
-    }
+    ScaledObject { target: name, variant: name, min: 1, max: 10 }
 }
 
 /// A trigger that opens a stream, too.
@@ -69,21 +61,14 @@ pub(super) fn trigger(port: u16) -> Value {
 /// Certificates of the scaler and of KEDA, each of an authority of its own, under names that no default has.
 async fn trust(cx: &Cx) -> Result<PathBuf> {
     let folder = cx.folder("scaler")?;
-    let subject = Subject {
-        hosts: &["127.0.0.1"],
-        ..Subject::user("external-scaler")
-    };
+    let subject = Subject { hosts: &["127.0.0.1"], ..Subject::user("external-scaler") };
     Authority::make(&folder, "ca")?.issue(&folder, "own", &subject)?;
     Authority::make(&folder, "clients")?.issue(&folder, "keda", &Subject::user("keda"))?;
     let read = |file: &str| -> Result<Value> {
         let bytes = ByteString(fs::read(folder.join(file))?);
         Ok(serde_json::to_value(bytes)?)
     };
-    let files = [
-        ("caCert", "ca.crt"),
-        ("tlsClientCert", "keda.crt"),
-        ("tlsClientKey", "keda.key"),
-    ];
+    let files = [("caCert", "ca.crt"), ("tlsClientCert", "keda.crt"), ("tlsClientKey", "keda.key")];
     let mut data = json!({});
     for (parameter, file) in files {
         data[parameter] = read(file)?;
@@ -264,9 +249,7 @@ async fn what_is_not_known_scales_nothing(cx: &Cx) -> Result {
     let object = scaled_object(NAME);
     cx.namespace.apply(object.following(&trigger(port))).await?;
     let falls_back = ("Fallback", "True");
-    cx.namespace
-        .has_condition(KEDA, NAME, falls_back, LATER)
-        .await?;
+    cx.namespace.has_condition(KEDA, NAME, falls_back, LATER).await?;
     history.went(&[3]).await
 }
 
@@ -277,11 +260,7 @@ async fn keda_takes_a_model_to_zero_and_back(cx: &Cx) -> Result {
     let bounds = json!({ "minReplicas": 0, "maxReplicas": 3 });
     cx.namespace.apply(variant(NAME, NAME, &bounds)).await?;
     let (_controller, port) = in_plain_text(cx).await?;
-    let object = ScaledObject {
-        min: 0,
-        max: 3,
-        ..scaled_object(NAME)
-    };
+    let object = ScaledObject { min: 0, max: 3, ..scaled_object(NAME) };
     cx.namespace.apply(object.following(&trigger(port))).await?;
     cx.namespace.settles(NAME, 0, LATER).await?;
     router.behave(Manner::holding(MODEL, 2));

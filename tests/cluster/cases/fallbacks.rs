@@ -25,11 +25,8 @@ const LATER: Duration = Duration::from_mins(2);
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        case!(
-            shared,
-            fallbacks::without_a_controller_keda_does_what_doctor_states
-        )
-        .within(Duration::from_mins(5)),
+        case!(shared, fallbacks::without_a_controller_keda_does_what_doctor_states)
+            .within(Duration::from_mins(5)),
     ]
 }
 
@@ -54,22 +51,12 @@ fn rows() -> Vec<Row> {
     let fallback = |replicas: i32, behavior: &str| {
         Some(json!({ "failureThreshold": 3, "replicas": replicas, "behavior": behavior }))
     };
-    let row = |name, way, fallback, then| Row {
-        name,
-        way,
-        fallback,
-        then,
-    };
+    let row = |name, way, fallback, then| Row { name, way, fallback, then };
     vec![
         row("gauge-fewer", Way::Gauge, fallback(2, "static"), 2),
         row("gauge-more", Way::Gauge, fallback(5, "static"), 5),
         row("gauge-none", Way::Gauge, fallback(0, "static"), 1),
-        row(
-            HIGHER,
-            Way::Gauge,
-            fallback(2, "currentReplicasIfHigher"),
-            BEFORE,
-        ),
+        row(HIGHER, Way::Gauge, fallback(2, "currentReplicasIfHigher"), BEFORE),
         row("gauge-bare", Way::Gauge, None, BEFORE),
         row("scaler-fewer", Way::Scaler, fallback(2, "static"), BEFORE),
         row("scaler-bare", Way::Scaler, None, BEFORE),
@@ -108,10 +95,7 @@ impl Row {
 
     /// Waits until the HPA of KEDA has no metric.
     async fn is_unread(&self, cx: &Cx) -> Result {
-        let (name, active) = (
-            format!("keda-hpa-{}", self.name),
-            ("ScalingActive", "False"),
-        );
+        let (name, active) = (format!("keda-hpa-{}", self.name), ("ScalingActive", "False"));
         cx.namespace.has_condition(HPA, &name, active, LATER).await
     }
 
@@ -148,9 +132,7 @@ fn stated(cx: &Cx) -> Result<BTreeMap<String, i64>> {
 async fn without_a_controller_keda_does_what_doctor_states(cx: &Cx) -> Result {
     let rows = rows();
     for row in &rows {
-        cx.namespace
-            .deploy(&Workload::new(row.name, BEFORE))
-            .await?;
+        cx.namespace.deploy(&Workload::new(row.name, BEFORE)).await?;
     }
     for row in &rows {
         cx.namespace.settles(row.name, BEFORE, SOON).await?;
@@ -160,13 +142,9 @@ async fn without_a_controller_keda_does_what_doctor_states(cx: &Cx) -> Result {
     for row in &rows {
         assert!(!row.falls_back(cx).await?, "{} has its count", row.name);
     }
-    let wanted: BTreeMap<String, i64> = (rows.iter())
-        .map(|row| (row.name.to_owned(), i64::from(row.then)))
-        .collect();
-    eventually("the doctor states all counts", SOON, async || {
-        seen(&stated(cx)?, &wanted)
-    })
-    .await?;
+    let wanted: BTreeMap<String, i64> =
+        (rows.iter()).map(|row| (row.name.to_owned(), i64::from(row.then))).collect();
+    eventually("the doctor states all counts", SOON, async || seen(&stated(cx)?, &wanted)).await?;
 
     controller.stop().await?;
     // Those that change end the wait for those that stay: KEDA polls all of them every second.
@@ -176,9 +154,7 @@ async fn without_a_controller_keda_does_what_doctor_states(cx: &Cx) -> Result {
     for (row, history) in rows.iter().zip(&histories) {
         let is_shown = row.way == Way::Gauge && row.fallback.is_some();
         if is_shown {
-            cx.namespace
-                .has_condition(KEDA, row.name, ("Fallback", "True"), LATER)
-                .await?;
+            cx.namespace.has_condition(KEDA, row.name, ("Fallback", "True"), LATER).await?;
         } else {
             row.is_unread(cx).await?;
             assert!(!row.falls_back(cx).await?, "{} knows no metric", row.name);

@@ -69,10 +69,8 @@ async fn labelled(cx: &Cx, name: &str, instance: Option<&str>) -> Result {
 }
 
 async fn excluded_namespace(cx: &Cx) -> Result {
-    let spec = without_cycles(ControllerSpec {
-        watch_namespace: None,
-        ..ControllerSpec::scoped(cx)
-    });
+    let spec =
+        without_cycles(ControllerSpec { watch_namespace: None, ..ControllerSpec::scoped(cx) });
     // It sees the variants of every case.
     let spec = spec.with("CONTROLLER_INSTANCE", &cx.namespace.name);
     let controller = Controller::start_ready(cx, &spec).await?;
@@ -97,9 +95,7 @@ async fn annotate(cx: &Cx, excluded: Option<&str>) -> Result {
     let namespaces: Api<core::Namespace> = Api::all(cx.world.client.clone());
     let annotations = json!({ "wva.llmd.ai/exclude": excluded });
     let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-    namespaces
-        .patch(&cx.namespace.name, &PatchParams::default(), &patch)
-        .await?;
+    namespaces.patch(&cx.namespace.name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
@@ -121,10 +117,7 @@ async fn sees_one_of(cx: &Cx, other: &Namespace) -> Result {
         Controller::start_ready(cx, &without_cycles(ControllerSpec::scoped(cx))).await?;
     let mirrored = controller.readiness().await?;
     assert!(!mirrored.contains("mirror/Namespace"), "{mirrored}");
-    assert!(
-        mirrored.contains("[+] mirror/ConfigMap.system:"),
-        "{mirrored}"
-    );
+    assert!(mirrored.contains("[+] mirror/ConfigMap.system:"), "{mirrored}");
     let seen_one = Variants::new(&cx.namespace, &controller);
     seen_one.publishes("v", Some(1.0), SOON).await?;
     let unseen = Variants::new(other, &controller);
@@ -144,8 +137,6 @@ async fn sees_one_of(cx: &Cx, other: &Namespace) -> Result {
         });
         namespace.configure(MAIN, settings).await?;
     }
-    eventually("the settings are in force", SOON, async || {
-        seen(&generation().await?, &Some(2.0))
-    })
-    .await
+    eventually("the settings are in force", SOON, async || seen(&generation().await?, &Some(2.0)))
+        .await
 }

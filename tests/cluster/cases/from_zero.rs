@@ -20,10 +20,7 @@ const CYCLES: i64 = 3;
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::shared("from_zero::a_router_is_shown_the_token", is_shown_the_token),
-        Case::shared(
-            "from_zero::routers_are_asked_a_few_at_a_time",
-            a_few_at_a_time,
-        ),
+        Case::shared("from_zero::routers_are_asked_a_few_at_a_time", a_few_at_a_time),
     ]
 }
 
@@ -35,11 +32,7 @@ async fn controller(
 ) -> Result<Controller> {
     let mut environment = vec![("WVA_SCALE_TO_ZERO", "true".to_owned())];
     environment.extend_from_slice(settings);
-    let spec = ControllerSpec {
-        name,
-        environment,
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec = ControllerSpec { name, environment, ..ControllerSpec::scoped(cx) };
     Controller::start_ready(cx, &spec).await
 }
 
@@ -87,19 +80,14 @@ async fn stays(variants: Variants<'_>, wanted: i64) -> Result {
         variants.plan_cycle().await
     };
     let first = cycle().await?;
-    eventually("some cycles", SOON, async || {
-        seen(&(cycle().await? >= first + CYCLES), &true)
-    })
-    .await
+    eventually("some cycles", SOON, async || seen(&(cycle().await? >= first + CYCLES), &true)).await
 }
 
 /// A router that wants a token, which the controller has or not, and one of another model that wants none.
 async fn is_shown_the_token(cx: &Cx) -> Result {
-    let router = Router::start(Manner {
-        token: Some("s3cret".to_owned()),
-        ..Manner::holding(MODEL, 3)
-    })
-    .await?;
+    let router =
+        Router::start(Manner { token: Some("s3cret".to_owned()), ..Manner::holding(MODEL, 3) })
+            .await?;
     let other = Router::start(Manner::holding("other", 0)).await?;
     parked(cx, NAME, &router).await?;
     parked(cx, "other", &other).await?;
@@ -115,9 +103,7 @@ async fn is_shown_the_token(cx: &Cx) -> Result {
         // One router that refuses hurts no other.
         other.behave(Manner::holding("other", requests));
         says_value(&controller, "other", f64::from(requests)).await?;
-        variants
-            .publishes("other", Some(f64::from(requests)), SOON)
-            .await?;
+        variants.publishes("other", Some(f64::from(requests)), SOON).await?;
         variants.publishes(NAME, Some(0.0), SOON).await?;
         stays(variants, 0).await?;
     }
@@ -129,11 +115,9 @@ async fn is_shown_the_token(cx: &Cx) -> Result {
 
 async fn a_few_at_a_time(cx: &Cx) -> Result {
     const POOLS: usize = 3;
-    let router = Router::start(Manner {
-        delay: Duration::from_millis(300),
-        ..Manner::holding(MODEL, 0)
-    })
-    .await?;
+    let router =
+        Router::start(Manner { delay: Duration::from_millis(300), ..Manner::holding(MODEL, 0) })
+            .await?;
     let one = ("SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY", "1".to_owned());
     let narrow = controller(cx, "narrow", &[one]).await?;
     for number in 0..POOLS {
@@ -144,10 +128,8 @@ async fn a_few_at_a_time(cx: &Cx) -> Result {
     }
     says_value(&narrow, MODEL, 0.0).await?;
     let asked = router.requests();
-    eventually("two rounds", SOON, async || {
-        seen(&(router.requests() >= asked + 2 * POOLS), &true)
-    })
-    .await?;
+    eventually("two rounds", SOON, async || seen(&(router.requests() >= asked + 2 * POOLS), &true))
+        .await?;
     assert_eq!(router.most(), 1);
     drop(narrow);
 

@@ -97,50 +97,15 @@ fn averages() -> Vec<Row> {
         row("four-then-twice", 1, "9", &none),
         within((1, 5), row("most", 3, "9", &exact)),
         within((1, 4), row("above-most", 6, "9", &exact)),
-        row(
-            "pods-up",
-            3,
-            "20",
-            &up(json!({"policies": [policy("Pods", 2)]})),
-        ),
-        row(
-            "percent-up",
-            3,
-            "20",
-            &up(json!({"policies": [policy("Percent", 50)]})),
-        ),
+        row("pods-up", 3, "20", &up(json!({"policies": [policy("Pods", 2)]}))),
+        row("percent-up", 3, "20", &up(json!({"policies": [policy("Percent", 50)]}))),
         row("greatest-up", 3, "20", &up(json!({"policies": both}))),
-        row(
-            "least-up",
-            3,
-            "20",
-            &up(json!({"policies": both, "selectPolicy": "Min"})),
-        ),
+        row("least-up", 3, "20", &up(json!({"policies": both, "selectPolicy": "Min"}))),
         row("never-up", 3, "9", &up(json!({"selectPolicy": "Disabled"}))),
-        row(
-            "later-up",
-            3,
-            "9",
-            &up(json!({"stabilizationWindowSeconds": 1800})),
-        ),
-        row(
-            "pods-down",
-            9,
-            "1",
-            &down(json!({"policies": [policy("Pods", 2)]})),
-        ),
-        row(
-            "percent-down",
-            9,
-            "1",
-            &down(json!({"policies": [policy("Percent", 30)]})),
-        ),
-        row(
-            "never-down",
-            4,
-            "1",
-            &down(json!({"selectPolicy": "Disabled"})),
-        ),
+        row("later-up", 3, "9", &up(json!({"stabilizationWindowSeconds": 1800}))),
+        row("pods-down", 9, "1", &down(json!({"policies": [policy("Pods", 2)]}))),
+        row("percent-down", 9, "1", &down(json!({"policies": [policy("Percent", 30)]}))),
+        row("never-down", 4, "1", &down(json!({"selectPolicy": "Disabled"}))),
         row("later-down", 6, "1", &none),
         within((2, 9), row("fewest", 4, "0", &exact)),
     ]
@@ -161,25 +126,10 @@ fn others() -> Vec<Row> {
     let within = |bounds, row: Row| Row { bounds, ..row };
     vec![
         by("fraction", 2, &[fraction], &exact),
-        by(
-            "greatest-metric",
-            3,
-            &[average(Some("3")), average(Some("5"))],
-            &exact,
-        ),
+        by("greatest-metric", 3, &[average(Some("3")), average(Some("5"))], &exact),
         by("missing", 3, &[average(None)], &exact),
-        by(
-            "missing-with-more",
-            3,
-            &[average(Some("5")), average(None)],
-            &exact,
-        ),
-        by(
-            "missing-with-fewer",
-            3,
-            &[average(Some("2")), average(None)],
-            &exact,
-        ),
+        by("missing-with-more", 3, &[average(Some("5")), average(None)], &exact),
+        by("missing-with-fewer", 3, &[average(Some("2")), average(None)], &exact),
         by("value-tolerated", 4, &[value("10.5")], &none),
         by("value-up", 4, &[value("15")], &one_up),
         within((1, 6), by("value-most", 4, &[value("15")], &exact)),
@@ -205,10 +155,8 @@ async fn decides_as_the_real_controller_does(cx: &Cx) -> Result {
         .map_err(|fault| fault.text().to_owned())
     });
     let outcomes = futures::future::join_all(compared).await;
-    let differences: Vec<String> = outcomes
-        .into_iter()
-        .filter_map(std::result::Result::err)
-        .collect();
+    let differences: Vec<String> =
+        outcomes.into_iter().filter_map(std::result::Result::err).collect();
     if !differences.is_empty() {
         return Err(Fault::new(differences.join("\n")));
     }
@@ -228,8 +176,7 @@ async fn begin(cx: &Cx, row: &Row) -> Result<History> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let status = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
         let patch = Patch::Strategic(&status);
-        pods.patch_status(name, &PatchParams::default(), &patch)
-            .await?;
+        pods.patch_status(name, &PatchParams::default(), &patch).await?;
     }
     cx.namespace.apply(scaled_object(cx, row)).await?;
     Ok(history)
@@ -238,10 +185,8 @@ async fn begin(cx: &Cx, row: &Row) -> Result<History> {
 /// KEDA makes an autoscaler of it, and serves what Prometheus answers: constants.
 fn scaled_object(cx: &Cx, row: &Row) -> Value {
     let triggers = row.metrics.iter().map(|(kind, target, usage)| {
-        let query = usage.map_or_else(
-            || "absent_here".to_owned(),
-            |usage| format!("vector({usage})"),
-        );
+        let query =
+            usage.map_or_else(|| "absent_here".to_owned(), |usage| format!("vector({usage})"));
         json!({"type": "prometheus", "metricType": kind, "metadata": {
             "serverAddress": cx.world.prometheus.url, "query": query, "threshold": target,
             "ignoreNullValues": "false",
@@ -282,11 +227,7 @@ fn real(hpa: &HorizontalPodAutoscaler, history: &History) -> Rest {
         let current = metric.external?.current;
         Milli::parse(&current.average_value.or(current.value)?.0)
     });
-    Rest {
-        way,
-        conditions: conditions.collect(),
-        current: current.collect(),
-    }
+    Rest { way, conditions: conditions.collect(), current: current.collect() }
 }
 
 /// The result of the simulated one where each of its looks finds the pods of the one before.
@@ -308,15 +249,8 @@ fn simulate(row: &Row, hpa: &HorizontalPodAutoscaler) -> Result<Rest> {
             wanted,
             existing: wanted,
             // Those that are not ready are the first to go, and new ones are.
-            ready: if unready == 0 {
-                wanted
-            } else {
-                ready.min(wanted)
-            },
-            metrics: metrics
-                .iter()
-                .map(|one| one.map_err(str::to_owned))
-                .collect(),
+            ready: if unready == 0 { wanted } else { ready.min(wanted) },
+            metrics: metrics.iter().map(|one| one.map_err(str::to_owned)).collect(),
         };
         let now = Duration::from_secs(look);
         let outcome = decide(now, &spec, &seen, &mut memory);
@@ -345,9 +279,5 @@ fn rest(way: Vec<i32>, outcome: HpaDecision) -> Rest {
         let status = if holds { "True" } else { "False" };
         conditions.insert(kind.to_owned(), (status.to_owned(), reason.to_owned()));
     }
-    Rest {
-        way,
-        conditions,
-        current: outcome.current.into_iter().flatten().collect(),
-    }
+    Rest { way, conditions, current: outcome.current.into_iter().flatten().collect() }
 }

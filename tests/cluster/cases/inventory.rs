@@ -96,10 +96,7 @@ async fn see_nodes_and_pods(cx: &Cx, controller: &Controller) -> Result {
         .await
     };
     holders(0).await?;
-    let workload = Workload {
-        gpus: Some((3, kwok::L4)),
-        ..Workload::new("elsewhere", 2)
-    };
+    let workload = Workload { gpus: Some((3, kwok::L4)), ..Workload::new("elsewhere", 2) };
     system.deploy(&workload).await?;
     holders(2).await?;
     system.scale("elsewhere", 0).await?;
@@ -140,9 +137,7 @@ async fn counts_claims_where_quotas_limit(cx: &Cx) -> Result {
     let claims = json!([{ "name": "gpu", "resourceClaimTemplateName": "four" }]);
     let patch = json!({ "spec": { "template": { "spec": { "resourceClaims": claims } } } });
     let params = PatchParams::default();
-    deployments
-        .patch(CLAIMER, &params, &Patch::Strategic(patch))
-        .await?;
+    deployments.patch(CLAIMER, &params, &Patch::Strategic(patch)).await?;
     let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     variants.apply(CLAIMER, CLAIMER, json!({})).await?;
@@ -212,12 +207,8 @@ async fn counts_devices_of_slices_and_claims(cx: &Cx) -> Result {
     let outcome = see_devices(cx).await;
     let slices = [slice("a", 2, 2), slice("b", 2, 2)];
     for object in [&node, &class].into_iter().chain(&slices) {
-        let [version, kind, name] = ["/apiVersion", "/kind", "/metadata/name"].map(|path| {
-            object
-                .pointer(path)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        });
+        let [version, kind, name] = ["/apiVersion", "/kind", "/metadata/name"]
+            .map(|path| object.pointer(path).and_then(Value::as_str).unwrap_or_default());
         let (resource, _) = manifest::resource(client, version, kind).await?;
         let objects: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         objects.delete(name, &DeleteParams::default()).await.ok();
@@ -237,10 +228,7 @@ async fn see_slices(cx: &Cx, controller: &Controller) -> Result {
     let offers = async |wanted: Value, uncounted: Value| {
         eventually(format!("devices {wanted} {uncounted}"), SOON, async || {
             let node = &gpus(controller).await?["nodes"][DRIVEN];
-            let seen_now = (
-                node["allocatable"][DEVICES].clone(),
-                node["uncounted"].clone(),
-            );
+            let seen_now = (node["allocatable"][DEVICES].clone(), node["uncounted"].clone());
             seen(&seen_now, &(wanted.clone(), uncounted.clone()))
         })
         .await

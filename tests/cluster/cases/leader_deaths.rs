@@ -31,9 +31,8 @@ const KILLS: usize = 6;
 const MAXIMUM: u32 = 10;
 
 pub(crate) fn cases() -> Vec<Case> {
-    let shared = Case::shared("leader_deaths::behind_keda", async |cx: &Cx| {
-        of_leaders(cx, None).await
-    });
+    let shared =
+        Case::shared("leader_deaths::behind_keda", async |cx: &Cx| of_leaders(cx, None).await);
     let own = Case::with_own_servers(
         "leader_deaths::behind_a_native_hpa",
         Setup::Whole,
@@ -54,16 +53,10 @@ async fn replica(cx: &Cx, number: usize, service: Option<&Bridge>) -> Result<Rep
     let spec = candidate(cx, &name, QUICK);
     if service.is_none() {
         let controller = Arc::new(Controller::start(cx, &spec).await?);
-        return Ok(Replica {
-            controller,
-            door: None,
-        });
+        return Ok(Replica { controller, door: None });
     }
     let door = Door::open(cx, spec).await?;
-    Ok(Replica {
-        controller: door.controller,
-        door: Some(door.port),
-    })
+    Ok(Replica { controller: door.controller, door: Some(door.port) })
 }
 
 /// Watches the metrics pages of all replicas at once: two that show the variant at one moment, or
@@ -101,11 +94,7 @@ impl Witness {
                 sleep(Duration::from_millis(50)).await;
             }
         });
-        Self {
-            _task: task,
-            replicas,
-            violations,
-        }
+        Self { _task: task, replicas, violations }
     }
 
     fn set(&self, replicas: &[&Replica]) {
@@ -161,13 +150,8 @@ async fn of_leaders(cx: &Cx, service: Option<Bridge>) -> Result {
     }
     let bound = takeover_bound(QUICK);
     eprintln!("takeovers, with a bound of {bound:?}: {takeovers:?}");
-    cx.namespace
-        .settles(NAME, i32::try_from(MAXIMUM)?, SOON * 2)
-        .await?;
-    seen(
-        &gauge(cx, &leader.controller).await?,
-        &Some(f64::from(MAXIMUM)),
-    )?;
+    cx.namespace.settles(NAME, i32::try_from(MAXIMUM)?, SOON * 2).await?;
+    seen(&gauge(cx, &leader.controller).await?, &Some(f64::from(MAXIMUM)))?;
     witness.found_nothing()?;
     // Each of them died while more was wanted than there was, and something grew meanwhile.
     assert_eq!(at_death.len(), KILLS, "{at_death:?}");
@@ -209,19 +193,12 @@ async fn leading(cx: &Cx, [one, other]: [Replica; 2]) -> Result<(f64, [Replica; 
 async fn scales(cx: &Cx, leader: &Replica, service: Option<&Bridge>) -> Result {
     let max = i32::try_from(MAXIMUM)?;
     let (Some(service), Some(port)) = (service, leader.door) else {
-        let scaled_object = ScaledObject {
-            target: NAME,
-            variant: NAME,
-            min: 1,
-            max,
-        };
+        let scaled_object = ScaledObject { target: NAME, variant: NAME, min: 1, max };
         scaled_object.apply(cx).await?;
         return scaled_object.is_read(cx, "1").await;
     };
     service.leads_to(&[port]);
     Door::register_at(cx, service.port).await?;
-    cx.namespace
-        .apply(door::hpa(&cx.namespace.name, NAME, max)?)
-        .await?;
+    cx.namespace.apply(door::hpa(&cx.namespace.name, NAME, max)?).await?;
     door::reads(cx, NAME, Some("1")).await
 }

@@ -64,11 +64,7 @@ async fn shows(cx: &Cx, controller: &Controller, wanted: Option<f64>) -> Result 
 async fn follows(controller: &Controller) -> Result {
     controller.ready().await?;
     let text = controller.readiness().await?;
-    if text.contains("leadership: following") {
-        Ok(())
-    } else {
-        Err(Fault::new(text))
-    }
+    if text.contains("leadership: following") { Ok(()) } else { Err(Fault::new(text)) }
 }
 
 /// Within this a lease is taken over: its duration, two retry periods and one request, which has half a
@@ -162,10 +158,7 @@ async fn a_frozen_leader_wakes_up_silent(cx: &Cx) -> Result {
     let second = replica(cx, "wva-1", QUICK).await?;
     follows(&second).await?;
     // All that there is to say has been written.
-    let said = [
-        ("MetricsAvailable", "False/MetricsMissing"),
-        ("ActuationReady", "False/NoScaler"),
-    ];
+    let said = [("MetricsAvailable", "False/MetricsMissing"), ("ActuationReady", "False/NoScaler")];
     let variants = Variants::new(&cx.namespace, &first);
     variants.says(NAME, &said, SOON).await?;
     assert!(changes()?.iter().any(is_status), "the leader has written");
@@ -175,9 +168,7 @@ async fn a_frozen_leader_wakes_up_silent(cx: &Cx) -> Result {
     // Something that the frozen leader would have to write about.
     cx.namespace.scale(NAME, 4).await?;
     cx.namespace.settles(NAME, 4, SOON).await?;
-    cx.namespace
-        .apply(variant(NAME, NAME, &json!({ "minReplicas": 4 })))
-        .await?;
+    cx.namespace.apply(variant(NAME, NAME, &json!({ "minReplicas": 4 }))).await?;
     shows(cx, &second, Some(4.0)).await?;
 
     let thawed = Timestamp::now();
@@ -187,10 +178,7 @@ async fn a_frozen_leader_wakes_up_silent(cx: &Cx) -> Result {
     // By then it has seen the change, and was free to write if it thought that it may.
     eventually("it has seen the change", SOON, async || {
         let snapshot = first.debug("snapshot").await?;
-        seen(
-            &snapshot.pointer("/variants/0/bounds/min"),
-            &Some(&json!(4)),
-        )
+        seen(&snapshot.pointer("/variants/0/bounds/min"), &Some(&json!(4)))
     })
     .await?;
     no_pipeline_series(&first).await?;
@@ -201,10 +189,8 @@ async fn a_frozen_leader_wakes_up_silent(cx: &Cx) -> Result {
         let since = changes()?.into_iter().filter(|one| one.at > thawed);
         Ok(since.partition(|one| Some(&one.token) == token.as_ref()))
     };
-    eventually("the second one writes", SOON, async || {
-        seen(&since()?.1.is_empty(), &false)
-    })
-    .await?;
+    eventually("the second one writes", SOON, async || seen(&since()?.1.is_empty(), &false))
+        .await?;
     seen(&since()?.0, &Vec::new())
 }
 
@@ -215,9 +201,7 @@ fn is_status(change: &Change) -> bool {
 /// Nothing that scalers, or people who look at decisions, could take for the word of a leader.
 async fn no_pipeline_series(controller: &Controller) -> Result {
     let series = controller.series().await?;
-    let of_variants = series
-        .iter()
-        .filter(|one| one.labels.contains_key("variant_name"));
+    let of_variants = series.iter().filter(|one| one.labels.contains_key("variant_name"));
     let names: Vec<&str> = of_variants.map(|one| one.name.as_str()).collect();
     seen(&names, &Vec::new())
 }

@@ -33,10 +33,7 @@ async fn controller(cx: &Cx) -> Result<Controller> {
 async fn target_comes_goes_and_comes_back(cx: &Cx) -> Result {
     let controller = controller(cx).await?;
     let variants = Variants::new(&cx.namespace, &controller);
-    let gone = [
-        ("TargetResolved", "False/TargetNotFound"),
-        ("Ready", "False/DeploymentNotFound"),
-    ];
+    let gone = [("TargetResolved", "False/TargetNotFound"), ("Ready", "False/DeploymentNotFound")];
     variants.apply("early", "llama", json!({})).await?;
     variants.says("early", &gone, SOON).await?;
     assert_eq!(variants.desired("early").await?, None);
@@ -80,15 +77,11 @@ async fn changes_are_published(cx: &Cx) -> Result {
             (reason.unwrap_or_default(), note.unwrap_or_default())
         });
         // That nothing scales the target, and that nothing is measured, is said as well.
-        Ok(texts
-            .filter(|(reason, _)| reason.starts_with("Scaled"))
-            .collect())
+        Ok(texts.filter(|(reason, _)| reason.starts_with("Scaled")).collect())
     };
     assert_eq!(said().await?, []);
 
-    variants
-        .apply("v", "llama", json!({ "minReplicas": 3 }))
-        .await?;
+    variants.apply("v", "llama", json!({ "minReplicas": 3 })).await?;
     variants.publishes("v", Some(3.0), SOON).await?;
     eventually("the event", SOON, async || {
         // The event names the cycle that the status names.
@@ -105,9 +98,7 @@ async fn changes_are_published(cx: &Cx) -> Result {
     assert_eq!(record["decided"]["cycle"], json!(cycle), "{record}");
     let span = json!({ "name": "cycle", "cycle": cycle });
     let log = fs::read_to_string(controller.server.log())?;
-    let lines = log
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut decisions = lines.filter(|line| line["message"] == "scaling-decision");
     let decision = decisions.next().unwrap_or_default();
     assert_eq!(decision["span"], span, "{decision}");

@@ -24,18 +24,10 @@ const SOON: Duration = Duration::from_mins(1);
 const OTHER: &str = "qwen";
 /// The policy of the controller and of the desk.
 const POLICY: &str = "analyzerName: saturation";
-const BUSY: Reading = Reading {
-    kv_cache: 0.9,
-    waiting: 4.0,
-    running: 8.0,
-    finished: 2.0,
-};
+const BUSY: Reading = Reading { kv_cache: 0.9, waiting: 4.0, running: 8.0, finished: 2.0 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::shared(
-        "offline::a_decision_on_every_signal_is_repeated",
-        every_signal,
-    )]
+    vec![Case::shared("offline::a_decision_on_every_signal_is_repeated", every_signal)]
 }
 
 fn sglang() -> Page {
@@ -106,32 +98,18 @@ fn planned(cx: &Cx, snapshot: &Value) -> Result<Value> {
     }
     let plan: Value = serde_json::from_slice(&output.stdout)?;
     let variants = plan["variants"].as_object().cloned().unwrap_or_default();
-    Ok(outline(
-        variants
-            .iter()
-            .map(|(name, one)| (name, &one["to"], &one["steps"])),
-    ))
+    Ok(outline(variants.iter().map(|(name, one)| (name, &one["to"], &one["steps"]))))
 }
 
 /// The same of the controller's own decisions.
 fn decided(plan: &Value) -> Value {
     let decisions = plan["decisions"].as_object().cloned().unwrap_or_default();
-    outline(
-        decisions
-            .iter()
-            .map(|(name, one)| (name, &one["target"], &one["steps"])),
-    )
+    outline(decisions.iter().map(|(name, one)| (name, &one["target"], &one["steps"])))
 }
 
 /// Where each variant is led, and by which steps: from, to and stage.
 fn outline<'a>(variants: impl Iterator<Item = (&'a String, &'a Value, &'a Value)>) -> Value {
-    let lower = |stage: &Value| {
-        stage
-            .as_str()
-            .unwrap_or_default()
-            .to_lowercase()
-            .replace('-', "")
-    };
+    let lower = |stage: &Value| stage.as_str().unwrap_or_default().to_lowercase().replace('-', "");
     let step = |step: &Value| json!([step["from"], step["to"], lower(&step["stage"])]);
     let outlines = variants.map(|(name, to, steps)| {
         let steps: Vec<Value> = steps.as_array().into_iter().flatten().map(step).collect();
@@ -143,10 +121,7 @@ fn outline<'a>(variants: impl Iterator<Item = (&'a String, &'a Value, &'a Value)
 async fn every_signal(cx: &Cx) -> Result {
     let namespace = &cx.namespace;
     for name in ["vllm", "sglang"] {
-        let workload = Workload {
-            gpus: Some((1, kwok::L4)),
-            ..Workload::new(name, 1)
-        };
+        let workload = Workload { gpus: Some((1, kwok::L4)), ..Workload::new(name, 1) };
         namespace.deploy(&workload).await?;
         namespace.settles(name, 1, SOON).await?;
     }
@@ -154,10 +129,7 @@ async fn every_signal(cx: &Cx) -> Result {
     let pods = namespace.pods("app=sglang").await?;
     let pod = pods.first().and_then(|pod| pod.metadata.name.clone());
     let pod = pod.ok_or_else(|| Fault::new("no pod of sglang"))?;
-    let (engine, gate) = (
-        Exporter::start(sglang).await?,
-        Exporter::start(router).await?,
-    );
+    let (engine, gate) = (Exporter::start(sglang).await?, Exporter::start(router).await?);
     let prometheus = &cx.world.prometheus;
     let _engine = prometheus.scrape(&namespace.name, &pod, engine.address)?;
     let _gate = prometheus.scrape(&namespace.name, "epp-0", gate.address)?;
@@ -167,12 +139,8 @@ async fn every_signal(cx: &Cx) -> Result {
     let spec = ControllerSpec::scoped(cx).with("WVA_LIMITED_MODE", "true");
     let controller = Controller::start_ready(cx, &spec).await?;
     let variants = Variants::new(namespace, &controller);
-    variants
-        .apply("vllm", "vllm", json!({ "maxReplicas": 2 }))
-        .await?;
-    variants
-        .apply("sglang", "sglang", json!({ "modelID": OTHER }))
-        .await?;
+    variants.apply("vllm", "vllm", json!({ "maxReplicas": 2 })).await?;
+    variants.apply("sglang", "sglang", json!({ "modelID": OTHER })).await?;
     eventually("every signal is known", SOON, async || {
         let snapshot = controller.debug("snapshot").await?;
         seen(&known(&snapshot, &namespace.name), &Vec::<String>::new())

@@ -54,18 +54,13 @@ async fn a_leader_without_api_server(cx: &Cx) -> Result {
     let port = cx.world.api.url.rsplit(':').next().unwrap_or_default();
     let bridge = Bridge::to(port.parse()?).await?;
     cx.namespace.deploy(&Workload::new(NAME, 3)).await?;
-    let spec = ControllerSpec {
-        api: Some(bridge.port),
-        ..candidate(cx, "wva-0", QUICK)
-    };
+    let spec = ControllerSpec { api: Some(bridge.port), ..candidate(cx, "wva-0", QUICK) };
     let controller = Controller::start_ready(cx, &spec).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     variants.apply(NAME, NAME, json!({})).await?;
     variants.publishes(NAME, Some(3.0), SOON).await?;
-    eventually("the count is stored", SOON, async || {
-        seen(&variants.stored(NAME).await?, &Some(3))
-    })
-    .await?;
+    eventually("the count is stored", SOON, async || seen(&variants.stored(NAME).await?, &Some(3)))
+        .await?;
 
     bridge.cut();
     let end = Instant::now() + AWAY;
@@ -80,10 +75,7 @@ async fn a_leader_without_api_server(cx: &Cx) -> Result {
     let failed =
         |line: &&str| line.contains("lease not renewed") && line.contains("cannot be reached");
     let failures: Vec<&str> = log.lines().filter(failed).collect();
-    assert!(
-        !failures.is_empty() && !log.contains("kube_client"),
-        "{log}"
-    );
+    assert!(!failures.is_empty() && !log.contains("kube_client"), "{log}");
     cx.namespace.scale(NAME, 1).await?;
     let before = lease(cx).await?.spec.unwrap_or_default();
     while Instant::now() < end {
@@ -98,9 +90,7 @@ async fn a_leader_without_api_server(cx: &Cx) -> Result {
     let text = controller.readiness().await?;
     assert!(text.contains("leadership: leading"), "{text}");
     seen(&variants.stored(NAME).await?, &Some(3))?;
-    variants
-        .apply(NAME, NAME, json!({ "minReplicas": 4 }))
-        .await?;
+    variants.apply(NAME, NAME, json!({ "minReplicas": 4 })).await?;
     variants.publishes(NAME, Some(4.0), SOON).await
 }
 
@@ -127,10 +117,7 @@ async fn nuisance(address: String, number: usize) -> Option<TcpStream> {
     let mut client = TcpStream::connect(&address).await.ok()?;
     match number % 3 {
         0 => {}
-        1 => client
-            .write_all(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
-            .await
-            .ok()?,
+        1 => client.write_all(b"GET /metrics HTTP/1.1\r\nX-Slow: ").await.ok()?,
         _ => {
             let head = b"POST /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
             client.write_all(head).await.ok()?;
@@ -193,10 +180,7 @@ async fn readers(cx: &Cx) -> Result {
         answered += u64::from(scrape.is_ok_and(|answer| answer.is_ok()));
     }
     let seconds = started.elapsed().as_secs();
-    assert!(
-        answered * 100 >= asked * 95,
-        "{answered} answers of {asked}"
-    );
+    assert!(answered * 100 >= asked * 95, "{answered} answers of {asked}");
     let cycles = cycle(&reader, &controller).await? - begun;
     assert!(cycles * 2 >= seconds, "{cycles} cycles in {seconds} s");
     let pid = controller.server.pid().unwrap_or_default();

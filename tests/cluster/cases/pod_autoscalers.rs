@@ -55,20 +55,9 @@ impl<'a> Stage<'a> {
         let history = History::follow(&cx.namespace, name);
         cx.namespace.settles(name, replicas, SOON).await?;
         let port = ports::free()?;
-        let fleet = EngineFleet::at_pods(
-            cx,
-            &workload.selector(),
-            MODEL,
-            Load::running(running),
-            port,
-        );
-        Ok(Self {
-            cx,
-            name,
-            fleet,
-            history,
-            port,
-        })
+        let fleet =
+            EngineFleet::at_pods(cx, &workload.selector(), MODEL, Load::running(running), port);
+        Ok(Self { cx, name, fleet, history, port })
     }
 
     fn autoscaler(&self, name: &str, strategy: &str) -> Value {
@@ -82,18 +71,11 @@ impl<'a> Stage<'a> {
 
     async fn history_of(&self, name: &str) -> Result<Vec<Value>> {
         let status = self.status(name).await?;
-        Ok(status["scalingHistory"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default())
+        Ok(status["scalingHistory"].as_array().cloned().unwrap_or_default())
     }
 
     async fn version(&self) -> Result<Option<String>> {
-        Ok(objects(self.cx)
-            .get(self.name)
-            .await?
-            .metadata
-            .resource_version)
+        Ok(objects(self.cx).get(self.name).await?.metadata.resource_version)
     }
 
     /// Status and reason of a condition; empty while there is none.
@@ -105,11 +87,9 @@ impl<'a> Stage<'a> {
 
     async fn says(&self, name: &str, kind: &str, status: &str, reason: &str) -> Result {
         let wanted = (status.to_owned(), reason.to_owned());
-        eventually(
-            format!("{name} says {kind} {status} {reason}"),
-            SOON,
-            async || seen(&self.condition(name, kind).await?, &wanted),
-        )
+        eventually(format!("{name} says {kind} {status} {reason}"), SOON, async || {
+            seen(&self.condition(name, kind).await?, &wanted)
+        })
         .await
     }
 
@@ -120,11 +100,7 @@ impl<'a> Stage<'a> {
         eventually(format!("the status shows {replicas}"), SOON, async || {
             let status = self.status(self.name).await?;
             let (ready, _) = self.condition(self.name, "Ready").await?;
-            let shown = (
-                status["actualScale"].clone(),
-                status["desiredScale"].clone(),
-                ready,
-            );
+            let shown = (status["actualScale"].clone(), status["desiredScale"].clone(), ready);
             seen(&shown, &wanted)
         })
         .await
@@ -143,17 +119,13 @@ impl<'a> Stage<'a> {
         let events: Api<Event> = self.cx.namespace.api();
         let parameters = ListParams::default().fields("involvedObject.kind=PodAutoscaler");
         let events = events.list(&parameters).await?.items;
-        Ok(events
-            .into_iter()
-            .filter_map(|event| event.reason)
-            .collect())
+        Ok(events.into_iter().filter_map(|event| event.reason).collect())
     }
 }
 
 /// All PodAutoscalers of the case.
 fn objects(cx: &Cx) -> Api<DynamicObject> {
-    cx.namespace
-        .erased(&ApiResource::erase::<PodAutoscaler>(&()))
+    cx.namespace.erased(&ApiResource::erase::<PodAutoscaler>(&()))
 }
 
 /// Both strategies at once, each on a light load that grows and goes, and on a heavy one that stays.
@@ -178,20 +150,10 @@ async fn follows_load(cx: &Cx, controller: &Controller, (name, strategy): (&str,
     stage.rests_at(4).await?;
     stage.went_only(true)?;
     let status = stage.status(name).await?;
-    let history = status["scalingHistory"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let history = status["scalingHistory"].as_array().cloned().unwrap_or_default();
     let last = history.last().cloned().unwrap_or_default();
-    assert_eq!(
-        (&last["newScale"], &last["success"]),
-        (&json!(4), &json!(true)),
-        "{status}"
-    );
-    assert_eq!(
-        status["scheduledBounds"]["effectiveMaxReplicas"], 6,
-        "{status}"
-    );
+    assert_eq!((&last["newScale"], &last["success"]), (&json!(4), &json!(true)), "{status}");
+    assert_eq!(status["scheduledBounds"]["effectiveMaxReplicas"], 6, "{status}");
     let reasons = stage.event_reasons().await?;
     for reason in ["AlgorithmRun", "SuccessfulRescale"] {
         assert!(reasons.iter().any(|one| one == reason), "{reasons:?}");
@@ -203,15 +165,11 @@ async fn follows_load(cx: &Cx, controller: &Controller, (name, strategy): (&str,
     })
     .await?;
     stage.fleet.set_load(Load::running(28.0));
-    eventually(
-        "two ticks that decide the same write nothing",
-        SOON,
-        async || {
-            let before = stage.version().await?;
-            tokio::time::sleep(Duration::from_secs(21)).await;
-            seen(&stage.version().await?, &before)
-        },
-    )
+    eventually("two ticks that decide the same write nothing", SOON, async || {
+        let before = stage.version().await?;
+        tokio::time::sleep(Duration::from_secs(21)).await;
+        seen(&stage.version().await?, &before)
+    })
     .await?;
     stage.fleet.set_load(Load::running(4.0));
     stage.rests_at(1).await?;
@@ -233,21 +191,13 @@ async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
     stage.rests_at(4).await?;
     let history = stage.history_of(NAME).await?;
     let grown = history.iter().find(|entry| entry["newScale"] == 4).cloned();
-    assert_eq!(
-        grown.as_ref().map(|entry| &entry["previousScale"]),
-        Some(&json!(3)),
-        "{history:?}"
-    );
-    stage
-        .says(NAME, "MetricsAvailable", "True", "MetricsFound")
-        .await?;
+    assert_eq!(grown.as_ref().map(|entry| &entry["previousScale"]), Some(&json!(3)), "{history:?}");
+    stage.says(NAME, "MetricsAvailable", "True", "MetricsFound").await?;
     for pod in stage.fleet.pods() {
         stage.fleet.set_silent(&pod, true);
     }
     stage.fleet.set_load(Load::running(0.0));
-    stage
-        .says(NAME, "MetricsAvailable", "False", "MetricsFailed")
-        .await?;
+    stage.says(NAME, "MetricsAvailable", "False", "MetricsFailed").await?;
     stage.went_only(true)?;
     controller.stop().await?;
     let _controller = started(cx).await?;
@@ -259,15 +209,8 @@ async fn an_outage_lowers_nothing(cx: &Cx) -> Result {
     }
     stage.rests_at(1).await?;
     let history = stage.history_of(NAME).await?;
-    assert!(
-        history.iter().any(|entry| Some(entry) == grown.as_ref()),
-        "{history:?}"
-    );
-    assert_eq!(
-        history.last().map(|entry| &entry["newScale"]),
-        Some(&json!(1)),
-        "{history:?}"
-    );
+    assert!(history.iter().any(|entry| Some(entry) == grown.as_ref()), "{history:?}");
+    assert_eq!(history.last().map(|entry| &entry["newScale"]), Some(&json!(1)), "{history:?}");
     Ok(())
 }
 
@@ -291,13 +234,8 @@ pub(super) async fn a_generated_hpa_follows_a_total(cx: &Cx) -> Result {
         cx.namespace.run(name, 1, SOON).await?;
     }
     let history = History::follow(&cx.namespace, NAME);
-    let total = |count: i32| {
-        variant(
-            OTHER,
-            OTHER,
-            &json!({"minReplicas": count, "maxReplicas": count}),
-        )
-    };
+    let total =
+        |count: i32| variant(OTHER, OTHER, &json!({"minReplicas": count, "maxReplicas": count}));
     cx.namespace.apply(total(1)).await?;
     let object = json!({
         "apiVersion": "autoscaling.aibrix.ai/v1alpha1", "kind": "PodAutoscaler",
@@ -322,14 +260,8 @@ pub(super) async fn a_generated_hpa_follows_a_total(cx: &Cx) -> Result {
         eventually(format!("the status shows {count}"), SOON, async || {
             let status = objects(cx).get(NAME).await?.data["status"].take();
             let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-            let is_active = conditions
-                .iter()
-                .any(|one| one["reason"] == "ValidMetricFound");
-            let scales = (
-                status["actualScale"].clone(),
-                status["desiredScale"].clone(),
-                is_active,
-            );
+            let is_active = conditions.iter().any(|one| one["reason"] == "ValidMetricFound");
+            let scales = (status["actualScale"].clone(), status["desiredScale"].clone(), is_active);
             seen(&scales, &wanted)
         })
         .await?;
@@ -352,28 +284,14 @@ async fn strategies_change_live(cx: &Cx) -> Result {
         { "metricSourceType": "resource", "targetMetric": "cpu", "targetValue": "50" },
     ]);
     cx.namespace.apply(object).await?;
-    eventually("the HPA is generated", SOON, async || {
-        seen(&owned().await?, &true)
-    })
-    .await?;
+    eventually("the HPA is generated", SOON, async || seen(&owned().await?, &true)).await?;
     let hpa = serde_json::to_value(hpas.get(&generated).await?)?;
-    assert_eq!(
-        hpa["metadata"]["ownerReferences"][0]["kind"], "PodAutoscaler",
-        "{hpa}"
-    );
-    assert_eq!(
-        hpa["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 50,
-        "{hpa}"
-    );
+    assert_eq!(hpa["metadata"]["ownerReferences"][0]["kind"], "PodAutoscaler", "{hpa}");
+    assert_eq!(hpa["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 50, "{hpa}");
     // The HPA has no metrics of pods here, and says so in words that the status repeats.
-    stage
-        .says(NAME, "ScalingActive", "False", "FailedGetResourceMetric")
-        .await?;
+    stage.says(NAME, "ScalingActive", "False", "FailedGetResourceMetric").await?;
     cx.namespace.apply(stage.autoscaler(NAME, "KPA")).await?;
-    eventually("the HPA is gone", SOON, async || {
-        seen(&owned().await?, &false)
-    })
-    .await?;
+    eventually("the HPA is gone", SOON, async || seen(&owned().await?, &false)).await?;
 
     let foreign: HorizontalPodAutoscaler = serde_json::from_value(json!({
         "metadata": { "name": generated },
@@ -386,9 +304,7 @@ async fn strategies_change_live(cx: &Cx) -> Result {
     let mut object = stage.autoscaler(NAME, "HPA");
     object["spec"]["maxReplicas"] = json!(5);
     cx.namespace.apply(object).await?;
-    stage
-        .says(NAME, "AbleToScale", "False", "HpaNotOwned")
-        .await?;
+    stage.says(NAME, "AbleToScale", "False", "HpaNotOwned").await?;
     let after = hpas.get(&generated).await?;
     assert_eq!(after.spec, foreign.spec);
     Ok(())
@@ -410,10 +326,7 @@ async fn the_oldest_scales(cx: &Cx) -> Result {
     stage.says("younger", conflict, "False", conflict).await?;
     assert_eq!(stage.history.wanted(), [1]);
     cx.namespace.apply(variant(NAME, NAME, &json!({}))).await?;
-    let variants = cx
-        .namespace
-        .dynamic("llmd.ai/v1alpha1", "VariantAutoscaling")
-        .await?;
+    let variants = cx.namespace.dynamic("llmd.ai/v1alpha1", "VariantAutoscaling").await?;
     eventually("the variant says who scales", SOON, async || {
         let [_, reason, message] = condition_of(&variants.get(NAME).await?, "TargetResolved");
         let is_contested = reason == "TargetContested" && message.contains("PodAutoscaler");

@@ -69,10 +69,7 @@ async fn while_it_shows(
 }
 
 fn reading(kv_cache: f64) -> Load {
-    Load::Each(Reading {
-        kv_cache,
-        ..Reading::IDLE
-    })
+    Load::Each(Reading { kv_cache, ..Reading::IDLE })
 }
 
 fn fleet(cx: &Cx, pods: &str, kv_cache: f64) -> EngineFleet {
@@ -149,23 +146,15 @@ async fn older_cluster(cx: &Cx) -> Result {
     variants.apply(NAME, NAME, json!({})).await?;
     variants.publishes(NAME, Some(3.0), SOON).await?;
     let stores = async |count: i64| seen(&variants.stored(NAME).await?, &Some(count));
-    while_it_shows(variants, 3.0, "3 are stored", SOON, async || {
-        stores(3).await
-    })
-    .await?;
+    while_it_shows(variants, 3.0, "3 are stored", SOON, async || stores(3).await).await?;
 
     let (data, older) = (cx.world.site.data("etcd"), cx.world.site.data("older"));
     stop(cx).await?;
     copy(&data, &older)?;
     start(cx).await?;
-    variants
-        .apply(NAME, NAME, json!({ "minReplicas": 5 }))
-        .await?;
+    variants.apply(NAME, NAME, json!({ "minReplicas": 5 })).await?;
     variants.publishes(NAME, Some(5.0), SOON).await?;
-    while_it_shows(variants, 5.0, "5 are stored", SOON, async || {
-        stores(5).await
-    })
-    .await?;
+    while_it_shows(variants, 5.0, "5 are stored", SOON, async || stores(5).await).await?;
 
     stop(cx).await?;
     std::fs::remove_dir_all(&data)?;
@@ -174,25 +163,14 @@ async fn older_cluster(cx: &Cx) -> Result {
     // The minimum is gone, and with it the reason for 5; the load is unknown, so they stay.
     let objects: Api<VariantAutoscaling> = cx.namespace.api();
     seen(&objects.get(NAME).await?.spec.min_replicas, &None)?;
-    while_it_shows(variants, 5.0, "5 are stored again", LATER, async || {
-        stores(5).await
+    while_it_shows(variants, 5.0, "5 are stored again", LATER, async || stores(5).await).await?;
+    while_it_shows(variants, 5.0, "every mirror is in sync", LATER, async || {
+        let text = controller.readiness().await?;
+        let silent = text.lines().find(|line| line.starts_with("[!] mirror/"));
+        seen(&silent.map(ToOwned::to_owned), &None)
     })
     .await?;
-    while_it_shows(
-        variants,
-        5.0,
-        "every mirror is in sync",
-        LATER,
-        async || {
-            let text = controller.readiness().await?;
-            let silent = text.lines().find(|line| line.starts_with("[!] mirror/"));
-            seen(&silent.map(ToOwned::to_owned), &None)
-        },
-    )
-    .await?;
-    variants
-        .apply(NAME, NAME, json!({ "minReplicas": 6 }))
-        .await?;
+    variants.apply(NAME, NAME, json!({ "minReplicas": 6 })).await?;
     variants.publishes(NAME, Some(6.0), SOON).await
 }
 

@@ -49,10 +49,7 @@ fn shipped(file: &str) -> Result<Vec<Value>> {
 }
 
 async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
-    let spec = ControllerSpec {
-        build: Build::Killable,
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec = ControllerSpec { build: Build::Killable, ..ControllerSpec::scoped(cx) };
     let controller = Controller::start_ready(cx, &spec).await?;
     let text = controller.readiness().await?;
     assert!(text.contains("[+] mirror/Pod: last answer"), "{text}");
@@ -61,12 +58,7 @@ async fn a_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     takes_away(&account, "pods").await?;
     // The watch that is open stays so; the next one is refused.
     controller.kill_role("watcher/Pod").await?;
-    names(
-        &controller,
-        "[!] mirror/Pod: ",
-        "cannot list resource \"pods\"",
-    )
-    .await?;
+    names(&controller, "[!] mirror/Pod: ", "cannot list resource \"pods\"").await?;
     // What was seen last still serves.
     assert_eq!(controller.readyz().await?.0, StatusCode::OK);
     an_event_names(cx, "cannot list resource \"pods\"", SOON).await?;
@@ -87,9 +79,7 @@ async fn a_removed_rule_for_writing_is_named(cx: &Cx) -> Result {
     let account = Account::create(cx.system().await?, ACCOUNT).await?;
     let status = "variantautoscalings/status";
     takes_away(&account, status).await?;
-    variants
-        .apply(NAME, NAME, json!({ "minReplicas": 3 }))
-        .await?;
+    variants.apply(NAME, NAME, json!({ "minReplicas": 3 })).await?;
     names(&controller, "[!] write/status: ", status).await?;
     an_event_names(cx, status, SOON).await?;
     variants.publishes(NAME, Some(3.0), SOON).await?;
@@ -101,12 +91,7 @@ async fn a_removed_rule_for_writing_is_named(cx: &Cx) -> Result {
     takes_away(&account, "events").await?;
     // Something that there is an event about.
     variants.apply("lost", "nothing", json!({})).await?;
-    names(
-        &controller,
-        "[!] write/events: ",
-        "cannot create resource \"events\"",
-    )
-    .await?;
+    names(&controller, "[!] write/events: ", "cannot create resource \"events\"").await?;
     gives_back(&account, "events").await?;
     variants.apply("lost-too", "nothing", json!({})).await?;
     names(&controller, "[+] write/events: ", "accepted").await?;
@@ -133,10 +118,7 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     let reader = Account::create(&cx.namespace, "reader").await?;
     let reader = Reader::anonymous().with_token(&reader.token().await?);
     let metrics = format!("https://{}", controller.metrics);
-    let pages = [
-        format!("{metrics}/metrics"),
-        door.desired(&cx.namespace.name, "set"),
-    ];
+    let pages = [format!("{metrics}/metrics"), door.desired(&cx.namespace.name, "set")];
     for page in &pages {
         let (status, text) = reader.get(page).await?;
         assert_eq!(status, StatusCode::FORBIDDEN, "{page}: {text}");
@@ -158,20 +140,13 @@ async fn any_rule_that_is_removed_is_named(cx: &Cx) -> Result {
     let rules = without("rbac/metrics_auth_role.yaml", access)?;
     account.bind_rules(&role_without(access), &rules).await?;
     account.unbind(REVIEW_ROLE).await?;
-    account
-        .may_not_create("authorization.k8s.io", access)
-        .await?;
-    let unknown = [
-        format!("{metrics}/debug/tree"),
-        door.desired("elsewhere", "set"),
-    ];
+    account.may_not_create("authorization.k8s.io", access).await?;
+    let unknown = [format!("{metrics}/debug/tree"), door.desired("elsewhere", "set")];
     denied(&door, &reader, &unknown, access).await?;
     account.unbind_rules(&role_without(access)).await?;
     let stranger = Reader::anonymous().with_token("invented");
     let token = "tokenreviews";
-    account
-        .may_not_create("authentication.k8s.io", token)
-        .await?;
+    account.may_not_create("authentication.k8s.io", token).await?;
     denied(&door, &stranger, &pages, token).await?;
     account.unbind_within(LEASE_ROLE).await?;
     names(controller, "[!] write/lease: ", "leases").await?;
@@ -200,11 +175,7 @@ pub(super) async fn names(controller: &Controller, begin: &str, part: &str) -> R
         let text = controller.readiness().await?;
         let line = text.lines().find(|line| line.starts_with(begin));
         let line = line.ok_or_else(|| Fault::new(text.clone()))?;
-        if line.contains(part) {
-            Ok(())
-        } else {
-            Err(Fault::new(line))
-        }
+        if line.contains(part) { Ok(()) } else { Err(Fault::new(line)) }
     })
     .await
 }
@@ -286,10 +257,7 @@ async fn manifests_are_accepted(cx: &Cx) -> Result {
 }
 
 fn resources(kustomization: &Value) -> Vec<Value> {
-    kustomization["resources"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default()
+    kustomization["resources"].as_array().cloned().unwrap_or_default()
 }
 
 /// One controller does everything that it can, and over all cases so far nothing was refused.
@@ -334,10 +302,8 @@ fn all_granted() -> Result<BTreeSet<Right>> {
 /// Nothing was refused to a controller whose rules are complete, and nothing was done by rules
 /// that are not shipped.
 pub(crate) fn suffice(uses: &Uses) -> Result {
-    let refused: Vec<_> = uses
-        .never_granted()
-        .filter(|(user, _)| !user.contains(REMOVES))
-        .collect();
+    let refused: Vec<_> =
+        uses.never_granted().filter(|(user, _)| !user.contains(REMOVES)).collect();
     let granted = all_granted()?;
     let is_missing = |used: &&Right| !granted.iter().any(|granted| covers(granted, used));
     let missing: BTreeSet<&Right> = uses.allowed.iter().filter(is_missing).collect();
@@ -360,10 +326,7 @@ async fn does_everything(cx: &Cx) -> Result {
             ("CONTROLLER_INSTANCE", namespace.clone()),
             ("WVA_LIMITED_MODE", "true".to_owned()),
         ],
-        arguments: vec![
-            "--leader-elect=true".to_owned(),
-            "--metrics-secure=true".to_owned(),
-        ],
+        arguments: vec!["--leader-elect=true".to_owned(), "--metrics-secure=true".to_owned()],
         ..ControllerSpec::scoped(cx)
     };
     let controller = Controller::start_ready(cx, &spec).await?;
@@ -372,9 +335,7 @@ async fn does_everything(cx: &Cx) -> Result {
         let owners = object.metadata.managed_fields.unwrap_or_default();
         let mut owners = owners.iter().filter(|entry| entry.subresource.is_some());
         let former = owners.any(|entry| entry.manager.as_deref() == Some("manager"));
-        let resolved = object.data["status"]["conditions"]
-            .to_string()
-            .contains("TargetFound");
+        let resolved = object.data["status"]["conditions"].to_string().contains("TargetFound");
         seen(&(former, resolved), &(false, true))
     })
     .await?;
@@ -397,9 +358,7 @@ async fn does_everything(cx: &Cx) -> Result {
 
     let account = Account::create(&cx.namespace, "reader").await?;
     let reader = Reader::anonymous().with_token(&account.token().await?);
-    let (status, text) = reader
-        .get(&format!("https://{}/metrics", controller.metrics))
-        .await?;
+    let (status, text) = reader.get(&format!("https://{}/metrics", controller.metrics)).await?;
     assert_eq!(status, StatusCode::FORBIDDEN, "{text}");
 
     an_edit_is_refused_twice(cx).await?;
@@ -436,9 +395,7 @@ async fn written_by_another(cx: &Cx) -> Result<Api<DynamicObject>> {
     let mut object = variant(NAME, NAME, &json!({}));
     object["metadata"]["labels"] = json!({ INSTANCE_LABEL: cx.namespace.name });
     cx.namespace.apply(object).await?;
-    let objects = cx
-        .namespace
-        .erased(&ApiResource::erase::<VariantAutoscaling>(&()));
+    let objects = cx.namespace.erased(&ApiResource::erase::<VariantAutoscaling>(&()));
     let former = json!({ "status": {
         "desiredOptimizedAlloc": { "numReplicas": 5, "accelerator": "L40S" },
         "actuation": { "applied": false },
@@ -448,12 +405,8 @@ async fn written_by_another(cx: &Cx) -> Result<Api<DynamicObject>> {
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }],
     }});
-    let manager = PatchParams {
-        field_manager: Some("manager".to_owned()),
-        ..PatchParams::default()
-    };
-    objects
-        .patch_status(NAME, &manager, &Patch::Merge(former))
-        .await?;
+    let manager =
+        PatchParams { field_manager: Some("manager".to_owned()), ..PatchParams::default() };
+    objects.patch_status(NAME, &manager, &Patch::Merge(former)).await?;
     Ok(objects)
 }

@@ -45,13 +45,9 @@ async fn the_second_gives_way(cx: &Cx) -> Result {
     cx.namespace.deploy(&Workload::new(NAME, 2)).await?;
     let first = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &first);
-    variants
-        .apply(NAME, NAME, json!({ "minReplicas": 2 }))
-        .await?;
+    variants.apply(NAME, NAME, json!({ "minReplicas": 2 })).await?;
     variants.publishes(NAME, Some(2.0), SOON).await?;
-    variants
-        .says(NAME, &[("TargetResolved", "True/TargetFound")], SOON)
-        .await?;
+    variants.says(NAME, &[("TargetResolved", "True/TargetFound")], SOON).await?;
     conflict(variants, None).await?;
 
     let other = format!("{}-other", cx.namespace.name);
@@ -79,9 +75,7 @@ async fn gives_way(cx: &Cx, first: Controller, other: &Namespace) -> Result {
     })
     .await?;
     // The first goes on, and its decisions are what is stored.
-    of_first
-        .apply(NAME, NAME, json!({ "minReplicas": 3 }))
-        .await?;
+    of_first.apply(NAME, NAME, json!({ "minReplicas": 3 })).await?;
     of_first.publishes(NAME, Some(3.0), SOON).await?;
     eventually("the status follows the first", SOON, async || {
         seen(&of_first.stored(NAME).await?, &Some(3))
@@ -102,9 +96,7 @@ async fn that_are_not_scraped_take_no_turns(cx: &Cx) -> Result {
     let first = Controller::start(cx, &ControllerSpec::scoped(cx)).await?;
     let first = first.unscraped();
     let of_first = Variants::new(&cx.namespace, &first);
-    of_first
-        .apply(NAME, NAME, json!({ "minReplicas": 2 }))
-        .await?;
+    of_first.apply(NAME, NAME, json!({ "minReplicas": 2 })).await?;
     of_first.publishes(NAME, Some(2.0), SOON).await?;
     let holder = eventually("it holds the object", SOON, async || holder(cx).await).await?;
 
@@ -190,20 +182,14 @@ async fn instances_that_name_one_target_say_so(cx: &Cx) -> Result {
     let contested = [("TargetResolved", "False/TargetContested")];
     for (variants, name) in [(of_blue, "blue"), (of_green, "green")] {
         let message = variants.says(name, &contested, SOON).await?;
-        assert!(
-            message.contains("blue") && message.contains("green"),
-            "{message}"
-        );
+        assert!(message.contains("blue") && message.contains("green"), "{message}");
         variants.publishes(name, None, SOON).await?;
     }
     eventually("there is an event on each", SOON, async || {
         let said = cx.namespace.events("TargetContested").await?;
         let objects = said.into_iter().filter_map(|event| event.regarding?.name);
         let objects: BTreeSet<String> = objects.collect();
-        seen(
-            &objects.into_iter().collect::<Vec<_>>(),
-            &vec!["blue".into(), "green".into()],
-        )
+        seen(&objects.into_iter().collect::<Vec<_>>(), &vec!["blue".into(), "green".into()])
     })
     .await?;
 
@@ -228,16 +214,11 @@ async fn a_second_series_is_said(cx: &Cx) -> Result {
     counted(1).await?;
     conflict(variants, None).await?;
 
-    let line = format!(
-        "{DESIRED}{{variant_name=\"{NAME}\",namespace=\"{}\"}} 7\n",
-        cx.namespace.name
-    );
+    let line =
+        format!("{DESIRED}{{variant_name=\"{NAME}\",namespace=\"{}\"}} 7\n", cx.namespace.name);
     let page = Exporter::start(move || Page::Text(line.clone())).await?;
     let system = &cx.system().await?.name;
-    let target = cx
-        .world
-        .prometheus
-        .scrape(system, "another", page.address)?;
+    let target = cx.world.prometheus.scrape(system, "another", page.address)?;
     counted(2).await?;
     conflict(variants, Some("True/SecondSeries")).await?;
     if variants.desired(NAME).await? != Some(2.0) {

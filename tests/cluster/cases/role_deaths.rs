@@ -29,23 +29,11 @@ const ROLES: [[&[&str]; 2]; 4] = [
             "watcher/ScaledObject",
             "watcher/ResourceSlice",
         ],
-        &[
-            "config",
-            "pod-autoscalers",
-            "collector",
-            "watcher/StatefulSet",
-            "watcher/Pod.bound",
-        ],
+        &["config", "pod-autoscalers", "collector", "watcher/StatefulSet", "watcher/Pod.bound"],
     ],
     [
         &["ingress", "autoscaler-writer", "target-scaler", "optimizer"],
-        &[
-            "emitter",
-            "status-writer",
-            "event-recorder",
-            "metrics-reader",
-            "pod-scraper",
-        ],
+        &["emitter", "status-writer", "event-recorder", "metrics-reader", "pod-scraper"],
     ],
     [
         &[
@@ -86,9 +74,7 @@ const ROLES: [[&[&str]; 2]; 4] = [
 pub(crate) fn cases() -> Vec<Case> {
     let survives = |roles: [&'static [&'static str]; 2]| {
         let name = format!("role_deaths::{}", roles.map(|roles| roles[0]).join("+"));
-        Case::shared(&name, async move |cx: &Cx| {
-            survives_the_deaths_of(cx, roles).await
-        })
+        Case::shared(&name, async move |cx: &Cx| survives_the_deaths_of(cx, roles).await)
     };
     ROLES.into_iter().map(survives).collect()
 }
@@ -97,9 +83,7 @@ async fn survives_the_deaths_of(cx: &Cx, roles: [&[&str]; 2]) -> Result {
     let variant = format!("variant/{}/{NAME}", cx.namespace.name);
     let named = roles.map(|roles| -> Vec<&str> {
         let named = roles.iter();
-        named
-            .map(|role| if *role == VARIANT { &*variant } else { *role })
-            .collect()
+        named.map(|role| if *role == VARIANT { &*variant } else { *role }).collect()
     });
     let [growing, shrinking] = named;
     let beginning = Beginning {
@@ -141,10 +125,7 @@ struct Life {
 
 impl Life {
     fn running(restarts: u64) -> Self {
-        Self {
-            state: Value::from("running"),
-            restarts,
-        }
+        Self { state: Value::from("running"), restarts }
     }
 }
 

@@ -39,13 +39,10 @@ pub(crate) fn cases() -> Vec<Case> {
             },
         )
         .within(minutes(5)),
-        Case::shared(
-            "scaled_kinds::sets_and_groups_follow_load",
-            async |cx: &Cx| {
-                let _controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
-                try_join(set(cx), groups(cx)).await.map(drop)
-            },
-        )
+        Case::shared("scaled_kinds::sets_and_groups_follow_load", async |cx: &Cx| {
+            let _controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
+            try_join(set(cx), groups(cx)).await.map(drop)
+        })
         .within(minutes(5)),
     ]
 }
@@ -120,14 +117,7 @@ impl<'a> Target<'a> {
         let pages = EngineFleet::at_pods(cx, &serving, MODEL, Load::running(4.0), port);
         let scaler = autoscaler(name, strategy, &target, port);
         namespace.apply(scaler).await?;
-        Ok(Self {
-            cx,
-            objects,
-            name,
-            serving,
-            pages,
-            _kind: kind,
-        })
+        Ok(Self { cx, objects, name, serving, pages, _kind: kind })
     }
 
     async fn rests_at(&self, count: i32) -> Result {
@@ -178,14 +168,7 @@ async fn leaders_of_roles(cx: &Cx) -> Result {
     };
     let set = async |name, strategy, role| {
         let object = scaler(name, role);
-        Target::set(
-            cx,
-            (name, strategy),
-            object,
-            Some(play_scaler),
-            leaders(role),
-        )
-        .await
+        Target::set(cx, (name, strategy), object, Some(play_scaler), leaders(role)).await
     };
     let prefill = set(PREFILL, "KPA", "prefill").await?;
     let decode = set(DECODE, "APA", "decode").await?;

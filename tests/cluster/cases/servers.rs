@@ -12,30 +12,18 @@ use crate::harness::tools::repository;
 use crate::harness::web;
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
-        case!(shared, servers::are_recent_enough),
-        case!(shared, servers::no_reader_is_anonymous),
-    ]
+    vec![case!(shared, servers::are_recent_enough), case!(shared, servers::no_reader_is_anonymous)]
 }
 
 /// Older ones fail in ways that look like faults of the controller: before Kubernetes 1.35 the HPA's
 /// tolerance cannot be set, before etcd 3.6 streamed lists fail and clients loop.
 async fn are_recent_enough(cx: &Cx) -> Result {
-    let stopped: Vec<_> = cx
-        .world
-        .running()
-        .into_iter()
-        .filter(|(_, pid)| pid.is_none())
-        .collect();
+    let stopped: Vec<_> = cx.world.running().into_iter().filter(|(_, pid)| pid.is_none()).collect();
     assert_eq!(stopped, [], "every server runs");
 
     let kubernetes = cx.world.client.apiserver_version().await?;
     let version = numbers(&kubernetes.git_version);
-    assert!(
-        version >= vec![1, 35],
-        "Kubernetes {}",
-        kubernetes.git_version
-    );
+    assert!(version >= vec![1, 35], "Kubernetes {}", kubernetes.git_version);
     stands_on_pages(&kubernetes)?;
 
     let version = format!("{}/version", cx.world.etcd.url);
@@ -63,17 +51,11 @@ fn numbers(version: &str) -> Vec<u32> {
 }
 
 async fn no_reader_is_anonymous(cx: &Cx) -> Result {
-    let known = cx
-        .world
-        .client
-        .request_text(Request::get("/api").body(Vec::new())?)
-        .await;
+    let known = cx.world.client.request_text(Request::get("/api").body(Vec::new())?).await;
     known.map_err(|error| Fault::new(format!("the admin is refused: {error}")))?;
 
-    let http = reqwest::Client::builder()
-        .no_proxy()
-        .tls_danger_accept_invalid_certs(true)
-        .build()?;
+    let http =
+        reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true).build()?;
     let answer = http.get(format!("{}/api", cx.world.api.url)).send().await?;
     assert_eq!(answer.status(), reqwest::StatusCode::UNAUTHORIZED);
     Ok(())

@@ -37,10 +37,7 @@ pub(crate) fn cases() -> Vec<Case> {
 async fn secure(cx: &Cx, arguments: &[String]) -> Result<Controller> {
     let mut all = vec!["--metrics-secure=true".to_owned()];
     all.extend_from_slice(arguments);
-    let spec = ControllerSpec {
-        arguments: all,
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec = ControllerSpec { arguments: all, ..ControllerSpec::scoped(cx) };
     Controller::start(cx, &spec).await
 }
 
@@ -51,10 +48,7 @@ fn page(controller: &Controller, path: &str) -> String {
 async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     let controller = secure(cx, &[]).await?;
     controller.ready().await?;
-    let (metrics, tree) = (
-        page(&controller, "/metrics"),
-        page(&controller, "/debug/tree"),
-    );
+    let (metrics, tree) = (page(&controller, "/metrics"), page(&controller, "/debug/tree"));
     let plain = metrics.replace("https", "http");
     let plainly = reqwest::get(&plain).await;
     assert!(plainly.is_err(), "answered without TLS: {plainly:?}");
@@ -67,12 +61,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
         Reader::anonymous().with_header("authorization", "Basic YWRtaW46YWRtaW4="),
         Reader::anonymous().with_header("x-remote-user", "system:admin"),
     ] {
-        for path in [
-            "/metrics",
-            "/debug/tree",
-            "/debug/kill?role=optimizer",
-            "/nothing",
-        ] {
+        for path in ["/metrics", "/debug/tree", "/debug/kill?role=optimizer", "/nothing"] {
             let (status, text) = stranger.get(&page(&controller, path)).await?;
             assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}: {text}");
         }
@@ -84,13 +73,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
 
     account.bind_shipped("rbac/metrics_reader.yaml").await?;
     reader.gets(&metrics, StatusCode::OK, SOON).await?;
-    assert!(
-        reader
-            .get(&metrics)
-            .await?
-            .1
-            .contains("wva_config_generation")
-    );
+    assert!(reader.get(&metrics).await?.1.contains("wva_config_generation"));
     assert_eq!(reader.status(&tree).await?, StatusCode::FORBIDDEN);
 
     account.bind_shipped("rbac/debug_reader.yaml").await?;
@@ -101,10 +84,7 @@ async fn is_for_authorized_readers_alone(cx: &Cx) -> Result {
     assert_eq!(killed, StatusCode::FORBIDDEN);
 
     let probes = controller.readiness().await?;
-    assert!(
-        probes.contains("[+] access/metrics: readers are checked"),
-        "{probes}"
-    );
+    assert!(probes.contains("[+] access/metrics: readers are checked"), "{probes}");
     assert!(!probes.contains(&name), "{probes}");
     Ok(())
 }
@@ -115,17 +95,13 @@ async fn refuses_expired_tokens(cx: &Cx) -> Result {
     spec.arguments.push("--metrics-secure=true".to_owned());
     let door = Door::open(cx, spec).await?;
     let account = Account::create(&cx.namespace, "prometheus").await?;
-    for role in [
-        "rbac/metrics_reader.yaml",
-        "rbac/debug_reader.yaml",
-        "external-metrics/reader_role.yaml",
-    ] {
+    for role in
+        ["rbac/metrics_reader.yaml", "rbac/debug_reader.yaml", "external-metrics/reader_role.yaml"]
+    {
         account.bind_shipped(role).await?;
     }
     cx.namespace.deploy(&Workload::new("llama", 1)).await?;
-    cx.namespace
-        .apply(variant("llama", "llama", &json!({})))
-        .await?;
+    cx.namespace.apply(variant("llama", "llama", &json!({}))).await?;
     let pages = [
         page(&door.controller, "/metrics"),
         page(&door.controller, "/debug/tree"),
@@ -165,9 +141,8 @@ fn signed(cx: &Cx, uid: &str, from: i64, to: i64) -> Result<String> {
     let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
     let key = EcdsaKeyPair::from_pkcs8(algorithm, key.secret_der(), &random)
         .map_err(|error| Fault::new(error.to_string()))?;
-    let signature = key
-        .sign(&random, text.as_bytes())
-        .map_err(|error| Fault::new(error.to_string()))?;
+    let signature =
+        key.sign(&random, text.as_bytes()).map_err(|error| Fault::new(error.to_string()))?;
     Ok(format!("{text}.{}", base64_url(signature.as_ref())?))
 }
 
@@ -178,19 +153,13 @@ fn encoded(value: &Value) -> Result<String> {
 fn base64_url(bytes: &[u8]) -> Result<String> {
     let standard = serde_json::to_value(ByteString(bytes.to_vec()))?;
     let standard = standard.as_str().unwrap_or_default().to_owned();
-    Ok(standard
-        .replace('+', "-")
-        .replace('/', "_")
-        .replace('=', ""))
+    Ok(standard.replace('+', "-").replace('/', "_").replace('=', ""))
 }
 
 async fn takes_up_a_new_certificate(cx: &Cx) -> Result {
     let folder = cx.folder("certificates")?;
     let path = |file: &str| folder.join(file).display().to_string();
-    let server = Subject {
-        hosts: &["127.0.0.1"],
-        ..Subject::user("wva")
-    };
+    let server = Subject { hosts: &["127.0.0.1"], ..Subject::user("wva") };
     let old = Authority::make(&folder, "old")?;
     let new = Authority::make(&folder, "new")?;
 
@@ -208,9 +177,7 @@ async fn takes_up_a_new_certificate(cx: &Cx) -> Result {
     let metrics = page(&controller, "/metrics");
     let by_old = Reader::anonymous().trusting(&path("old.crt"));
     let by_new = Reader::anonymous().trusting(&path("new.crt"));
-    by_old
-        .gets(&metrics, StatusCode::UNAUTHORIZED, SOON)
-        .await?;
+    by_old.gets(&metrics, StatusCode::UNAUTHORIZED, SOON).await?;
     assert!(by_new.get(&metrics).await.is_err());
 
     // A file that holds nothing changes nothing.
@@ -221,9 +188,7 @@ async fn takes_up_a_new_certificate(cx: &Cx) -> Result {
     assert_eq!(shown, StatusCode::UNAUTHORIZED);
 
     new.issue(&folder, "tls", &server)?;
-    by_new
-        .gets(&metrics, StatusCode::UNAUTHORIZED, SOON)
-        .await?;
+    by_new.gets(&metrics, StatusCode::UNAUTHORIZED, SOON).await?;
     assert!(by_old.get(&metrics).await.is_err());
     let text = controller.readiness().await?;
     assert!(text.contains("[+] certificate/metrics: in use"), "{text}");

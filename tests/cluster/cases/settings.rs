@@ -24,25 +24,15 @@ const INTERVAL: &str = "wva_config_optimization_interval_seconds";
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         case!(shared, settings::the_interval_drives_the_loop),
-        case!(
-            shared,
-            settings::immutable_keys_are_refused_and_the_rest_applied
-        ),
-        case!(
-            shared,
-            settings::a_namespace_overrides_for_as_long_as_it_says_so
-        ),
+        case!(shared, settings::immutable_keys_are_refused_and_the_rest_applied),
+        case!(shared, settings::a_namespace_overrides_for_as_long_as_it_says_so),
         case!(shared, settings::an_older_name_counts_and_is_reported),
     ]
 }
 
 /// A controller that takes its interval from the main ConfigMap.
 async fn controller(cx: &Cx, name: &str) -> Result<Controller> {
-    let spec = ControllerSpec {
-        name,
-        pace: Pace::Settings,
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec = ControllerSpec { name, pace: Pace::Settings, ..ControllerSpec::scoped(cx) };
     Controller::start_ready(cx, &spec).await
 }
 
@@ -62,11 +52,7 @@ async fn gap_after(controller: &Controller, last: (u64, f64), within: Duration) 
     let what = format!("cycle {}", last.0 + 1);
     let (cycle, at) = eventually(what, within, async || {
         let next = last_cycle(controller).await?;
-        if next.0 > last.0 {
-            Ok(next)
-        } else {
-            Err(Fault::new(format!("still at {next:?}")))
-        }
+        if next.0 > last.0 { Ok(next) } else { Err(Fault::new(format!("still at {next:?}"))) }
     })
     .await?;
     let cycles = u32::try_from(cycle - last.0)?;
@@ -83,10 +69,7 @@ async fn the_interval_drives_the_loop(cx: &Cx) -> Result {
     set("60s").await?;
     let controller = controller(cx, "wva-0").await?;
     controller.shows(INTERVAL, 60.0, SOON).await?;
-    let begun = eventually("the first cycle", SOON, async || {
-        last_cycle(&controller).await
-    })
-    .await?;
+    let begun = eventually("the first cycle", SOON, async || last_cycle(&controller).await).await?;
 
     set("2s").await?;
     controller.shows(INTERVAL, 2.0, SOON).await?;
@@ -113,10 +96,7 @@ async fn the_interval_drives_the_loop(cx: &Cx) -> Result {
 async fn events(namespace: &Namespace, name: &str, reason: &str) -> Result<Vec<String>> {
     let found = namespace.events(reason).await?;
     let ours = found.into_iter().filter(|event| {
-        let regarding = event
-            .regarding
-            .as_ref()
-            .and_then(|object| object.name.as_deref());
+        let regarding = event.regarding.as_ref().and_then(|object| object.name.as_deref());
         regarding == Some(name)
     });
     Ok(ours.filter_map(|event| event.note).collect())
@@ -162,16 +142,11 @@ async fn immutable_keys_are_refused_and_the_rest_applied(cx: &Cx) -> Result {
     controller.shows(GENERATION, 3.0, SOON).await?;
     seen(&rejected("PROMETHEUS_BASE_URL").await?, &Some(1.0))?;
     let notes = one_event::<2>(system, REASON, 2).await?;
-    let second = notes
-        .iter()
-        .find(|note| note.contains("Prometheus BaseURL"));
+    let second = notes.iter().find(|note| note.contains("Prometheus BaseURL"));
     let second = second.ok_or_else(|| Fault::new(format!("{notes:?}")))?;
     assert!(second.contains("elsewhere"), "{second}");
     let log = std::fs::read_to_string(controller.server.log())?;
-    assert!(
-        !second.contains("hunter2") && !log.contains("hunter2"),
-        "{second}"
-    );
+    assert!(!second.contains("hunter2") && !log.contains("hunter2"), "{second}");
     Ok(())
 }
 
@@ -194,14 +169,9 @@ async fn one_event<const N: usize>(
 /// enough for the global trigger of 0.1, too little for the namespace's own of 0.3.
 async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
     let pods = cx.namespace.run("llama", 2, SOON).await?;
-    let busy = Reading {
-        kv_cache: 0.6,
-        ..Reading::IDLE
-    };
+    let busy = Reading { kv_cache: 0.6, ..Reading::IDLE };
     let _fleet = EngineFleet::start(cx, &pods, MODEL, Load::Each(busy));
-    cx.namespace
-        .apply(variant("v", "llama", &json!({})))
-        .await?;
+    cx.namespace.apply(variant("v", "llama", &json!({}))).await?;
     let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let wants_more = async |wanted: bool| {
         eventually(format!("growth is {wanted}"), SOON * 3, async || {
@@ -219,9 +189,7 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
     controller.shows(GENERATION, 1.0, SOON).await?;
     let invalid = async || {
         let labels = [("namespace", cx.namespace.name.as_str())];
-        controller
-            .value("wva_config_entries_invalid", &labels)
-            .await
+        controller.value("wva_config_entries_invalid", &labels).await
     };
 
     let set = async |entry: &str| {
@@ -234,10 +202,8 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
     seen(&invalid().await?, &None)?;
 
     set("kvSpareTrigger: a lot").await?;
-    eventually("the nonsense is counted", SOON, async || {
-        seen(&invalid().await?, &Some(1.0))
-    })
-    .await?;
+    eventually("the nonsense is counted", SOON, async || seen(&invalid().await?, &Some(1.0)))
+        .await?;
     nonsense_is_reported(cx, "kvSpareTrigger").await?;
     // What was in force stays so.
     wants_more(true).await?;
@@ -246,10 +212,8 @@ async fn a_namespace_overrides_for_as_long_as_it_says_so(cx: &Cx) -> Result {
     set("kvSpareTrigger: 0.05").await?;
     wants_more(false).await?;
     controller.shows(GENERATION, 3.0, SOON).await?;
-    eventually("nothing is invalid any more", SOON, async || {
-        seen(&invalid().await?, &None)
-    })
-    .await?;
+    eventually("nothing is invalid any more", SOON, async || seen(&invalid().await?, &None))
+        .await?;
 
     set("kvSpareTrigger: 0.3").await?;
     wants_more(true).await?;
@@ -277,9 +241,7 @@ async fn nonsense_is_reported(cx: &Cx, field: &str) -> Result {
 async fn an_older_name_counts_and_is_reported(cx: &Cx) -> Result {
     const OLDER: &str = "saturation-scaling-config";
     cx.namespace.deploy(&Workload::new("llama", 0)).await?;
-    cx.namespace
-        .apply(variant("v", "llama", &json!({})))
-        .await?;
+    cx.namespace.apply(variant("v", "llama", &json!({}))).await?;
     let controller = Controller::start_ready(cx, &ControllerSpec::scoped(cx)).await?;
     let variants = Variants::new(&cx.namespace, &controller);
     // Without a minimum of its own a model keeps one replica, unless it may go to zero.

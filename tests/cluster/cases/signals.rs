@@ -16,16 +16,10 @@ const SOON: Duration = Duration::from_secs(30);
 /// A sample is found for a minute at least, however old it may be: peaks are taken over a minute.
 const FORGOTTEN: Duration = Duration::from_secs(90);
 /// Two replicas under it are neither too few nor, one of them taken away, enough.
-const HALF: Reading = Reading {
-    kv_cache: 0.5,
-    ..Reading::IDLE
-};
+const HALF: Reading = Reading { kv_cache: 0.5, ..Reading::IDLE };
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
-        case!(shared, signals::silent_replicas_age),
-        case!(shared, signals::ghosts_do_not_count),
-    ]
+    vec![case!(shared, signals::silent_replicas_age), case!(shared, signals::ghosts_do_not_count)]
 }
 
 /// A controller for which samples age within seconds.
@@ -47,10 +41,7 @@ async fn serve(cx: &Cx, replicas: i32, model: &str, reading: Reading) -> Result<
     let pods = cx.namespace.run("llama", replicas, SOON).await?;
     let fleet = EngineFleet::start(cx, &pods, model, Load::Each(reading));
     let wanted = usize::try_from(replicas)?;
-    eventually("each pod has an engine", SOON, async || {
-        seen(&fleet.pods().len(), &wanted)
-    })
-    .await?;
+    eventually("each pod has an engine", SOON, async || seen(&fleet.pods().len(), &wanted)).await?;
     Ok(fleet)
 }
 
@@ -69,9 +60,7 @@ async fn holds_two(variants: Variants<'_>, figures: &[(&str, Value)]) -> Result 
     eventually("the figures, at 2 replicas", SOON, async || {
         if variants.desired("v").await? != Some(2.0) {
             let decision = variants.decision("v").await?;
-            return Err(Fault::fatal(format!(
-                "2 replicas were given up: {decision}"
-            )));
+            return Err(Fault::fatal(format!("2 replicas were given up: {decision}")));
         }
         let decision = variants.decision("v").await?;
         for (pointer, wanted) in figures {
@@ -128,10 +117,7 @@ async fn ghosts_do_not_count(cx: &Cx) -> Result {
     );
     let ghost = Exporter::start(move || Page::Text(page.clone())).await?;
     let namespace = &cx.namespace.name;
-    let _target = cx
-        .world
-        .prometheus
-        .scrape(namespace, "ghost", ghost.address)?;
+    let _target = cx.world.prometheus.scrape(namespace, "ghost", ghost.address)?;
     let discovered = [("namespace", namespace.as_str())];
     eventually("the ghost's samples are collected", SOON, async || {
         let pods = controller.value("wva_metrics_pods_discovered", &discovered);
@@ -143,11 +129,7 @@ async fn ghosts_do_not_count(cx: &Cx) -> Result {
     assert_eq!(variants.desired("v").await?, Some(1.0));
 
     // The same figures of a pod that exists do count.
-    fleet.set_load(Load::Each(Reading {
-        kv_cache: 0.99,
-        waiting: 50.0,
-        ..Reading::IDLE
-    }));
+    fleet.set_load(Load::Each(Reading { kv_cache: 0.99, waiting: 50.0, ..Reading::IDLE }));
     variants.publishes("v", Some(2.0), SOON).await
 }
 

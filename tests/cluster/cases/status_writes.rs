@@ -98,41 +98,25 @@ async fn fits_an_older_definition(cx: &Cx) -> Result {
         .and_then(|properties| properties.get_mut("status")?.properties.as_mut());
     let properties = properties.expect("the status has a schema");
     properties.remove("observedGeneration");
-    let allocation = properties
-        .get_mut("desiredOptimizedAlloc")
-        .expect("it is declared");
-    allocation
-        .properties
-        .as_mut()
-        .expect("it has fields")
-        .remove("cycleID");
-    definitions
-        .replace(name, &PostParams::default(), &older)
-        .await?;
+    let allocation = properties.get_mut("desiredOptimizedAlloc").expect("it is declared");
+    allocation.properties.as_mut().expect("it has fields").remove("cycleID");
+    definitions.replace(name, &PostParams::default(), &older).await?;
 
     let object = created(cx, "v").await?;
-    let outcome = eventually(
-        "the older definition is in force",
-        Duration::from_secs(10),
-        async || {
+    let outcome =
+        eventually("the older definition is in force", Duration::from_secs(10), async || {
             let object = objects(cx).get("v").await?;
             let written = apply(cx, "wva-1", &object, status(Some(3)), &[]).await?;
             seen(&written.fields, &StatusFields::Original)
-        },
-    )
-    .await;
+        })
+        .await;
     older.spec.versions.clone_from(&current.spec.versions);
     older.metadata = definitions.get(name).await?.metadata;
-    definitions
-        .replace(name, &PostParams::default(), &older)
-        .await?;
+    definitions.replace(name, &PostParams::default(), &older).await?;
     outcome?;
 
     let object = objects(cx).get(&object.name_any()).await?;
     let allocation = &stored(&object)["desiredOptimizedAlloc"];
-    assert_eq!(
-        (&allocation["numReplicas"], allocation.get("cycleID")),
-        (&json!(3), None)
-    );
+    assert_eq!((&allocation["numReplicas"], allocation.get("cycleID")), (&json!(3), None));
     Ok(())
 }

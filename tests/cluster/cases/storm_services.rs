@@ -92,14 +92,7 @@ impl<'a> Stage<'a> {
                 port,
             )
         });
-        Ok(Self {
-            cx,
-            service: name,
-            objects,
-            fleets,
-            port,
-            _roles: roles,
-        })
+        Ok(Self { cx, service: name, objects, fleets, port, _roles: roles })
     }
 
     /// Has a role scaled, or the whole service where none is named.

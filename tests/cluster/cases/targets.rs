@@ -66,9 +66,7 @@ async fn serve(namespace: &Namespace, count: i32) -> Result {
     namespace.apply(object).await?;
     let status = json!({ "status": { "count": count } });
     let objects = namespace.dynamic(SERVERS, "ModelServer").await?;
-    objects
-        .patch_status("server", &PatchParams::default(), &Patch::Merge(status))
-        .await?;
+    objects.patch_status("server", &PatchParams::default(), &Patch::Merge(status)).await?;
     Ok(())
 }
 

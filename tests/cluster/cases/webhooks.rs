@@ -28,11 +28,8 @@ const SAMPLES: &str = include_str!("../../vectors/aibrix-samples.yaml");
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        case!(
-            shared,
-            webhooks::a_bad_object_is_refused_while_a_controller_answers
-        )
-        .within(Duration::from_mins(2)),
+        case!(shared, webhooks::a_bad_object_is_refused_while_a_controller_answers)
+            .within(Duration::from_mins(2)),
         case!(shared, webhooks::samples_of_aibrix_are_in_force_or_refused)
             .within(Duration::from_mins(4)),
     ]
@@ -91,11 +88,7 @@ impl Sample {
         let only_first = self.lacks_a_required_field();
         let refused = self.refused.iter();
         for field in refused.take(if only_first { 1 } else { usize::MAX }) {
-            assert!(
-                text.contains(&format!("{field}: ")),
-                "{}: {text}",
-                self.file
-            );
+            assert!(text.contains(&format!("{field}: ")), "{}: {text}", self.file);
         }
     }
 }
@@ -141,10 +134,7 @@ const VIOLATIONS: [(&str, &str); 8] = [
     ("spec.minReplicas", "greater than"),
     ("spec.maxReplicas", "less than"),
     ("spec.panicWindowSeconds", "panicWindowSeconds"),
-    (
-        "spec.metricsSources[0].targetValue",
-        "must be a valid number",
-    ),
+    ("spec.metricsSources[0].targetValue", "must be a valid number"),
     ("spec.metricsSources[0].port", "must be set"),
     ("spec.metricsSources[0].path", "must be set"),
     ("spec.metricsSources[0].protocolType", "must be set"),
@@ -179,17 +169,12 @@ impl<'a> Kubectl<'a> {
     async fn apply(&self, object: &Value) -> Result<Ended> {
         let file = format!("{}-{NAME}.json", self.cx.namespace.name);
         let file = self.cx.world.site.write(&file, &object.to_string())?;
-        self.run(&["apply", self.validate, "-f", &file.display().to_string()])
-            .await
+        self.run(&["apply", self.validate, "-f", &file.display().to_string()]).await
     }
 
     async fn accepts(&self, object: &Value) -> Result<String> {
         let ended = self.apply(object).await?;
-        if ended.well {
-            Ok(ended.text)
-        } else {
-            Err(Fault::new(ended.text))
-        }
+        if ended.well { Ok(ended.text) } else { Err(Fault::new(ended.text)) }
     }
 
     async fn refuses(&self, object: &Value) -> Result<String> {
@@ -215,11 +200,7 @@ impl<'a> Kubectl<'a> {
 
     async fn deletes(&self) -> Result {
         let ended = self.run(&["delete", "podautoscaler", NAME]).await?;
-        if ended.well {
-            Ok(())
-        } else {
-            Err(Fault::new(ended.text))
-        }
+        if ended.well { Ok(()) } else { Err(Fault::new(ended.text)) }
     }
 }
 
@@ -231,10 +212,7 @@ fn shipped(file: &str) -> Result<Vec<Value>> {
 fn certificate(cx: &Cx, service: &str, system: &str) -> Result<PathBuf> {
     let folder = cx.folder("webhooks")?;
     let host = format!("{service}.{system}.svc");
-    let subject = Subject {
-        hosts: &[&host],
-        ..Subject::user("webhooks")
-    };
+    let subject = Subject { hosts: &[&host], ..Subject::user("webhooks") };
     Authority::make(&folder, "ca")?.issue(&folder, "tls", &subject)?;
     Ok(folder)
 }
@@ -288,10 +266,7 @@ async fn serving(cx: &Cx) -> Result<(Controller, Vec<String>, u16, PathBuf)> {
 
 /// A controller with these arguments, and what it says of its readiness.
 async fn started(cx: &Cx, arguments: Vec<String>) -> Result<(Controller, String)> {
-    let spec = ControllerSpec {
-        arguments,
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec = ControllerSpec { arguments, ..ControllerSpec::scoped(cx) };
     let controller = Controller::start_ready(cx, &spec).await?;
     let text = controller.readiness().await?;
     Ok((controller, text))
@@ -307,18 +282,10 @@ async fn a_bad_object_is_refused_while_a_controller_answers(cx: &Cx) -> Result {
 
     let registered = register(cx, &authority, port).await?;
     let refusal = kubectl.refusal_of_a_bad_object().await?;
-    assert!(
-        refusal.contains(&format!("The PodAutoscaler \"{NAME}\" is invalid")),
-        "{refusal}"
-    );
+    assert!(refusal.contains(&format!("The PodAutoscaler \"{NAME}\" is invalid")), "{refusal}");
     for (field, part) in VIOLATIONS {
-        let line = refusal
-            .lines()
-            .find(|line| line.contains(&format!("{field}: ")));
-        assert!(
-            line.is_some_and(|line| line.contains(part)),
-            "{field}: {refusal}"
-        );
+        let line = refusal.lines().find(|line| line.contains(&format!("{field}: ")));
+        assert!(line.is_some_and(|line| line.contains(part)), "{field}: {refusal}");
     }
     let absent = kubectl.run(&["get", "podautoscaler", NAME]).await?;
     assert!(absent.text.contains("NotFound"), "{}", absent.text);
@@ -328,13 +295,10 @@ async fn a_bad_object_is_refused_while_a_controller_answers(cx: &Cx) -> Result {
     assert!(accepted.contains("created"), "{accepted}");
     let warning = "Warning: annotation kpa.autoscaling.aibrix.ai/tolerance";
     assert!(accepted.contains(warning), "{accepted}");
-    kubectl
-        .accepts(&object(&json!({ "maxReplicas": 11 })))
-        .await?;
+    kubectl.accepts(&object(&json!({ "maxReplicas": 11 }))).await?;
     let patch = json!({ "spec": { "maxReplicas": 0 } }).to_string();
-    let edited = kubectl
-        .run(&["patch", "podautoscaler", NAME, "--type=merge", "-p", &patch])
-        .await?;
+    let edited =
+        kubectl.run(&["patch", "podautoscaler", NAME, "--type=merge", "-p", &patch]).await?;
     assert!(
         !edited.well && edited.text.contains("spec.maxReplicas: 0 must be positive"),
         "{}",
@@ -356,9 +320,7 @@ async fn a_bad_object_is_refused_while_a_controller_answers(cx: &Cx) -> Result {
 
 async fn unregister(cx: &Cx, registered: Vec<Value>) -> Result {
     for configuration in registered {
-        let name = configuration["metadata"]["name"]
-            .as_str()
-            .unwrap_or_default();
+        let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
         let api = manifest::api_of(&cx.world.client, &configuration, None).await?;
         api.delete(name, &DeleteParams::default()).await?;
     }
@@ -371,10 +333,7 @@ async fn samples_of_aibrix_are_in_force_or_refused(cx: &Cx) -> Result {
     let samples: Vec<Sample> = serde_yaml::from_str(SAMPLES)?;
     let (_controller, _, port, authority) = serving(cx).await?;
     let strict = Kubectl::of(cx)?;
-    let kubectl = Kubectl {
-        validate: "--validate=warn",
-        ..Kubectl::of(cx)?
-    };
+    let kubectl = Kubectl { validate: "--validate=warn", ..Kubectl::of(cx)? };
     // The schema alone accepts what has the fields that it requires.
     for sample in samples.iter().filter(|sample| !sample.refused.is_empty()) {
         if sample.lacks_a_required_field() {
@@ -410,9 +369,7 @@ async fn samples_of_aibrix_are_in_force_or_refused(cx: &Cx) -> Result {
 
 /// The controller finds a sample valid, shows its bounds, and names its annotations without effect.
 async fn is_in_force(cx: &Cx, sample: &Sample) -> Result {
-    let objects = cx
-        .namespace
-        .erased(&ApiResource::erase::<PodAutoscaler>(&()));
+    let objects = cx.namespace.erased(&ApiResource::erase::<PodAutoscaler>(&()));
     let bounds = |object: &DynamicObject, path: &str| object.data.pointer(path).cloned();
     let what = format!("{} is in force", sample.file);
     let object = eventually(what, SOON, async || {
@@ -423,21 +380,10 @@ async fn is_in_force(cx: &Cx, sample: &Sample) -> Result {
     })
     .await?;
     for (shown, wanted) in [
-        (
-            "/status/scheduledBounds/effectiveMinReplicas",
-            "/spec/minReplicas",
-        ),
-        (
-            "/status/scheduledBounds/effectiveMaxReplicas",
-            "/spec/maxReplicas",
-        ),
+        ("/status/scheduledBounds/effectiveMinReplicas", "/spec/minReplicas"),
+        ("/status/scheduledBounds/effectiveMaxReplicas", "/spec/maxReplicas"),
     ] {
-        assert_eq!(
-            bounds(&object, shown),
-            bounds(&object, wanted),
-            "{}",
-            sample.file
-        );
+        assert_eq!(bounds(&object, shown), bounds(&object, wanted), "{}", sample.file);
     }
     for field in sample.fields_without_effect() {
         let pointer = format!("/{}", field.replace('.', "/"));

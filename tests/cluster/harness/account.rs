@@ -46,12 +46,7 @@ impl<'a> Account<'a> {
 
     pub(crate) async fn uid(&self) -> Result<String> {
         let accounts: Api<ServiceAccount> = self.namespace.api();
-        Ok(accounts
-            .get(self.name)
-            .await?
-            .metadata
-            .uid
-            .unwrap_or_default())
+        Ok(accounts.get(self.name).await?.metadata.uid.unwrap_or_default())
     }
 
     /// A token for it that is good for an hour.
@@ -100,31 +95,23 @@ impl<'a> Account<'a> {
 
     /// Takes these rules away from it.
     pub(crate) async fn unbind_rules(&self, name: &str) -> Result {
-        self.unbind(&format!("{}-{name}", self.namespace.name))
-            .await
+        self.unbind(&format!("{}-{name}", self.namespace.name)).await
     }
 
     /// Waits until the API server refuses to let it create this: until then it gives answers, which a client
     /// keeps for minutes once it gives none.
     pub(crate) async fn may_not_create(&self, group: &str, resource: &str) -> Result {
-        let user = format!(
-            "system:serviceaccount:{}:{}",
-            self.namespace.name, self.name
-        );
+        let user = format!("system:serviceaccount:{}:{}", self.namespace.name, self.name);
         let question = json!({ "spec": {
             "user": user,
             "resourceAttributes": { "group": group, "resource": resource, "verb": "create" },
         }});
         let question: SubjectAccessReview = from_value(question)?;
         let reviews: Api<SubjectAccessReview> = Api::all(self.namespace.client());
-        eventually(
-            format!("{user} may not create {resource}"),
-            NOTICED,
-            async || {
-                let answer = reviews.create(&PostParams::default(), &question).await?;
-                seen(&answer.status.map(|status| status.allowed), &Some(false))
-            },
-        )
+        eventually(format!("{user} may not create {resource}"), NOTICED, async || {
+            let answer = reviews.create(&PostParams::default(), &question).await?;
+            seen(&answer.status.map(|status| status.allowed), &Some(false))
+        })
         .await
     }
 
@@ -138,11 +125,7 @@ impl<'a> Account<'a> {
     }
 
     async fn bind(&self, kind: &Value, role: &Value, within: &str) -> Result {
-        let binding = if kind == "ClusterRole" {
-            "ClusterRoleBinding"
-        } else {
-            "RoleBinding"
-        };
+        let binding = if kind == "ClusterRole" { "ClusterRoleBinding" } else { "RoleBinding" };
         let own = &self.namespace.name;
         let name = self.binding(role.as_str().unwrap_or_default());
         let mut metadata = json!({ "name": name });

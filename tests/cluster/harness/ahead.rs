@@ -26,20 +26,13 @@ struct Way {
 impl Ahead {
     /// One that is so many seconds ahead of the Prometheus at this address.
     pub(crate) async fn start(url: &str, seconds: i64) -> Result<Self> {
-        let way = Arc::new(Way {
-            url: url.to_owned(),
-            seconds,
-            http: web::client()?,
-        });
+        let way = Arc::new(Way { url: url.to_owned(), seconds, http: web::client()? });
         let server = PlayedServer::start(web::anywhere(), move |request| {
             let way = Arc::clone(&way);
             async move { way.answer(request).await }
         })
         .await?;
-        Ok(Self {
-            url: format!("http://{}", server.address),
-            _server: server,
-        })
+        Ok(Self { url: format!("http://{}", server.address), _server: server })
     }
 }
 
@@ -50,10 +43,7 @@ impl Way {
         let mut form = request.into_body().collect().await?.to_bytes().to_vec();
         let time = Timestamp::now().as_second() + self.seconds;
         form.extend(format!("&time={time}").into_bytes());
-        let asked = self
-            .http
-            .post(url)
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let asked = self.http.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         let answer = asked.body(form).send().await?;
         let status = answer.status();
         let body = answer.bytes().await?;

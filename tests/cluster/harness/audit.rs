@@ -72,9 +72,7 @@ fn events(logs: &Path, mut read: impl FnMut(Value)) -> Result {
         if name.starts_with("audit") {
             let text = fs::read_to_string(&path)?;
             // The last line may be half written.
-            let events = text
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok());
+            let events = text.lines().filter_map(|line| serde_json::from_str(line).ok());
             events.for_each(&mut read);
         }
     }
@@ -178,11 +176,7 @@ pub(crate) fn granted(roles: &[Value]) -> BTreeSet<Right> {
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let mut rights = BTreeSet::new();
-    for rule in roles
-        .iter()
-        .filter_map(|role| role["rules"].as_array())
-        .flatten()
-    {
+    for rule in roles.iter().filter_map(|role| role["rules"].as_array()).flatten() {
         for group in texts(rule, "apiGroups") {
             for resource in texts(rule, "resources") {
                 for verb in texts(rule, "verbs") {

@@ -75,12 +75,7 @@ impl Bridge {
                 connections.spawn(pass(socket, Arc::clone(&behind), seen.subscribe()));
             }
         });
-        Ok(Self {
-            _task: task,
-            port: own,
-            way,
-            backends,
-        })
+        Ok(Self { _task: task, port: own, way, backends })
     }
 
     /// New connections go to these ports.

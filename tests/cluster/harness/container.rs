@@ -68,11 +68,9 @@ impl Container<'_> {
         let kubeconfig = world.site.write_kubeconfig(&user, &kubeconfig)?;
         let folders = self.folders(cx, pod, container).await?;
         let on_disk = |text: &str| {
-            folders
-                .iter()
-                .fold(text.to_owned(), |text, (mount, folder)| {
-                    text.replace(mount, &folder.display().to_string())
-                })
+            folders.iter().fold(text.to_owned(), |text, (mount, folder)| {
+                text.replace(mount, &folder.display().to_string())
+            })
         };
         let [mut metrics, mut probes] = [const { String::new() }; 2];
         let mut external = None;
@@ -94,9 +92,7 @@ impl Container<'_> {
                 _ => external = Some(port),
             }
         }
-        program = program
-            .env("KUBECONFIG", kubeconfig)
-            .env("RUST_BACKTRACE", "1");
+        program = program.env("KUBECONFIG", kubeconfig).env("RUST_BACKTRACE", "1");
         for (name, value) in self.environment(container)? {
             program = program.env(&name, on_disk(&value));
         }
@@ -109,17 +105,8 @@ impl Container<'_> {
         } else {
             None
         };
-        let controller = Controller {
-            server,
-            metrics,
-            probes,
-            http: web::client()?,
-            target,
-        };
-        Ok(Running {
-            controller,
-            external,
-        })
+        let controller = Controller { server, metrics, probes, http: web::client()?, target };
+        Ok(Running { controller, external })
     }
 
     /// The environment of the container, with the fields of the pod in it.
@@ -189,9 +176,7 @@ impl Container<'_> {
         if let Some(name) = volume["configMap"]["name"].as_str() {
             let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), self.namespace);
             let data = config_maps.get(name).await?.data.unwrap_or_default();
-            let files = data
-                .into_iter()
-                .map(|(name, text)| (name, text.into_bytes()));
+            let files = data.into_iter().map(|(name, text)| (name, text.into_bytes()));
             return Ok(Some((name.to_owned(), files.collect())));
         }
         Ok(None)
@@ -199,8 +184,5 @@ impl Container<'_> {
 }
 
 fn texts(list: &Value) -> impl Iterator<Item = &str> {
-    list.as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }

@@ -102,9 +102,7 @@ impl Series {
         let labels = named.labels.into_iter();
         Ok(Self {
             name: named.name.to_owned(),
-            labels: labels
-                .map(|(name, value)| (name.to_owned(), value.into_owned()))
-                .collect(),
+            labels: labels.map(|(name, value)| (name.to_owned(), value.into_owned())).collect(),
             value: line.value,
         })
     }
@@ -175,11 +173,7 @@ impl Controller {
         server.start()?;
         Ok(Self {
             server,
-            target: Some(
-                world
-                    .prometheus
-                    .scrape(&system.name, spec.name, metrics.parse()?)?,
-            ),
+            target: Some(world.prometheus.scrape(&system.name, spec.name, metrics.parse()?)?),
             metrics,
             probes,
             http: web::client()?,
@@ -214,25 +208,17 @@ impl Controller {
 
     /// Waits until `/readyz` agrees.
     pub(crate) async fn ready(&self) -> Result {
-        eventually(
-            "the controller is ready",
-            Duration::from_secs(20),
-            async || {
-                self.server.check()?;
-                let (status, text) = self.readyz().await?;
-                seen(&(status, text), &(StatusCode::OK, String::from("ok")))
-            },
-        )
+        eventually("the controller is ready", Duration::from_secs(20), async || {
+            self.server.check()?;
+            let (status, text) = self.readyz().await?;
+            seen(&(status, text), &(StatusCode::OK, String::from("ok")))
+        })
         .await
     }
 
     /// Status and text of `/readyz`.
     pub(crate) async fn readyz(&self) -> Result<(StatusCode, String)> {
-        let response = self
-            .http
-            .get(format!("http://{}/readyz", self.probes))
-            .send()
-            .await?;
+        let response = self.http.get(format!("http://{}/readyz", self.probes)).send().await?;
         let status = response.status();
         Ok((status, response.text().await?.trim().to_owned()))
     }
@@ -247,22 +233,14 @@ impl Controller {
     pub(crate) async fn readiness_has(&self, part: &str, within: Duration) -> Result<String> {
         eventually(format!("readiness has {part}"), within, async || {
             let text = self.readiness().await?;
-            if text.contains(part) {
-                Ok(text)
-            } else {
-                Err(Fault::new(text))
-            }
+            if text.contains(part) { Ok(text) } else { Err(Fault::new(text)) }
         })
         .await
     }
 
     /// Every series of the metrics page.
     pub(crate) async fn series(&self) -> Result<Vec<Series>> {
-        let response = self
-            .http
-            .get(format!("http://{}/metrics", self.metrics))
-            .send()
-            .await?;
+        let response = self.http.get(format!("http://{}/metrics", self.metrics)).send().await?;
         let page = response.error_for_status()?.text().await?;
         exposition::read(&page)?.iter().map(Series::of).collect()
     }

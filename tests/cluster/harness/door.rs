@@ -35,19 +35,14 @@ impl Door {
     pub(crate) async fn open(cx: &Cx, spec: ControllerSpec<'_>) -> Result<Self> {
         let system = cx.system().await?;
         let account = Account::create(system, ACCOUNT).await?;
-        account
-            .bind_role_in("kube-system", AUTHENTICATION_READER)
-            .await?;
+        account.bind_role_in("kube-system", AUTHENTICATION_READER).await?;
         let folder = certificate(cx, &system.name)?;
         let port = ports::free()?;
         let mut arguments = spec.arguments.clone();
         arguments.push(format!("--external-metrics-bind-address=127.0.0.1:{port}"));
         arguments.push(format!("--external-metrics-cert-path={}", folder.display()));
         let controller = Controller::start_ready(cx, &ControllerSpec { arguments, ..spec }).await?;
-        Ok(Self {
-            controller: Arc::new(controller),
-            port,
-        })
+        Ok(Self { controller: Arc::new(controller), port })
     }
 
     /// The address of a path.
@@ -59,9 +54,7 @@ impl Door {
     pub(crate) fn desired(&self, namespace: &str, variant: &str) -> String {
         let metric = "wva_desired_replicas";
         let selector = format!("labelSelector=variant_name%3D{variant}");
-        self.url(&format!(
-            "{GROUP}/namespaces/{namespace}/{metric}?{selector}"
-        ))
+        self.url(&format!("{GROUP}/namespaces/{namespace}/{metric}?{selector}"))
     }
 
     /// Makes the API server send requests for external metrics here, by the objects that
@@ -119,10 +112,7 @@ fn certificate(cx: &Cx, system: &str) -> Result<PathBuf> {
     let service = shipped("service.yaml")?;
     let service = service["metadata"]["name"].as_str().unwrap_or_default();
     let host = format!("{service}.{system}.svc");
-    let subject = Subject {
-        hosts: &["127.0.0.1", &host],
-        ..Subject::user("door")
-    };
+    let subject = Subject { hosts: &["127.0.0.1", &host], ..Subject::user("door") };
     Authority::make(&folder, "ca")?.issue(&folder, "tls", &subject)?;
     Ok(folder)
 }

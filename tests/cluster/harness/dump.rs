@@ -105,11 +105,7 @@ impl Logs {
     fn since(&self, folder: &Path, namespaces: &[&str]) -> String {
         let mut text = String::new();
         for path in logs(folder) {
-            let name = path
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let is_controller = name.starts_with("controller-");
             let is_of_case = namespaces.iter().any(|namespace| name.ends_with(namespace));
             let lines = match (is_controller, is_of_case) {

@@ -38,12 +38,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) const IDLE: Self = Self {
-        kv_cache: 0.0,
-        waiting: 0.0,
-        running: 0.0,
-        finished: 0.0,
-    };
+    pub(crate) const IDLE: Self = Self { kv_cache: 0.0, waiting: 0.0, running: 0.0, finished: 0.0 };
 }
 
 /// What the engines of a fleet show.
@@ -58,18 +53,12 @@ pub(crate) enum Load {
 impl Load {
     /// So much KV cache for the fleet, in caches of one engine.
     pub(crate) fn cache(kv_cache: f64) -> Self {
-        Self::Shared(Reading {
-            kv_cache,
-            ..Reading::IDLE
-        })
+        Self::Shared(Reading { kv_cache, ..Reading::IDLE })
     }
 
     /// So many requests that run in the fleet.
     pub(crate) fn running(running: f64) -> Self {
-        Self::Shared(Reading {
-            running,
-            ..Reading::IDLE
-        })
+        Self::Shared(Reading { running, ..Reading::IDLE })
     }
 
     fn of_one_among(self, engines: usize) -> Reading {
@@ -137,11 +126,7 @@ impl EngineFleet {
             selector: selector.to_owned(),
             model: model.to_owned(),
         };
-        let state = Arc::new(Mutex::new(State {
-            port,
-            load,
-            engines: BTreeMap::new(),
-        }));
+        let state = Arc::new(Mutex::new(State { port, load, engines: BTreeMap::new() }));
         let task = Background::start(follow(Arc::clone(&cx.world), spec, Arc::clone(&state)));
         Self { _task: task, state }
     }
@@ -179,11 +164,7 @@ async fn follow(world: Arc<World>, spec: FleetSpec, state: Arc<Mutex<State>>) {
                 reflect(&world, &spec, &state, &pod).await;
             }
             Ok(watcher::Event::InitDone) => {
-                state
-                    .lock()
-                    .unwrap()
-                    .engines
-                    .retain(|name, _| listed.contains(name));
+                state.lock().unwrap().engines.retain(|name, _| listed.contains(name));
             }
             Ok(watcher::Event::Apply(pod)) => reflect(&world, &spec, &state, &pod).await,
             Ok(watcher::Event::Delete(pod)) => {
@@ -208,10 +189,7 @@ async fn reflect(world: &World, spec: &FleetSpec, state: &Arc<Mutex<State>>, pod
 }
 
 fn runs(pod: &Pod) -> bool {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     phase == Some("Running") && pod.metadata.deletion_timestamp.is_none()
 }
 
@@ -239,9 +217,7 @@ async fn engine(
         silent: false,
         finished: 0.0,
         counted_to: Instant::now(),
-        _target: world
-            .prometheus
-            .scrape(&spec.namespace, &pod_name, page.address)?,
+        _target: world.prometheus.scrape(&spec.namespace, &pod_name, page.address)?,
         _page: page,
     })
 }
@@ -270,10 +246,7 @@ impl State {
 /// The page of a vLLM engine, cut down to what an autoscaler reads. The cache's shape carries no
 /// model name, as in the original.
 fn vllm_page(model: &str, reading: Reading, finished: f64) -> String {
-    let model = model
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n");
+    let model = model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let labels = format!("engine=\"0\",model_name=\"{model}\"");
     let succeeded = format!("{labels},finished_reason=\"stop\"");
     let cache = format!(

@@ -42,10 +42,7 @@ impl Exporter {
             async move { Ok(answer(page)) }
         })
         .await?;
-        Ok(Self {
-            address: server.address,
-            _server: server,
-        })
+        Ok(Self { address: server.address, _server: server })
     }
 }
 

@@ -20,29 +20,18 @@ impl Fault {
     /// A fault in the harness's own words.
     #[track_caller]
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            at: Location::caller(),
-            is_fatal: false,
-        }
+        Self { text: text.into(), at: Location::caller(), is_fatal: false }
     }
 
     /// A fault that waiting cannot mend.
     #[track_caller]
     pub(crate) fn fatal(text: impl Into<String>) -> Self {
-        Self {
-            is_fatal: true,
-            ..Self::new(text)
-        }
+        Self { is_fatal: true, ..Self::new(text) }
     }
 
     /// The same fault as seen from an outer line, with a text of that line's own.
     pub(crate) fn at(text: String, at: &'static Location<'static>) -> Self {
-        Self {
-            text,
-            at,
-            is_fatal: false,
-        }
+        Self { text, at, is_fatal: false }
     }
 
     /// Whether waiting cannot mend it.

@@ -56,11 +56,9 @@ impl History {
     /// Checks the numbers of replicas that were asked for, in order and without repetitions; waits
     /// a little, as the watch may be behind what a request has shown.
     pub(crate) async fn went(&self, wanted: &[i32]) -> Result {
-        eventually(
-            "the way of the replicas",
-            Duration::from_secs(5),
-            async || seen(&self.wanted().as_slice(), &wanted),
-        )
+        eventually("the way of the replicas", Duration::from_secs(5), async || {
+            seen(&self.wanted().as_slice(), &wanted)
+        })
         .await
     }
 }

@@ -53,18 +53,12 @@ impl Journal {
                         .into_iter()
                         .find(|one| *one.key.namespace == namespace && *one.key.name == variant);
                     let mut record = shared.lock().unwrap();
-                    record
-                        .decisions
-                        .extend(found.map(|decision| (plan.cycle, decision)));
+                    record.decisions.extend(found.map(|decision| (plan.cycle, decision)));
                 }
                 sleep(POLL).await;
             }
         });
-        Self {
-            _task: task,
-            controller: Arc::clone(controller),
-            record,
-        }
+        Self { _task: task, controller: Arc::clone(controller), record }
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {
@@ -159,9 +153,7 @@ impl Journal {
 }
 
 async fn last_plan(controller: &Controller) -> Result<Option<Plan>> {
-    Ok(serde_json::from_value(
-        controller.debug("decisions").await?,
-    )?)
+    Ok(serde_json::from_value(controller.debug("decisions").await?)?)
 }
 
 /// [`seen`], with the name of what was seen.

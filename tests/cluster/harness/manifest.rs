@@ -54,9 +54,7 @@ pub(crate) async fn api_of(
 ) -> Result<Api<DynamicObject>> {
     let version = text(object, "/apiVersion")?;
     let kind = text(object, "/kind")?;
-    let own = object
-        .pointer("/metadata/namespace")
-        .and_then(Value::as_str);
+    let own = object.pointer("/metadata/namespace").and_then(Value::as_str);
     let (resource, scope) = resource(client, &version, &kind).await?;
     match (scope, own.or(namespace)) {
         (Scope::Cluster, _) => Ok(Api::all_with(client.clone(), &resource)),
@@ -85,18 +83,12 @@ pub(crate) async fn apply_folder(client: &Client, folder: &Path) -> Result {
         .map_err(|error| Fault::new(format!("{}: {error}", folder.display())))?;
     for entry in entries {
         let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
+        if path.extension().is_some_and(|extension| extension == "yaml") {
             objects.extend(read(&path)?);
         }
     }
     if objects.is_empty() {
-        return Err(Fault::new(format!(
-            "{} holds no manifest",
-            folder.display()
-        )));
+        return Err(Fault::new(format!("{} holds no manifest", folder.display())));
     }
     try_join_all(objects.into_iter().map(|object| define(client, object))).await?;
     Ok(())
@@ -128,20 +120,14 @@ async fn define(client: &Client, object: Value) -> Result {
     if !is_definition {
         return Ok(());
     }
-    eventually(
-        format!("{name} is served"),
-        Duration::from_secs(30),
-        async || {
-            let [established, ..] = condition_of(&api.get(&name).await?, "Established");
-            seen(&established.as_str(), &"True")
-        },
-    )
+    eventually(format!("{name} is served"), Duration::from_secs(30), async || {
+        let [established, ..] = condition_of(&api.get(&name).await?, "Established");
+        seen(&established.as_str(), &"True")
+    })
     .await
 }
 
 fn text(object: &Value, pointer: &str) -> Result<String> {
     let value = object.pointer(pointer).and_then(Value::as_str);
-    value
-        .map(ToOwned::to_owned)
-        .ok_or_else(|| Fault::new(format!("{pointer} missing: {object}")))
+    value.map(ToOwned::to_owned).ok_or_else(|| Fault::new(format!("{pointer} missing: {object}")))
 }

@@ -39,12 +39,7 @@ pub(crate) struct Workload<'a> {
 impl<'a> Workload<'a> {
     /// Pods without GPUs that load for a second.
     pub(crate) fn new(name: &'a str, replicas: i32) -> Self {
-        Self {
-            name,
-            replicas,
-            loading: Duration::from_secs(1),
-            gpus: None,
-        }
+        Self { name, replicas, loading: Duration::from_secs(1), gpus: None }
     }
 
     /// The label selector of its pods.
@@ -75,25 +70,18 @@ impl Namespace {
             "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name },
         });
         manifest::apply(&world.client, object, None).await?;
-        let namespace = Self {
-            name: name.to_owned(),
-            world: Arc::clone(world),
-        };
+        let namespace = Self { name: name.to_owned(), world: Arc::clone(world) };
         let accounts: Api<ServiceAccount> = namespace.api();
         let what = format!("{name} has its default service account");
-        eventually(what, Duration::from_secs(20), async || {
-            Ok(accounts.get("default").await?)
-        })
-        .await?;
+        eventually(what, Duration::from_secs(20), async || Ok(accounts.get("default").await?))
+            .await?;
         Ok(namespace)
     }
 
     /// Marks the namespace for deletion; nothing waits for its end.
     pub(crate) async fn delete(&self) -> Result {
         let namespaces: Api<core::Namespace> = Api::all(self.client());
-        namespaces
-            .delete(&self.name, &DeleteParams::background())
-            .await?;
+        namespaces.delete(&self.name, &DeleteParams::background()).await?;
         Ok(())
     }
 
@@ -152,9 +140,7 @@ impl Namespace {
     pub(crate) async fn scale(&self, deployment: &str, replicas: i32) -> Result {
         let deployments: Api<Deployment> = self.api();
         let scale = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-        deployments
-            .patch_scale(deployment, &PatchParams::default(), &scale)
-            .await?;
+        deployments.patch_scale(deployment, &PatchParams::default(), &scale).await?;
         Ok(())
     }
 
@@ -202,10 +188,7 @@ impl Namespace {
     /// The pods that a label selector picks.
     pub(crate) async fn pods(&self, selector: &str) -> Result<Vec<Pod>> {
         let pods: Api<Pod> = self.api();
-        Ok(pods
-            .list(&ListParams::default().labels(selector))
-            .await?
-            .items)
+        Ok(pods.list(&ListParams::default().labels(selector)).await?.items)
     }
 }
 
@@ -221,10 +204,7 @@ pub(crate) const KEDA: (&str, &str) = ("keda.sh/v1alpha1", "ScaledObject");
 
 /// Status, reason and message of a condition of an object; empty while there is none.
 pub(crate) fn condition_of(object: &DynamicObject, kind: &str) -> [String; 3] {
-    let mut all = object.data["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten();
+    let mut all = object.data["status"]["conditions"].as_array().into_iter().flatten();
     let found = all.find(|one| one["type"] == kind).unwrap_or(&Value::Null);
     ["status", "reason", "message"]
         .map(|field| found[field].as_str().unwrap_or_default().to_owned())
@@ -240,21 +220,13 @@ pub(crate) struct Replicas {
 
 impl Replicas {
     pub(crate) fn settled(replicas: i32) -> Self {
-        Self {
-            wanted: replicas,
-            present: replicas,
-            ready: replicas,
-        }
+        Self { wanted: replicas, present: replicas, ready: replicas }
     }
 
     pub(crate) fn of(deployment: &Deployment) -> Self {
         let status = deployment.status.as_ref();
         Self {
-            wanted: deployment
-                .spec
-                .as_ref()
-                .and_then(|spec| spec.replicas)
-                .unwrap_or(1),
+            wanted: deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1),
             present: status.and_then(|status| status.replicas).unwrap_or(0),
             ready: status.and_then(|status| status.ready_replicas).unwrap_or(0),
         }

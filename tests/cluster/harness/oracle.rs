@@ -83,11 +83,7 @@ impl Oracle {
                 connections.spawn(connection(socket, tls.clone(), Arc::clone(&shared)));
             }
         });
-        Ok(Self {
-            _task: task,
-            port,
-            state,
-        })
+        Ok(Self { _task: task, port, state })
     }
 
     /// The queries so far.
@@ -149,11 +145,7 @@ async fn answer(
     if !query.contains("wva_desired_replicas") {
         state.asked.push(asked);
     }
-    let samples: Vec<Value> = state
-        .reports
-        .iter()
-        .map(|report| sample(report, &query))
-        .collect();
+    let samples: Vec<Value> = state.reports.iter().map(|report| sample(report, &query)).collect();
     let answer = json!({
         "status": "success", "data": { "resultType": "vector", "result": samples },
     });
@@ -168,11 +160,7 @@ fn sample(report: &Report, query: &str) -> Value {
     } else {
         (WAITING, 0.0)
     };
-    let value = if query.contains("timestamp") {
-        now.to_string()
-    } else {
-        value.to_string()
-    };
+    let value = if query.contains("timestamp") { now.to_string() } else { value.to_string() };
     json!({
         "metric": {
             "namespace": report.namespace, "model_name": report.model, "pod": report.pod,

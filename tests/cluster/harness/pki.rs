@@ -23,16 +23,10 @@ impl Authority {
     pub(crate) fn make(dir: &Path, name: &str) -> Result<Self> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate()?;
-        fs::write(
-            dir.join(format!("{name}.crt")),
-            params.self_signed(&key)?.pem(),
-        )?;
+        fs::write(dir.join(format!("{name}.crt")), params.self_signed(&key)?.pem())?;
         Ok(Self(Issuer::new(params, key)))
     }
 
@@ -40,24 +34,15 @@ impl Authority {
     pub(crate) fn issue(&self, dir: &Path, name: &str, subject: &Subject<'_>) -> Result {
         let names: Vec<String> = subject.hosts.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names)?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, subject.common_name);
+        params.distinguished_name.push(DnType::CommonName, subject.common_name);
         if let Some(organization) = subject.organization {
-            params
-                .distinguished_name
-                .push(DnType::OrganizationName, organization);
+            params.distinguished_name.push(DnType::OrganizationName, organization);
         }
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
-        fs::write(
-            dir.join(format!("{name}.crt")),
-            params.signed_by(&key, &self.0)?.pem(),
-        )?;
+        fs::write(dir.join(format!("{name}.crt")), params.signed_by(&key, &self.0)?.pem())?;
         fs::write(dir.join(format!("{name}.key")), key.serialize_pem())?;
         Ok(())
     }
@@ -73,11 +58,7 @@ pub(crate) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     pub(crate) fn user(common_name: &'a str) -> Self {
-        Self {
-            common_name,
-            organization: None,
-            hosts: &[],
-        }
+        Self { common_name, organization: None, hosts: &[] }
     }
 }
 
@@ -90,10 +71,7 @@ impl Pki {
             ..Subject::user("kube-apiserver")
         };
         cluster.issue(dir, "apiserver", &serving)?;
-        let admin = Subject {
-            organization: Some("system:masters"),
-            ..Subject::user("admin")
-        };
+        let admin = Subject { organization: Some("system:masters"), ..Subject::user("admin") };
         cluster.issue(dir, "admin", &admin)?;
         cluster.issue(dir, "kcm", &Subject::user("system:kube-controller-manager"))?;
         cluster.issue(dir, "scheduler", &Subject::user("system:kube-scheduler"))?;
@@ -103,9 +81,7 @@ impl Pki {
         fs::write(dir.join("sa.key"), accounts.serialize_pem())?;
         fs::write(dir.join("sa.pub"), accounts.public_key_pem())?;
         keda_certificates(&dir.join("keda"))?;
-        Ok(Self {
-            dir: dir.to_owned(),
-        })
+        Ok(Self { dir: dir.to_owned() })
     }
 
     /// The path of a file of this folder.
@@ -117,10 +93,7 @@ impl Pki {
     pub(crate) fn kubeconfig_for(&self, server: &str, user: &str) -> serde_json::Value {
         let certificate = self.path(&format!("{user}.crt"));
         let key = self.path(&format!("{user}.key"));
-        self.kubeconfig(
-            server,
-            &json!({ "client-certificate": certificate, "client-key": key }),
-        )
+        self.kubeconfig(server, &json!({ "client-certificate": certificate, "client-key": key }))
     }
 
     /// A kubeconfig for a user that proves itself with a service account token.
@@ -146,9 +119,6 @@ impl Pki {
 fn keda_certificates(dir: &Path) -> Result {
     fs::create_dir_all(dir)?;
     let authority = Authority::make(dir, "ca")?;
-    let subject = Subject {
-        hosts: &["localhost", "127.0.0.1"],
-        ..Subject::user("keda-operator")
-    };
+    let subject = Subject { hosts: &["localhost", "127.0.0.1"], ..Subject::user("keda-operator") };
     authority.issue(dir, "tls", &subject)
 }

@@ -62,10 +62,8 @@ impl KindController {
         name: &'static str,
         play: fn(&DynamicObject) -> PlayedObject,
     ) -> Self {
-        let workloads = [
-            ApiResource::erase::<Deployment>(&()),
-            ApiResource::erase::<StatefulSet>(&()),
-        ];
+        let workloads =
+            [ApiResource::erase::<Deployment>(&()), ApiResource::erase::<StatefulSet>(&())];
         let workloads = workloads.map(|kind| (kind.kind.clone(), namespace.erased(&kind)));
         let task = Background::start(async move {
             loop {
@@ -88,13 +86,9 @@ async fn reconcile(
     for workload in played.workloads {
         let name = workload["metadata"]["name"].as_str().unwrap_or_default();
         let parameters = PatchParams::apply("kind-controller").force();
-        let of_kind = workloads
-            .iter()
-            .filter(|(kind, _)| workload["kind"] == *kind);
+        let of_kind = workloads.iter().filter(|(kind, _)| workload["kind"] == *kind);
         for (_, objects) in of_kind {
-            objects
-                .patch(name, &parameters, &Patch::Apply(&workload))
-                .await?;
+            objects.patch(name, &parameters, &Patch::Apply(&workload)).await?;
         }
     }
     let status = Patch::Merge(json!({ "status": played.status }));

@@ -25,10 +25,7 @@ pub(crate) fn free() -> Result<u16> {
             return Ok(port);
         }
     }
-    Err(Fault::new(format!(
-        "no free port between {LOWEST} and {}",
-        LOWEST + span
-    )))
+    Err(Fault::new(format!("no free port between {LOWEST} and {}", LOWEST + span)))
 }
 
 fn highest() -> u16 {

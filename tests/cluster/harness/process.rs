@@ -27,11 +27,7 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            arguments: Vec::new(),
-            environment: BTreeMap::new(),
-        }
+        Self { path, arguments: Vec::new(), environment: BTreeMap::new() }
     }
 
     pub(crate) fn arg(mut self, argument: impl Into<String>) -> Self {
@@ -90,11 +86,8 @@ impl Signal {
 pub(crate) fn command_line_of(pid: u32) -> Option<Vec<String>> {
     let raw = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let text = String::from_utf8_lossy(&raw);
-    let line: Vec<String> = text
-        .trim_end_matches('\0')
-        .split('\0')
-        .map(ToOwned::to_owned)
-        .collect();
+    let line: Vec<String> =
+        text.trim_end_matches('\0').split('\0').map(ToOwned::to_owned).collect();
     (!text.is_empty()).then_some(line)
 }
 
@@ -115,13 +108,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(name: String, program: Program, log: PathBuf, run: Weak<Run>) -> Self {
-        Self {
-            name,
-            program,
-            log,
-            run,
-            life: Mutex::new(Life::Idle),
-        }
+        Self { name, program, log, run, life: Mutex::new(Life::Idle) }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -139,18 +126,12 @@ impl Server {
         let mut life = self.life.lock().unwrap();
         let run = self.run.upgrade().filter(|run| !run.is_closing());
         let Some(run) = run else {
-            return Err(Fault::new(format!(
-                "{} not started: the run is ending",
-                self.name
-            )));
+            return Err(Fault::new(format!("{} not started: the run is ending", self.name)));
         };
         if matches!(*life, Life::Running(_)) {
             return Err(Fault::new(format!("{} is running already", self.name)));
         }
-        let log = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.log)?;
+        let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
         let child = Command::new(&self.program.path)
             .args(&self.program.arguments)
             .env_clear()
@@ -163,10 +144,7 @@ impl Server {
             .process_group(0)
             .spawn()
             .map_err(|error| {
-                Fault::new(format!(
-                    "{} cannot be run: {error}",
-                    self.program.path.display()
-                ))
+                Fault::new(format!("{} cannot be run: {error}", self.program.path.display()))
             })?;
         let pid = child.id();
         *life = Life::Running(child);
@@ -194,11 +172,9 @@ impl Server {
     /// Fails for good, with the end of the log, if the process has ended.
     pub(crate) fn check(&self) -> Result {
         match &*self.look() {
-            Life::Ended(status) => Err(Fault::fatal(format!(
-                "{} ended with {status}\n{}",
-                self.name,
-                self.tail(40)
-            ))),
+            Life::Ended(status) => {
+                Err(Fault::fatal(format!("{} ended with {status}\n{}", self.name, self.tail(40))))
+            }
             Life::Idle | Life::Running(_) => Ok(()),
         }
     }
@@ -251,15 +227,8 @@ pub(crate) fn tail(log: &Path, from: u64, lines: usize) -> String {
     let raw = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(raw.get(from..).unwrap_or_default());
     let all: Vec<&str> = text.lines().collect();
-    let last = all
-        .get(all.len().saturating_sub(lines)..)
-        .unwrap_or_default();
-    let mut shown = format!(
-        "--- {}: last {} of {} lines\n",
-        log.display(),
-        last.len(),
-        all.len()
-    );
+    let last = all.get(all.len().saturating_sub(lines)..).unwrap_or_default();
+    let mut shown = format!("--- {}: last {} of {} lines\n", log.display(), last.len(), all.len());
     for line in last {
         shown.extend(line.chars().take(LOG_WIDTH));
         shown.push('\n');

@@ -32,10 +32,7 @@ pub(crate) struct Manner {
 impl Manner {
     /// One that holds so many requests of one model.
     pub(crate) fn holding(model: &str, requests: u32) -> Self {
-        Self {
-            held: BTreeMap::from([(model.to_owned(), requests)]),
-            ..Self::default()
-        }
+        Self { held: BTreeMap::from([(model.to_owned(), requests)]), ..Self::default() }
     }
 }
 
@@ -55,10 +52,7 @@ struct State {
 
 impl Router {
     pub(crate) async fn start(manner: Manner) -> Result<Self> {
-        let state = Arc::new(Mutex::new(State {
-            manner,
-            ..State::default()
-        }));
+        let state = Arc::new(Mutex::new(State { manner, ..State::default() }));
         let shared = Arc::clone(&state);
         let answer = move |request| answer(request, Arc::clone(&shared));
         let server = PlayedServer::start(anywhere(), answer).await?;
@@ -118,8 +112,7 @@ impl Router {
             "phase": "Running", "podIP": "127.0.0.1", "podIPs": [{ "ip": "127.0.0.1" }],
             "conditions": [{ "type": "Ready", "status": "True" }],
         } }));
-        pods.patch_status(&name, &PatchParams::default(), &status)
-            .await?;
+        pods.patch_status(&name, &PatchParams::default(), &status).await?;
         namespace.apply(pool(deployment, &name)).await?;
         Ok(())
     }

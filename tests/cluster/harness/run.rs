@@ -40,11 +40,7 @@ impl Run {
         let dir = root.join(format!("run-{}", std::process::id()));
         fs::create_dir_all(&dir)?;
         let servers = Mutex::new(Vec::new());
-        Ok(Arc::new(Self {
-            dir,
-            servers,
-            closing: AtomicBool::new(false),
-        }))
+        Ok(Arc::new(Self { dir, servers, closing: AtomicBool::new(false) }))
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -71,10 +67,7 @@ impl Run {
     /// Notes a process in the pid file before anything else can go wrong with it.
     pub(crate) fn record(&self, pid: u32, command_line: Vec<String>) -> Result {
         let line = serde_json::to_string(&Started { pid, command_line })?;
-        let mut file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.dir.join("pids"))?;
+        let mut file = OpenOptions::new().create(true).append(true).open(self.dir.join("pids"))?;
         writeln!(file, "{line}")?;
         Ok(())
     }
@@ -125,10 +118,8 @@ async fn sweep(dir: &Path) -> Result {
         if command_line_of(started.pid).as_ref() == Some(&started.command_line) {
             Signal::Kill.send(started.pid);
             let what = format!("{} of a dead run ends", started.command_line[0]);
-            eventually(what, GRACE, async || {
-                seen(&command_line_of(started.pid).is_none(), &true)
-            })
-            .await?;
+            eventually(what, GRACE, async || seen(&command_line_of(started.pid).is_none(), &true))
+                .await?;
         }
     }
     fs::remove_dir_all(dir)?;

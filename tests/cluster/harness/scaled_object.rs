@@ -26,9 +26,7 @@ impl ScaledObject<'_> {
     /// an answer and KEDA falls back to a number of its own.
     pub(crate) async fn apply(&self, cx: &Cx) -> Result {
         let query = self.published(cx).await?;
-        cx.namespace
-            .apply(self.manifest(&cx.world.prometheus.url, &query))
-            .await?;
+        cx.namespace.apply(self.manifest(&cx.world.prometheus.url, &query)).await?;
         Ok(())
     }
 
@@ -53,10 +51,7 @@ impl ScaledObject<'_> {
         let what = format!("the HPA reads {average}");
         eventually(what, Duration::from_mins(1), async || {
             let hpa = hpas.get(&format!("keda-hpa-{}", self.target)).await?;
-            let metrics = hpa
-                .status
-                .and_then(|status| status.current_metrics)
-                .unwrap_or_default();
+            let metrics = hpa.status.and_then(|status| status.current_metrics).unwrap_or_default();
             let values: Vec<String> = metrics
                 .into_iter()
                 .filter_map(|metric| metric.external?.current.average_value)

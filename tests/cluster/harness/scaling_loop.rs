@@ -73,12 +73,7 @@ impl<'a> ScalingLoop<'a> {
     /// Puts everything in place and waits until the loop is closed and at rest: the HPA reads the
     /// gauge, and the controller wants what there is.
     pub(crate) async fn start(cx: &'a Cx, beginning: Beginning) -> Result<Self> {
-        let Beginning {
-            bound,
-            replicas,
-            kv_caches,
-            loading,
-        } = beginning;
+        let Beginning { bound, replicas, kv_caches, loading } = beginning;
         let workload = Workload {
             loading,
             gpus: Some((1, kwok::H100)),
@@ -86,31 +81,18 @@ impl<'a> ScalingLoop<'a> {
         };
         cx.namespace.deploy(&workload).await?;
         let history = History::follow(&cx.namespace, NAME);
-        cx.namespace
-            .settles(NAME, i32::try_from(replicas)?, SOON)
-            .await?;
+        cx.namespace.settles(NAME, i32::try_from(replicas)?, SOON).await?;
         let fleet = EngineFleet::start(cx, &workload.selector(), MODEL, Load::cache(kv_caches));
         engines_report(cx, replicas).await?;
         cx.namespace.apply(variant(cx)).await?;
         let controller = Controller::start_ready(cx, &controller(cx, bound)).await?;
         let controller = Arc::new(controller);
         let journal = Journal::follow(&controller, &cx.namespace.name, NAME);
-        let scaled_object = ScaledObject {
-            target: NAME,
-            variant: NAME,
-            min: 1,
-            max: 20,
-        };
+        let scaled_object = ScaledObject { target: NAME, variant: NAME, min: 1, max: 20 };
         scaled_object.apply(cx).await?;
         // The average over the replicas is 1 when there are as many as the gauge says.
         scaled_object.is_read(cx, "1").await?;
-        let begun = Self {
-            cx,
-            journal,
-            controller,
-            history,
-            fleet,
-        };
+        let begun = Self { cx, journal, controller, history, fleet };
         begun.rests_at(replicas).await?;
         begun.replicas_went(&[replicas]).await?;
         Ok(begun)
@@ -216,11 +198,7 @@ impl Settled {
 /// Type, status and reason of each condition, by type.
 fn conditions(status: &VariantAutoscalingStatus) -> Vec<[String; 3]> {
     let parts = status.conditions.iter().map(|condition| {
-        [
-            condition.type_.clone(),
-            condition.status.clone(),
-            condition.reason.clone(),
-        ]
+        [condition.type_.clone(), condition.status.clone(), condition.reason.clone()]
     });
     let mut parts: Vec<_> = parts.collect();
     parts.sort();
@@ -229,10 +207,7 @@ fn conditions(status: &VariantAutoscalingStatus) -> Vec<[String; 3]> {
 
 /// The instance has the name of the namespace.
 fn controller(cx: &Cx, bound: Bound) -> ControllerSpec<'_> {
-    let scoped = ControllerSpec {
-        build: Build::Killable,
-        ..ControllerSpec::scoped(cx)
-    };
+    let scoped = ControllerSpec { build: Build::Killable, ..ControllerSpec::scoped(cx) };
     match bound {
         Bound::Namespace => scoped,
         Bound::Instance => ControllerSpec {
@@ -254,10 +229,7 @@ fn variant(cx: &Cx) -> Value {
 
 /// Waits until Prometheus has the KV share of so many engines.
 pub(crate) async fn engines_report(cx: &Cx, engines: u32) -> Result {
-    let query = format!(
-        "vllm:kv_cache_usage_perc{{namespace=\"{}\"}}",
-        cx.namespace.name
-    );
+    let query = format!("vllm:kv_cache_usage_perc{{namespace=\"{}\"}}", cx.namespace.name);
     eventually(format!("{engines} engines report"), SOON, async || {
         let found = cx.world.prometheus.query(&query).await?.len();
         seen(&u32::try_from(found)?, &engines)

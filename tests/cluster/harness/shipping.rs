@@ -71,10 +71,7 @@ impl Shipping {
             .args(arguments)
             .current_dir(repository())
             .env_clear()
-            .env(
-                "PATH",
-                format!("{}:/usr/local/bin:/usr/bin:/bin", self.tools.display()),
-            )
+            .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", self.tools.display()))
             .env("HOME", &self.home)
             .env("KUBECONFIG", &self.kubeconfig)
             .envs(environment.iter().copied());
@@ -91,11 +88,7 @@ impl Shipping {
         if ended.well {
             return Ok(ended.text);
         }
-        Err(Fault::new(format!(
-            "{tool} {}: {}",
-            arguments.join(" "),
-            ended.text
-        )))
+        Err(Fault::new(format!("{tool} {}: {}", arguments.join(" "), ended.text)))
     }
 
     /// A helm command about the chart: `install`, `upgrade`, `template`.
@@ -153,9 +146,7 @@ impl Shipping {
 
     /// The objects of an installed release.
     pub(crate) async fn manifest(&self, release: &str, namespace: &str) -> Result<Vec<Value>> {
-        let text = self
-            .helm(&["get", "manifest", release], namespace, &[])
-            .await?;
+        let text = self.helm(&["get", "manifest", release], namespace, &[]).await?;
         manifest::parse(&text, "helm get manifest")
     }
 

@@ -30,13 +30,7 @@ impl Site {
             fs::create_dir_all(dir.join(part))?;
         }
         let pki = Pki::make(&dir.join("pki"))?;
-        Ok(Self {
-            dir,
-            tools,
-            kubernetes,
-            pki,
-            run: Arc::clone(run),
-        })
+        Ok(Self { dir, tools, kubernetes, pki, run: Arc::clone(run) })
     }
 
     /// A program of the tools folder, without arguments.
@@ -54,11 +48,7 @@ impl Site {
 
     /// Makes a server of this world known to the run; it is not started yet.
     pub(crate) fn server(&self, name: &str, program: Program) -> Arc<Server> {
-        self.run.server(
-            name,
-            program,
-            self.dir.join("log").join(format!("{name}.log")),
-        )
+        self.run.server(name, program, self.dir.join("log").join(format!("{name}.log")))
     }
 
     /// A folder for the data of a server.
@@ -90,9 +80,7 @@ impl Site {
     /// Ends this world's servers, newest first, and drops their data. The logs stay until the next
     /// run begins.
     pub(crate) async fn clear(&self) {
-        self.run
-            .retire(|server| server.log().starts_with(&self.dir))
-            .await;
+        self.run.retire(|server| server.log().starts_with(&self.dir)).await;
         discard(&self.dir.join("data"));
     }
 }

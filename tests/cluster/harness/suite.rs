@@ -81,19 +81,13 @@ pub(crate) struct Cx {
 impl Cx {
     async fn new(world: Arc<World>, namespace: &str) -> Result<Self> {
         let namespace = Namespace::create(&world, namespace).await?;
-        Ok(Self {
-            world,
-            namespace,
-            system: OnceCell::new(),
-        })
+        Ok(Self { world, namespace, system: OnceCell::new() })
     }
 
     /// The namespace that the case's controllers run in, made when it is first asked for.
     pub(crate) async fn system(&self) -> Result<&Namespace> {
         let name = format!("{}-system", self.namespace.name);
-        self.system
-            .get_or_try_init(async || Namespace::create(&self.world, &name).await)
-            .await
+        self.system.get_or_try_init(async || Namespace::create(&self.world, &name).await).await
     }
 
     /// Where files of the case alone may lie.
@@ -177,12 +171,7 @@ impl Case {
     }
 
     fn new(name: &str, class: Class, body: impl AsyncFn(&Cx) -> Result + Send + 'static) -> Self {
-        Self {
-            name: name.to_owned(),
-            class,
-            deadline: DEADLINE,
-            body: Box::new(body),
-        }
+        Self { name: name.to_owned(), class, deadline: DEADLINE, body: Box::new(body) }
     }
 }
 
@@ -217,9 +206,7 @@ pub(crate) fn run(mut cases: Vec<Case>) -> ExitCode {
     // that may take longest begin first: the others fit around them.
     cases.sort_by_key(|case| (case.class.turn(), Reverse(case.deadline)));
     if arguments.list {
-        let trials = cases
-            .into_iter()
-            .map(|case| Trial::test(case.name, || Ok(())));
+        let trials = cases.into_iter().map(|case| Trial::test(case.name, || Ok(())));
         return libtest_mimic::run(&arguments, trials.collect()).exit_code();
     }
     let suite = match Suite::new() {
@@ -253,9 +240,7 @@ pub(crate) fn run(mut cases: Vec<Case>) -> ExitCode {
 
 impl Suite {
     fn new() -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let run = runtime.block_on(Run::begin(&target().join("cluster")))?;
         Ok(Self {
             runtime,
@@ -271,10 +256,9 @@ impl Suite {
     fn end_on_signals(self: &Arc<Self>) {
         let run = Arc::clone(&self.run);
         self.runtime.spawn(async move {
-            let (Ok(mut interrupt), Ok(mut terminate)) = (
-                signal(SignalKind::interrupt()),
-                signal(SignalKind::terminate()),
-            ) else {
+            let (Ok(mut interrupt), Ok(mut terminate)) =
+                (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+            else {
                 return;
             };
             let (interrupted, terminated) = (interrupt.recv(), terminate.recv());
@@ -335,10 +319,8 @@ impl Suite {
         let verdict = match outcome {
             Ok(()) => Ok(()),
             Err(failure) => {
-                let namespaces: Vec<&str> = cx
-                    .namespaces()
-                    .map(|namespace| namespace.name.as_str())
-                    .collect();
+                let namespaces: Vec<&str> =
+                    cx.namespaces().map(|namespace| namespace.name.as_str()).collect();
                 let shown = dump::of_case(&cx.world, &namespaces, &logs).await;
                 // Again at the end: reports that keep only the last lines keep the reason, too.
                 Err(Failed::from(format!("{failure}\n{shown}\n{failure}")))
@@ -381,13 +363,7 @@ impl Suite {
         let slug: String = case
             .name
             .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() {
-                    c.to_ascii_lowercase()
-                } else {
-                    '-'
-                }
-            })
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
             .take(40)
             .collect();
         format!("t{number}-{}", slug.trim_matches('-').replace("--", "-"))

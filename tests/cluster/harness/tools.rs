@@ -54,18 +54,13 @@ impl Tools {
     /// the Kubernetes test kits, goes first for what it holds.
     pub(crate) fn locate() -> Self {
         let built = path("WVA_TOOLS").unwrap_or_else(|| target().join("tools"));
-        Self {
-            built,
-            assets: path("KUBEBUILDER_ASSETS"),
-        }
+        Self { built, assets: path("KUBEBUILDER_ASSETS") }
     }
 
     /// Names every missing program at once.
     pub(crate) fn require_all(&self) -> Result {
-        let missing: Vec<&str> = NEEDED
-            .into_iter()
-            .filter(|name| self.program(name).is_err())
-            .collect();
+        let missing: Vec<&str> =
+            NEEDED.into_iter().filter(|name| self.program(name).is_err()).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -112,13 +107,7 @@ pub(crate) fn target() -> PathBuf {
     repository().join("target")
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the suite has no main of the controller to ask"
-)]
+#[expect(clippy::disallowed_methods, reason = "the suite has no main of the controller to ask")]
 fn path(variable: &str) -> Option<PathBuf> {
-    std::env::var(variable)
-        .ok()
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
+    std::env::var(variable).ok().filter(|value| !value.is_empty()).map(PathBuf::from)
 }

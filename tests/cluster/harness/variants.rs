@@ -40,10 +40,7 @@ pub(crate) struct Variants<'a> {
 
 impl<'a> Variants<'a> {
     pub(crate) fn new(namespace: &'a Namespace, controller: &'a Controller) -> Self {
-        Self {
-            namespace,
-            controller,
-        }
+        Self { namespace, controller }
     }
 
     /// Untyped, since some of the objects break their type.
@@ -53,24 +50,18 @@ impl<'a> Variants<'a> {
     }
 
     pub(crate) async fn apply(self, name: &str, deployment: &str, fields: Value) -> Result {
-        self.namespace
-            .apply(variant(name, deployment, &fields))
-            .await?;
+        self.namespace.apply(variant(name, deployment, &fields)).await?;
         Ok(())
     }
 
     pub(crate) async fn delete(self, name: &str) -> Result {
-        self.objects()
-            .delete(name, &DeleteParams::default())
-            .await?;
+        self.objects().delete(name, &DeleteParams::default()).await?;
         Ok(())
     }
 
     pub(crate) async fn delete_target(self, deployment: &str) -> Result {
         let deployments: Api<Deployment> = self.namespace.api();
-        deployments
-            .delete(deployment, &DeleteParams::background())
-            .await?;
+        deployments.delete(deployment, &DeleteParams::background()).await?;
         Ok(())
     }
 
@@ -135,9 +126,7 @@ impl<'a> Variants<'a> {
         within: Duration,
     ) -> impl Future<Output = Result> {
         let what = format!("desired count of {name}");
-        eventually(what, within, async move || {
-            seen(&self.desired(name).await?, &wanted)
-        })
+        eventually(what, within, async move || seen(&self.desired(name).await?, &wanted))
     }
 
     /// The newest decision about a variant.

@@ -49,10 +49,7 @@ impl PlayedServer {
             let never: Infallible = socket::serve(listener, service).await;
             match never {}
         });
-        Ok(Self {
-            _task: task,
-            address,
-        })
+        Ok(Self { _task: task, address })
     }
 }
 

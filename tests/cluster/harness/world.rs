@@ -103,15 +103,7 @@ impl World {
             Arc::clone(&keda.operator),
             Arc::clone(&keda.adapter),
         ];
-        Ok(Self {
-            site: Arc::clone(site),
-            etcd,
-            api,
-            prometheus,
-            keda,
-            client,
-            servers,
-        })
+        Ok(Self { site: Arc::clone(site), etcd, api, prometheus, keda, client, servers })
     }
 
     /// Fails if a server does not run, with the end of its log.
@@ -121,10 +113,7 @@ impl World {
 
     /// The process ids of all servers, those that run.
     pub(crate) fn running(&self) -> Vec<(&str, Option<u32>)> {
-        self.servers
-            .iter()
-            .map(|server| (server.name(), server.pid()))
-            .collect()
+        self.servers.iter().map(|server| (server.name(), server.pid())).collect()
     }
 
     /// Defines the kinds that a cluster may lack.
@@ -140,20 +129,13 @@ impl World {
 
 async fn define_own_kind(client: &kube::Client) -> Result {
     let folder = repository().join("config/crd/bases");
-    if folder.is_dir() {
-        manifest::apply_folder(client, &folder).await
-    } else {
-        Ok(())
-    }
+    if folder.is_dir() { manifest::apply_folder(client, &folder).await } else { Ok(()) }
 }
 
 /// InferencePool in both groups as its module brings it, and the kinds of which the tests hold
 /// minimal definitions.
 async fn define_optional_kinds(client: &kube::Client, site: &Site) -> Result {
-    let pools = site
-        .tools
-        .module("inference-extension")?
-        .join("config/crd/bases");
+    let pools = site.tools.module("inference-extension")?.join("config/crd/bases");
     let minimal = repository().join("tests/cluster/crds");
     manifest::apply_folder(client, &pools).await?;
     manifest::apply_folder(client, &minimal).await

@@ -36,12 +36,7 @@ struct Load {
 
 fn load(dice: &mut Dice) -> Load {
     if dice.once_in(4) {
-        return Load {
-            share: 0.0,
-            queue: 0.0,
-            output: 60.0,
-            rate: 0.0,
-        };
+        return Load { share: 0.0, queue: 0.0, output: 60.0, rate: 0.0 };
     }
     Load {
         share: dice.one_of(&[0.05, 0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.95, 1.0]),
@@ -53,12 +48,7 @@ fn load(dice: &mut Dice) -> Load {
 
 /// Returns the fields of a pod's signals, one of which may be missing, stale or failed.
 fn signals(dice: &mut Dice, load: Load) -> String {
-    let Load {
-        share,
-        queue,
-        output,
-        rate,
-    } = load;
+    let Load { share, queue, output, rate } = load;
     let values = [
         ("kvUsage", share),
         ("kvUsageNow", share),
@@ -104,10 +94,7 @@ fn variant(text: &mut String, dice: &mut Dice, number: u64) -> &'static str {
     .unwrap();
     let min = dice.one_of(&["", "", "", "min: 0", "min: 1", "min: 2"]);
     let max = dice.one_of(&["", "", "max: 3", "max: 8", "max: 8"]);
-    let bounds: Vec<&str> = [min, max]
-        .into_iter()
-        .filter(|bound| !bound.is_empty())
-        .collect();
+    let bounds: Vec<&str> = [min, max].into_iter().filter(|bound| !bound.is_empty()).collect();
     if !bounds.is_empty() {
         write!(text, "bounds: {{{}}}, ", bounds.join(", ")).unwrap();
     }
@@ -116,11 +103,7 @@ fn variant(text: &mut String, dice: &mut Dice, number: u64) -> &'static str {
         "other" => write!(text, "desired: {}, ", dice.one_of(&[0, 1, 2, 3, 5])).unwrap(),
         _ => {}
     }
-    writeln!(
-        text,
-        "target: {{current: {current}, ready: {ready}}}, pods: ["
-    )
-    .unwrap();
+    writeln!(text, "target: {{current: {current}, ready: {ready}}}, pods: [").unwrap();
     let common = load(dice);
     for pod in 0..ready {
         let is_silent = dice.once_in(20);
@@ -146,11 +129,7 @@ fn router(text: &mut String, dice: &mut Dice) {
     fields.extend(arrivals.map(|rate| format!("arrivalRate: {rate}")));
     if !fields.is_empty() {
         let fields = fields.join(", ");
-        writeln!(
-            text,
-            "models: [{{namespace: ns, model: m, router: {{{fields}}}}}]"
-        )
-        .unwrap();
+        writeln!(text, "models: [{{namespace: ns, model: m, router: {{{fields}}}}}]").unwrap();
     }
 }
 

@@ -53,11 +53,9 @@ impl From<serde_yaml::Error> for YamlError {
         let text = plain_words(&error.to_string());
         let short = shortened(&text);
         match error.location() {
-            Some(place) if short != text => Self::Invalid(format!(
-                "{short} at line {} column {}",
-                place.line(),
-                place.column()
-            )),
+            Some(place) if short != text => {
+                Self::Invalid(format!("{short} at line {} column {}", place.line(), place.column()))
+            }
             _ => Self::Invalid(short),
         }
     }
@@ -78,11 +76,7 @@ pub struct DocumentField {
 impl DocumentField {
     /// A field without further spellings or fields of its own.
     pub const fn named(name: &'static str) -> Self {
-        Self {
-            name,
-            also: &[],
-            fields: &[],
-        }
+        Self { name, also: &[], fields: &[] }
     }
 
     /// The field with further spellings.
@@ -121,10 +115,7 @@ pub fn parse_yaml<T: DeserializeOwned + Default>(
     };
     let mut comparison = Comparison::default();
     comparison.walk(&outline, "", fields);
-    Ok(Document {
-        content,
-        unknown: comparison.unknown,
-    })
+    Ok(Document { content, unknown: comparison.unknown })
 }
 
 /// Keys with their values.
@@ -142,19 +133,14 @@ pub fn flat_yaml(text: &str) -> Result<FlatYaml, YamlError> {
         Outline::Blank => return Ok(FlatYaml::default()),
         Outline::Map(entries) => entries,
         Outline::Scalar(_) | Outline::List(_) => {
-            return Err(YamlError::Invalid(
-                "it is not a list of keys with values".to_owned(),
-            ));
+            return Err(YamlError::Invalid("it is not a list of keys with values".to_owned()));
         }
     };
     let is_nested = |value: &Outline| matches!(value, Outline::Map(_) | Outline::List(_));
     let nested = entries.iter().filter(|(_, value)| is_nested(value));
     Ok(FlatYaml {
         nested: nested.map(|(key, _)| key.clone()).collect(),
-        texts: entries
-            .into_iter()
-            .map(|(key, value)| (key, value.to_string()))
-            .collect(),
+        texts: entries.into_iter().map(|(key, value)| (key, value.to_string())).collect(),
     })
 }
 
@@ -170,11 +156,7 @@ pub fn check_bounds(text: &str) -> Result<(), YamlError> {
     }
     let budget = text.len().saturating_mul(ALIAS_GROWTH);
     let budget = budget.saturating_add(ALIAS_ALLOWANCE);
-    outline_of(
-        serde_yaml::Deserializer::from_str(text),
-        budget,
-        Scalars::Any,
-    )?;
+    outline_of(serde_yaml::Deserializer::from_str(text), budget, Scalars::Any)?;
     Ok(())
 }
 

@@ -81,9 +81,7 @@ impl Comparison {
     ) {
         let dot = if parent.is_empty() { "" } else { "." };
         let path = format!("{parent}{dot}{}", shortened(key));
-        let known = fields
-            .iter()
-            .find(|field| field.name == key || field.also.contains(&key));
+        let known = fields.iter().find(|field| field.name == key || field.also.contains(&key));
         if let Some(field) = known {
             self.walk(value, &path, field.fields);
         } else if self.unknown.len() < MAX_UNKNOWN {
@@ -115,10 +113,7 @@ pub(super) fn outline_of<'de, D: Deserializer<'de>>(
     scalars: Scalars,
 ) -> Result<Outline, D::Error> {
     let left = Cell::new(budget);
-    let outliner = Outliner {
-        left: &left,
-        scalars,
-    };
+    let outliner = Outliner { left: &left, scalars };
     outliner.deserialize(document)
 }
 

@@ -70,10 +70,7 @@ fn sift<T: DeserializeOwned>(
             });
             let items: Vec<Option<Value>> = items.collect();
             // Without one of its items the places of the others would be wrong.
-            items
-                .into_iter()
-                .collect::<Option<Vec<_>>>()
-                .map(Value::Sequence)
+            items.into_iter().collect::<Option<Vec<_>>>().map(Value::Sequence)
         }
         _ => {
             faults.push(placed(&why, indices));
@@ -89,10 +86,7 @@ fn fault<T: DeserializeOwned>(document: &Value) -> Option<String> {
     let mut said = error.to_string();
     if let Some(place) = error.location() {
         let position = format!(" at line {} column {}", place.line(), place.column());
-        said.truncate(
-            said.strip_suffix(position.as_str())
-                .map_or(said.len(), str::len),
-        );
+        said.truncate(said.strip_suffix(position.as_str()).map_or(said.len(), str::len));
     }
     Some(shortened(&plain_words(&said)))
 }
@@ -158,10 +152,7 @@ mod tests {
         assert!(first.starts_with(&sifted.faults[0]), "{first}");
         let unknown: Vec<&str> = sifted.unknown.iter().map(|(path, _)| &**path).collect();
         assert_eq!(unknown, ["depth"]);
-        let book = |title: Option<&str>| Book {
-            title: title.map(str::to_owned),
-            pages: None,
-        };
+        let book = |title: Option<&str>| Book { title: title.map(str::to_owned), pages: None };
         let rest = Shelf {
             height: None,
             width: Some(1.0),
@@ -174,10 +165,7 @@ mod tests {
     fn a_list_with_an_item_that_is_no_mapping_is_left_out() {
         let found = sifted("{width: 1, books: [{title: a}, 7]}").unwrap();
         assert_eq!(found.faults.len(), 1, "{found:?}");
-        assert!(
-            found.faults[0].starts_with("books[1]: invalid type"),
-            "{found:?}"
-        );
+        assert!(found.faults[0].starts_with("books[1]: invalid type"), "{found:?}");
         assert_eq!((found.rest.width, found.rest.books.len()), (Some(1.0), 0));
         for text in ["[1, 2]", "text", "{width: !tag 1}", "{width: 1, width: 2}"] {
             assert!(sifted(text).is_none(), "{text}");

@@ -39,10 +39,7 @@ fn a_document_is_typed_and_its_fields_are_compared() {
     assert_eq!(document.content.share, Some(0.5));
     assert_eq!(document.content.list.len(), 2);
     let meant = |path: &str, name: &str| (path.to_owned(), format!("did you mean {name:?}?"));
-    assert_eq!(
-        document.unknown,
-        [meant("list[1].scoer", "score"), meant("nmae", "name")]
-    );
+    assert_eq!(document.unknown, [meant("list[1].scoer", "score"), meant("nmae", "name")]);
     assert_eq!(read("title: x").unwrap().unknown, []);
 }
 
@@ -56,19 +53,10 @@ fn a_blank_document_states_nothing() {
 
 #[test]
 fn what_is_no_number_or_stands_twice_is_refused_with_its_position() {
-    refused(
-        "share: .nan",
-        "share: NaN is not a usable number at line 1 column 8",
-    );
+    refused("share: .nan", "share: NaN is not a usable number at line 1 column 8");
     refused("share: -.inf", "not a usable number");
-    refused(
-        "list: [{score: .inf}]",
-        "list[0].score: inf is not a usable number",
-    );
-    refused(
-        "share: \"0.5\"",
-        "share: invalid type: string \"0.5\", expected a number at line 1",
-    );
+    refused("list: [{score: .inf}]", "list[0].score: inf is not a usable number");
+    refused("share: \"0.5\"", "share: invalid type: string \"0.5\", expected a number at line 1");
     refused("share: 1\nshare: 2", "\"share\" stands twice");
     refused("name: !tag x", "tag");
     refused("? [a]\n: 1", "a key is not a single value");
@@ -80,16 +68,10 @@ fn what_is_no_number_or_stands_twice_is_refused_with_its_position() {
 
 #[test]
 fn size_depth_and_aliases_are_bounded() {
-    assert_eq!(
-        read(&"#".repeat(MAX_TEXT + 1)).unwrap_err(),
-        YamlError::TooLarge
-    );
+    assert_eq!(read(&"#".repeat(MAX_TEXT + 1)).unwrap_err(), YamlError::TooLarge);
     assert_eq!(read(&"[".repeat(100_000)).unwrap_err(), YamlError::TooDeep);
     refused(&"- ".repeat(100_000), "recursion limit");
-    refused(
-        "# comment\n%TAG !a! b\n---\nshare: 1",
-        "line 2 is a % directive",
-    );
+    refused("# comment\n%TAG !a! b\n---\nshare: 1", "line 2 is a % directive");
     assert!(read("list: &a [{score: 1}]\nother: *a").is_ok());
     let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..10 {
@@ -97,19 +79,13 @@ fn size_depth_and_aliases_are_bounded() {
         bomb = format!("{bomb}a{level}: &a{level} [{row}]\n");
     }
     refused(&bomb, "aliases make the document too large");
-    let large = format!(
-        "a: &a {}\nb: [{}]",
-        "x".repeat(100_000),
-        vec!["*a"; 1000].join(",")
-    );
+    let large = format!("a: &a {}\nb: [{}]", "x".repeat(100_000), vec!["*a"; 1000].join(","));
     refused(&large, "aliases make the document too large");
 }
 
 #[test]
 fn unknown_fields_are_named_up_to_a_bound() {
-    let fields: Vec<String> = (0..1000)
-        .map(|number| format!("unknown{number}: 1"))
-        .collect();
+    let fields: Vec<String> = (0..1000).map(|number| format!("unknown{number}: 1")).collect();
     let text = fields.join("\n");
     assert_eq!(read(&text).unwrap().unknown.len(), 32);
 }
@@ -118,11 +94,8 @@ fn unknown_fields_are_named_up_to_a_bound() {
 fn a_flat_document_keeps_the_texts_of_its_values() {
     let data = flat_yaml("A: 0\nB: true\nC: :8443\nD:\nE: \"07\"\nF: 1e300\n1: x").unwrap();
     assert_eq!(data.nested, BTreeSet::new());
-    let pairs: Vec<(&str, &str)> = data
-        .texts
-        .iter()
-        .map(|(key, text)| (key.as_str(), text.as_str()))
-        .collect();
+    let pairs: Vec<(&str, &str)> =
+        data.texts.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
     assert_eq!(
         pairs,
         [

@@ -2,20 +2,14 @@
 
 /// What the parser names after types of its implementation, and what stands in a document.
 const WORDS: [(&str, &str); 12] = [
-    (
-        "expected u32",
-        "expected a whole number from 0 to 4294967295",
-    ),
+    ("expected u32", "expected a whole number from 0 to 4294967295"),
     ("expected u64", "expected a whole number of at least 0"),
     ("expected i32", "expected a whole number"),
     ("expected i64", "expected a whole number"),
     ("expected f64", "expected a number"),
     ("expected a boolean", "expected true or false"),
     ("expected a sequence", "expected a list"),
-    (
-        "expected a YAML tag starting with '!'",
-        "expected a single word",
-    ),
+    ("expected a YAML tag starting with '!'", "expected a single word"),
     ("invalid type: sequence", "invalid type: list"),
     ("invalid type: map,", "invalid type: mapping,"),
     ("unknown variant", "unknown value"),

@@ -41,10 +41,7 @@ impl DirectStep {
             && !record.awaits_decision()
             && matches!(&view.scalers, Scalers::Known(scalers) if scalers.is_empty());
         view.target.resolved().filter(|_| is_ours)?;
-        let step = Self {
-            from: stated,
-            to: record.values?.desired,
-        };
+        let step = Self { from: stated, to: record.values?.desired };
         let age = now.since(record.decided.at);
         let is_due = if step.to > step.from {
             stored == Some(step.to) || age >= STORAGE_PATIENCE

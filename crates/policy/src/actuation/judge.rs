@@ -107,10 +107,7 @@ impl ActuationObstacle {
                 &*variant.name
             ),
             Self::SeveralScalers { titles } => {
-                format!(
-                    "{} fight over the target; keep one of them",
-                    titles.join(" and ")
-                )
+                format!("{} fight over the target; keep one of them", titles.join(" and "))
             }
             Self::NotRead { title } => format!(
                 "{title} does not read wva_desired_replicas with variant_name {:?} and this namespace; select both",
@@ -126,23 +123,13 @@ impl ActuationObstacle {
                 format!("{title} does not scale up: {by}; remove that")
             }
             Self::AtZeroByHand { title } => format!("{title} {RESTS}"),
-            Self::Failing {
-                title,
-                reason,
-                message,
-            } => {
+            Self::Failing { title, reason, message } => {
                 let separator = if message.is_empty() { "" } else { ": " };
                 format!(
                     "{title} does not work ({reason}{separator}{message}); see its conditions and events"
                 )
             }
-            Self::Minimum {
-                title,
-                kind,
-                field,
-                min,
-                wanted,
-            } => {
+            Self::Minimum { title, kind, field, min, wanted } => {
                 let min = counted(min.0, "replica");
                 let room = below_minimum(*kind, *wanted);
                 format!(
@@ -192,10 +179,8 @@ pub fn judge(
     bounds: DeclaredBounds,
     desired: Option<Replicas>,
 ) -> Vec<ActuationObstacle> {
-    let makers: Vec<&Scaler> = scalers
-        .iter()
-        .filter(|scaler| scaler.kind == ScalerKind::ScaledObject)
-        .collect();
+    let makers: Vec<&Scaler> =
+        scalers.iter().filter(|scaler| scaler.kind == ScalerKind::ScaledObject).collect();
     let is_made = |scaler: &Scaler| {
         let maker = scaler.made_for.as_ref();
         maker.is_some_and(|maker| makers.iter().any(|known| known.name == *maker))
@@ -227,13 +212,7 @@ pub fn unasked(scalers: &[Scaler], variant: &VariantKey) -> Option<String> {
     let scaler = scalers.iter().find(|scaler| {
         let mut inputs = scaler.inputs.iter();
         let read = inputs.find(|input| input.of(variant).is_some());
-        matches!(
-            read,
-            Some(Input::ExternalScaler {
-                is_asked: false,
-                ..
-            })
-        )
+        matches!(read, Some(Input::ExternalScaler { is_asked: false, .. }))
     })?;
     Some(scaler.title())
 }
@@ -255,9 +234,7 @@ fn of_one(
 ) -> Vec<ActuationObstacle> {
     let read = scaler.inputs.iter().find_map(|input| input.of(variant));
     let Some((aim, absence)) = read else {
-        return vec![ActuationObstacle::NotRead {
-            title: scaler.title(),
-        }];
+        return vec![ActuationObstacle::NotRead { title: scaler.title() }];
     };
     [
         wrong_aim(scaler, aim),
@@ -265,9 +242,7 @@ fn of_one(
         minimum(scaler, bounds.min, desired),
         maximum(scaler, bounds.max, desired),
         tolerance(scaler, bounds.max),
-        (absence == Absence::Zero).then(|| ActuationObstacle::NullIsZero {
-            title: scaler.title(),
-        }),
+        (absence == Absence::Zero).then(|| ActuationObstacle::NullIsZero { title: scaler.title() }),
     ]
     .into_iter()
     .flatten()
@@ -277,10 +252,9 @@ fn of_one(
 fn wrong_aim(scaler: &Scaler, aim: &Aim) -> Option<ActuationObstacle> {
     match aim {
         Aim::Replicas => None,
-        Aim::Other(aim) => Some(ActuationObstacle::WrongAim {
-            title: scaler.title(),
-            aim: aim.to_string(),
-        }),
+        Aim::Other(aim) => {
+            Some(ActuationObstacle::WrongAim { title: scaler.title(), aim: aim.to_string() })
+        }
     }
 }
 
@@ -288,14 +262,12 @@ fn failing(scaler: &Scaler) -> Option<ActuationObstacle> {
     let title = scaler.title();
     match &scaler.activity {
         ScalerActivity::Working | ScalerActivity::GrowsOnly { .. } => None,
-        ScalerActivity::Paused { annotation } => Some(ActuationObstacle::Paused {
-            title,
-            annotation: annotation.to_string(),
-        }),
-        ScalerActivity::GrowthPaused { by } => Some(ActuationObstacle::GrowthPaused {
-            title,
-            by: by.to_string(),
-        }),
+        ScalerActivity::Paused { annotation } => {
+            Some(ActuationObstacle::Paused { title, annotation: annotation.to_string() })
+        }
+        ScalerActivity::GrowthPaused { by } => {
+            Some(ActuationObstacle::GrowthPaused { title, by: by.to_string() })
+        }
         ScalerActivity::AtZeroByHand => Some(ActuationObstacle::AtZeroByHand { title }),
         ScalerActivity::Failing { reason, message } => Some(ActuationObstacle::Failing {
             title,
@@ -346,9 +318,5 @@ fn tolerance(scaler: &Scaler, declared: Option<Replicas>) -> Option<ActuationObs
     let up = ignored_from(scaler.tolerance.up, max.minus_one());
     let down = ignored_from(scaler.tolerance.down, max);
     let from = up.into_iter().chain(down).min()?;
-    Some(ActuationObstacle::Tolerance {
-        title: scaler.title(),
-        kind: scaler.kind,
-        from,
-    })
+    Some(ActuationObstacle::Tolerance { title: scaler.title(), kind: scaler.kind, from })
 }

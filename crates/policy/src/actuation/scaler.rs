@@ -134,11 +134,7 @@ impl Input {
                 let is_its = published.is_of(variant);
                 is_its.then_some((&published.aim, published.absence))
             }
-            Self::ExternalScaler {
-                variant: stated,
-                aim,
-                ..
-            } => {
+            Self::ExternalScaler { variant: stated, aim, .. } => {
                 let is_its = stated.as_ref().is_none_or(|name| *name == variant.name);
                 is_its.then_some((aim, Absence::Error))
             }
@@ -164,10 +160,8 @@ pub struct Published {
 
 impl Published {
     pub(crate) fn is_of(&self, variant: &VariantKey) -> bool {
-        let in_namespace = self
-            .namespace
-            .as_ref()
-            .is_none_or(|namespace| *namespace == variant.namespace);
+        let in_namespace =
+            self.namespace.as_ref().is_none_or(|namespace| *namespace == variant.namespace);
         in_namespace && (self.is_unclear || self.variant.as_ref() == Some(&variant.name))
     }
 }

@@ -25,20 +25,12 @@ fn keda() -> Scaler {
 }
 
 fn bounds(min: Option<u32>, max: Option<u32>) -> DeclaredBounds {
-    DeclaredBounds {
-        min: min.map(Replicas),
-        max: max.map(Replicas),
-    }
+    DeclaredBounds { min: min.map(Replicas), max: max.map(Replicas) }
 }
 
 /// The obstacles, in words, of a variant that is published at 4 within 1 to 8.
 fn words(scalers: &[Scaler]) -> Vec<String> {
-    let found = judge(
-        scalers,
-        &variant(),
-        bounds(Some(1), Some(8)),
-        Some(Replicas(4)),
-    );
+    let found = judge(scalers, &variant(), bounds(Some(1), Some(8)), Some(Replicas(4)));
     found.iter().map(|one| one.text(&variant())).collect()
 }
 
@@ -71,11 +63,7 @@ fn a_trigger_of_the_external_scaler_is_of_the_variant_that_it_names_or_of_the_ta
 /// Each of these lacks one thing, and it is said in these words.
 fn lack(rows: &[(Scaler, &str)]) {
     for (lacking, expected) in rows {
-        assert_eq!(
-            words(std::slice::from_ref(lacking)),
-            [*expected],
-            "{lacking:?}"
-        );
+        assert_eq!(words(std::slice::from_ref(lacking)), [*expected], "{lacking:?}");
     }
 }
 
@@ -107,13 +95,9 @@ fn what_a_scaler_does_not_read_is_named_with_its_remedy() {
 
 #[test]
 fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
-    let does = |activity| Scaler {
-        activity,
-        ..native()
-    };
-    let paused = ScalerActivity::Paused {
-        annotation: "autoscaling.keda.sh/paused=\"true\"".into(),
-    };
+    let does = |activity| Scaler { activity, ..native() };
+    let paused =
+        ScalerActivity::Paused { annotation: "autoscaling.keda.sh/paused=\"true\"".into() };
     let failing = ScalerActivity::Failing {
         reason: "FailedGetExternalMetric".into(),
         message: "no metrics returned from external metrics API".into(),
@@ -150,14 +134,8 @@ fn what_a_scaler_does_not_do_is_named_with_its_remedy() {
 fn none_and_several_are_said_and_what_keda_makes_counts_once() {
     let nothing = words(&[]);
     assert_eq!(nothing.len(), 1);
-    assert!(
-        nothing[0].starts_with("nothing scales the target; create"),
-        "{nothing:?}"
-    );
-    let second = Scaler {
-        name: "t".into(),
-        ..native()
-    };
+    assert!(nothing[0].starts_with("nothing scales the target; create"), "{nothing:?}");
+    let second = Scaler { name: "t".into(), ..native() };
     assert_eq!(
         words(&[native(), second, keda()]),
         [
@@ -173,10 +151,7 @@ fn none_and_several_are_said_and_what_keda_makes_counts_once() {
     };
     assert_eq!(words(&[made.clone(), keda()]), Vec::<String>::new());
     let failing = Scaler {
-        activity: ScalerActivity::Failing {
-            reason: "FailedGetScale".into(),
-            message: "".into(),
-        },
+        activity: ScalerActivity::Failing { reason: "FailedGetScale".into(), message: "".into() },
         ..made.clone()
     };
     assert_eq!(
@@ -192,18 +167,10 @@ fn none_and_several_are_said_and_what_keda_makes_counts_once() {
 #[test]
 fn zero_is_hidden_by_a_native_minimum_and_reached_by_keda() {
     let at_zero = |scaler: &Scaler| {
-        judge(
-            std::slice::from_ref(scaler),
-            &variant(),
-            bounds(None, None),
-            Some(Replicas::ZERO),
-        )
+        judge(std::slice::from_ref(scaler), &variant(), bounds(None, None), Some(Replicas::ZERO))
     };
     assert_eq!(at_zero(&keda()), []);
-    let native = Scaler {
-        min: Replicas(1),
-        ..native()
-    };
+    let native = Scaler { min: Replicas(1), ..native() };
     let found = at_zero(&native);
     let text = found[0].text(&variant());
     assert_eq!(
@@ -217,11 +184,7 @@ fn zero_is_hidden_by_a_native_minimum_and_reached_by_keda() {
 #[test]
 fn a_tolerance_matters_from_the_first_step_that_it_swallows() {
     let below = |declared, up: f64, down: f64, max: u32| {
-        let scaler = Scaler {
-            tolerance: Tolerance { up, down },
-            max: Replicas(max),
-            ..native()
-        };
+        let scaler = Scaler { tolerance: Tolerance { up, down }, max: Replicas(max), ..native() };
         let found = judge(&[scaler], &variant(), bounds(None, declared), None);
         found.iter().find_map(|one| match one {
             ActuationObstacle::Tolerance { from, .. } => Some(from.0),
@@ -252,15 +215,8 @@ fn the_worst_comes_first() {
         },
         ..keda()
     };
-    let found = judge(
-        &[scaler],
-        &variant(),
-        bounds(Some(1), None),
-        Some(Replicas(4)),
-    );
-    let kinds: Vec<bool> = found
-        .iter()
-        .map(|one| matches!(one, ActuationObstacle::Paused { .. }))
-        .collect();
+    let found = judge(&[scaler], &variant(), bounds(Some(1), None), Some(Replicas(4)));
+    let kinds: Vec<bool> =
+        found.iter().map(|one| matches!(one, ActuationObstacle::Paused { .. })).collect();
     assert_eq!(kinds, [true, false, false]);
 }

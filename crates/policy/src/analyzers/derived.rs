@@ -127,9 +127,8 @@ fn derive_capacities(model: &mut ThroughputModelInput) {
 fn lengths(model: &ThroughputModelInput) -> Option<(f64, f64)> {
     let mean = |read: Read<(f64, f64)>| {
         let variants = (model.variants.values()).filter(|one| one.role != ServingRole::Prefill);
-        let known: Vec<_> = (variants.flat_map(|variant| variant.replicas.values()))
-            .filter_map(read)
-            .collect();
+        let known: Vec<_> =
+            (variants.flat_map(|variant| variant.replicas.values())).filter_map(read).collect();
         let sum = |part: fn(&(f64, f64)) -> f64| Some(total(known.iter().map(part)));
         ratio(sum(|(above, _)| *above), sum(|(_, below)| *below))
     };

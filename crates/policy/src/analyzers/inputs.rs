@@ -76,20 +76,14 @@ impl AnalyzerInputs {
         };
         let hidden =
             (input.into_iter()).flat_map(move |input| throughput_input::hidden(input, model));
-        let sequences = input
-            .filter(|_| is_slo)
-            .into_iter()
-            .flat_map(hidden_sequences);
+        let sequences = input.filter(|_| is_slo).into_iter().flat_map(hidden_sequences);
         hidden.chain(sequences)
     }
 
     /// Whether a busy replica says nothing of its requests or its latencies.
     fn hides_latency(&self) -> bool {
-        let mut replicas = self
-            .queueing
-            .variants
-            .values()
-            .flat_map(|variant| variant.replicas.values());
+        let mut replicas =
+            self.queueing.variants.values().flat_map(|variant| variant.replicas.values());
         replicas.any(|replica| {
             let is_busy = replica.rate.is_some_and(|rate| rate.0 > 0.0);
             let is_whole = replica.input_tokens.is_some()
@@ -208,9 +202,7 @@ fn slo_input(
     let mut input = rated?;
     input.params.band = config.band;
     let votes = |config: &AnalyzerConfig| config.participation == Participation::Votes;
-    let mut others = configs
-        .iter()
-        .filter(|config| config.analyzer != AnalyzerName::Slo);
+    let mut others = configs.iter().filter(|config| config.analyzer != AnalyzerName::Slo);
     input.needs_any_variant = settings.limits_growth() || others.any(votes);
     derived::fill(subject, key, &mut input);
     let goal = settings.latency_goal(key, class_labels(subject));
@@ -289,11 +281,7 @@ fn engine<'a>(
 const MAX_FAULTS: usize = 8;
 
 fn faults(parsed: &ParsedArgs) -> Vec<String> {
-    let inputs = parsed
-        .faults
-        .iter()
-        .take(MAX_FAULTS)
-        .map(ToString::to_string);
+    let inputs = parsed.faults.iter().take(MAX_FAULTS).map(ToString::to_string);
     let more = parsed.faults.len().saturating_sub(MAX_FAULTS);
     let more = (more > 0).then(|| format!("and {more} more"));
     inputs.chain(more).collect()
@@ -321,10 +309,7 @@ pub(super) struct InputBuilder<'a> {
 
 impl<'a> InputBuilder<'a> {
     fn of(subject: AnalyzedModel<'a>) -> Self {
-        Self {
-            subject,
-            stale: false,
-        }
+        Self { subject, stale: false }
     }
 
     pub(super) fn value(&mut self, sample: Option<Sample>, most: f64) -> Option<f64> {

@@ -15,18 +15,14 @@ pub(crate) fn load_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelLoad {
         pods.as_ref()?.iter().map(|pod| read(pod)).sum()
     };
     let router = subject.reader.router(key);
-    let accepted = samples.arrivals(
-        SignalName::RouterArrivalRate,
-        router.and_then(|router| router.arrival_rate),
-    );
+    let accepted = samples
+        .arrivals(SignalName::RouterArrivalRate, router.and_then(|router| router.arrival_rate));
     let sent = total(&|pod| samples.arrivals(SignalName::ArrivalRate, pod.arrival_rate));
     let queued = subject.reader.queued(key);
     ModelLoad {
         running: total(&|pod| samples.fresh(SignalName::Running, pod.running)),
         waiting: total(&|pod| samples.fresh(SignalName::QueueLength, pod.queue_length)),
-        queued: queued
-            .filter(|queue| !queue.is_stale)
-            .map(|queue| queue.requests),
+        queued: queued.filter(|queue| !queue.is_stale).map(|queue| queue.requests),
         ended: total(&|pod| samples.counted(pod, SignalName::CompletionRate, pod.completion_rate)),
         written: total(&|pod| {
             samples.counted(pod, SignalName::GenerationRate, pod.generation_rate)
@@ -38,10 +34,8 @@ pub(crate) fn load_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelLoad {
 /// Requests that wait in the engines and the router of a model, as far as they say so.
 pub(crate) fn waiting_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> Waiting {
     let reader = subject.reader;
-    let mut waiting = Waiting {
-        requests: reader.queued(key).map_or(0.0, |queue| queue.requests),
-        ready: 0,
-    };
+    let mut waiting =
+        Waiting { requests: reader.queued(key).map_or(0.0, |queue| queue.requests), ready: 0 };
     for (view, _) in subject.members {
         for (_, samples) in reader.ready(view) {
             let queue = samples.and_then(|pod| pod.queue_length);
@@ -78,9 +72,7 @@ pub(crate) fn activity_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelAc
     let of_router = is_routed.then(|| {
         let accepted = router.and_then(|router| router.arrival_rate);
         [
-            queued
-                .filter(|queue| !queue.is_stale)
-                .map(|queue| queue.requests),
+            queued.filter(|queue| !queue.is_stale).map(|queue| queue.requests),
             samples.fresh(SignalName::RouterArrivalRate, accepted),
         ]
     });

@@ -86,9 +86,8 @@ impl Opinions {
     /// An analyzer that stands in orders no more at once than there is, or is on its way: it knows replicas that have
     /// just begun by guesses, and the next look is near.
     fn limit_stand_in(&mut self, configs: &[AnalyzerConfig]) {
-        let seated: BTreeSet<_> = (self.seated(configs).iter())
-            .map(|config| config.analyzer)
-            .collect();
+        let seated: BTreeSet<_> =
+            (self.seated(configs).iter()).map(|config| config.analyzer).collect();
         let stands_in = |config: &&AnalyzerConfig| {
             config.participation == Participation::StandsIn && seated.contains(&config.analyzer)
         };
@@ -108,10 +107,9 @@ impl Opinions {
             (configs.iter().filter(votes)).any(|config| informative.contains(&config.analyzer));
         let seat = |config: &AnalyzerConfig| match config.participation {
             Participation::StandsIn if is_sized => None,
-            Participation::StandsIn => Some(AnalyzerConfig {
-                participation: Participation::Votes,
-                ..*config
-            }),
+            Participation::StandsIn => {
+                Some(AnalyzerConfig { participation: Participation::Votes, ..*config })
+            }
             _ => Some(*config),
         };
         configs.iter().filter_map(seat).collect()

@@ -23,13 +23,9 @@ impl Opinions {
         inputs: &AnalyzerInputs,
         has_vote: impl Fn(AnalyzerName) -> bool,
     ) -> BTreeMap<ServingRole, ViewGap> {
-        let mut gaps = GapBuilder {
-            inputs,
-            gaps: BTreeMap::new(),
-        };
-        let asked: Vec<AnalyzerName> = (ANALYZERS.into_iter())
-            .filter(|one| has_vote(*one))
-            .collect();
+        let mut gaps = GapBuilder { inputs, gaps: BTreeMap::new() };
+        let asked: Vec<AnalyzerName> =
+            (ANALYZERS.into_iter()).filter(|one| has_vote(*one)).collect();
         for analyzer in &asked {
             match analyzer {
                 AnalyzerName::Saturation => gaps.add_saturation(self),
@@ -170,10 +166,7 @@ impl GapBuilder<'_> {
     }
 
     fn add_unlearned(&mut self, analyzer: AnalyzerName, is_explained: BTreeMap<ServingRole, bool>) {
-        for (role, _) in is_explained
-            .into_iter()
-            .filter(|(_, is_explained)| !is_explained)
-        {
+        for (role, _) in is_explained.into_iter().filter(|(_, is_explained)| !is_explained) {
             self.abstain(role, Abstention::NothingLearned { analyzer });
         }
     }
@@ -199,12 +192,7 @@ impl GapBuilder<'_> {
     ) {
         if silent > Replicas::ZERO {
             let variant = Arc::clone(&variant.name);
-            let why = Abstention::Silent {
-                analyzer,
-                variant,
-                silent,
-                ready,
-            };
+            let why = Abstention::Silent { analyzer, variant, silent, ready };
             self.abstain(role, why);
         }
     }

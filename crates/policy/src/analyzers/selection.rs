@@ -120,13 +120,6 @@ pub fn analyzer_band(policy: &SaturationPolicy, analyzer: AnalyzerName) -> Band 
         _ => common.scale_down_boundary,
     };
     let scale_down = stated(|entry| entry.scale_down_boundary, below);
-    let band = Band {
-        scale_up,
-        scale_down,
-    };
-    if band.scale_up > band.scale_down {
-        band
-    } else {
-        common.into()
-    }
+    let band = Band { scale_up, scale_down };
+    if band.scale_up > band.scale_down { band } else { common.into() }
 }

@@ -93,9 +93,8 @@ pub(super) fn variant(
     let outlook = subject.outlook;
     let start = outlook.of(&view.key);
     let starting = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::NotReady);
-    let mut remaining: Vec<_> = starting
-        .filter_map(|pod| start.remaining(outlook.age(&view.key, pod)))
-        .collect();
+    let mut remaining: Vec<_> =
+        starting.filter_map(|pod| start.remaining(outlook.age(&view.key, pod))).collect();
     remaining.sort_unstable();
     let max = match outlook.prospect(&view.key) {
         StartProspect::Open => view.bounds.max,
@@ -138,9 +137,7 @@ pub(super) fn replica(
     let ranks = Ranks::of(builder, samples);
     ThroughputReplicaInput {
         kv_capacity: builder.amount(samples.kv_capacity).or(ranks.kv_capacity),
-        usage: builder
-            .value(samples.kv_usage_now.or(samples.kv_usage), 1.0)
-            .or(ranks.usage),
+        usage: builder.value(samples.kv_usage_now.or(samples.kv_usage), 1.0).or(ranks.usage),
         running: builder.amount(samples.running),
         waiting: builder.amount(samples.queue_length).or(ranks.waiting),
         inter_token_latency: builder.latency(samples.inter_token_latency),
@@ -168,9 +165,8 @@ impl Ranks {
             return Self::default();
         }
         let mut sum = |read: fn(&RankSamples) -> Option<Sample>, most: f64| -> Option<f64> {
-            (samples.ranks.values()).try_fold(0.0, |sum, rank| {
-                Some(sum + builder.value(read(rank), most)?)
-            })
+            (samples.ranks.values())
+                .try_fold(0.0, |sum, rank| Some(sum + builder.value(read(rank), most)?))
         };
         let count = f64::from(u32::try_from(samples.ranks.len()).unwrap_or(u32::MAX));
         Self {
@@ -274,11 +270,7 @@ mod tests {
         let hidden: Vec<String> = hidden(&input, &model)
             .map(|(instance, signal)| format!("{} of {instance}", signal.as_str()))
             .collect();
-        assert_eq!(
-            has_partial_metrics(&input),
-            !hidden.is_empty(),
-            "{hidden:?}"
-        );
+        assert_eq!(has_partial_metrics(&input), !hidden.is_empty(), "{hidden:?}");
         hidden
     }
 
@@ -304,23 +296,15 @@ mod tests {
             };
             let found = hidden_by(role, busy, None).concat();
             assert_eq!(found, expected, "{role} {first:?} {between:?}");
-            let unqueued = ThroughputReplicaInput {
-                waiting: None,
-                ..busy
-            };
+            let unqueued = ThroughputReplicaInput { waiting: None, ..busy };
             let found = hidden_by(role, unqueued, None);
             assert_eq!(found, ["queue_length of a"], "{role} without a queue");
         }
-        let idle = ThroughputReplicaInput {
-            waiting: Some(0.0),
-            ..ThroughputReplicaInput::default()
-        };
+        let idle =
+            ThroughputReplicaInput { waiting: Some(0.0), ..ThroughputReplicaInput::default() };
         assert!(hidden_by(ServingRole::Prefill, idle, None).is_empty());
         for (router, expected) in [
-            (
-                SignalName::RouterQueueRequests,
-                "router_queue_requests of m",
-            ),
+            (SignalName::RouterQueueRequests, "router_queue_requests of m"),
             (SignalName::RouterArrivalRate, "router_arrival_rate of m"),
             (SignalName::Running, "running of a"),
         ] {
@@ -332,21 +316,13 @@ mod tests {
     #[test]
     fn arrivals_that_a_router_may_count_are_hidden() {
         let key = ModelKey::new("ns", "m");
-        let now = Moment {
-            monotonic: Duration::from_hours(1),
-            wall: WallTime(0),
-        };
+        let now = Moment { monotonic: Duration::from_hours(1), wall: WallTime(0) };
         let hidden = |shown: Option<Option<u64>>, has_failed, is_possible| {
             let mut metrics = MetricsSnapshot::empty(Some(now));
             if let Some(age) = shown {
-                let arrival_rate = age.map(|age| Sample {
-                    value: 3.0,
-                    age: Duration::from_secs(age),
-                });
-                let router = RouterSamples {
-                    arrival_rate,
-                    ..RouterSamples::default()
-                };
+                let arrival_rate =
+                    age.map(|age| Sample { value: 3.0, age: Duration::from_secs(age) });
+                let router = RouterSamples { arrival_rate, ..RouterSamples::default() };
                 metrics.routers.insert(key.clone(), router);
             }
             if has_failed {

@@ -24,10 +24,7 @@ pub struct Band {
 
 impl From<UtilizationBand> for Band {
     fn from(band: UtilizationBand) -> Self {
-        Self {
-            scale_up: band.scale_up_threshold,
-            scale_down: band.scale_down_boundary,
-        }
+        Self { scale_up: band.scale_up_threshold, scale_down: band.scale_down_boundary }
     }
 }
 
@@ -56,11 +53,7 @@ impl Balance {
         // At the edges of the band a rounding error of the division is nothing missing and nothing left.
         let beyond = |more: f64, less: f64| {
             let difference = more - less;
-            if difference > more * ROUNDING {
-                difference
-            } else {
-                0.0
-            }
+            if difference > more * ROUNDING { difference } else { 0.0 }
         };
         let left = |needed: f64| beyond(supply, needed);
         // A release aims at the middle of the band. Its lower end would ask for a utilization below
@@ -135,10 +128,7 @@ impl Assessment {
         let above: Vec<_> = self.demand.iter().filter_map(above).collect();
         let lowered = above.iter().map(|(role, _, most)| (*role, *most));
         self.demand.extend(lowered);
-        above
-            .iter()
-            .map(|(role, demand, _)| (*role, *demand))
-            .collect()
+        above.iter().map(|(role, demand, _)| (*role, *demand)).collect()
     }
 }
 

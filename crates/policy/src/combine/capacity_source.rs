@@ -42,12 +42,12 @@ pub(super) fn choose(results: &[AnalyzerResult]) -> CapacitySource {
         .collect();
     match candidates.as_slice() {
         [] => CapacitySource::NoVoter,
-        several if several.contains(&AnalyzerName::Saturation) => CapacitySource::Sized {
-            by: AnalyzerName::Saturation,
-        },
-        several if several.contains(&AnalyzerName::Slo) => CapacitySource::Sized {
-            by: AnalyzerName::Slo,
-        },
+        several if several.contains(&AnalyzerName::Saturation) => {
+            CapacitySource::Sized { by: AnalyzerName::Saturation }
+        }
+        several if several.contains(&AnalyzerName::Slo) => {
+            CapacitySource::Sized { by: AnalyzerName::Slo }
+        }
         [only] => CapacitySource::Sized { by: *only },
         _ => CapacitySource::Ambiguous { candidates },
     }

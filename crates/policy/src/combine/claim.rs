@@ -87,11 +87,7 @@ pub(super) fn weigh(
         .into_iter()
         .map(|(_, claim, rate)| limited(direction, claim, rate, combined))
         .collect();
-    Weighed {
-        votes,
-        combined,
-        claims,
-    }
+    Weighed { votes, combined, claims }
 }
 
 fn limited(
@@ -123,13 +119,11 @@ fn rate(
     }
     let unit = costs.get(reference)?.millionths();
     sized(claim, costs)
-        .map(|(capacity, cost)| {
-            if unit > 0.0 && cost > 0.0 {
-                capacity * unit / cost
-            } else {
-                capacity
-            }
-        })
+        .map(
+            |(capacity, cost)| {
+                if unit > 0.0 && cost > 0.0 { capacity * unit / cost } else { capacity }
+            },
+        )
         .reduce(f64::max)
 }
 

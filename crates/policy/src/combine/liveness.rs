@@ -76,10 +76,7 @@ impl AskedLog {
         now: Moment,
     ) -> Liveness {
         let limit = live_for(interval);
-        let asked = self
-            .models
-            .get(model)
-            .and_then(|asked| asked.get(&analyzer));
+        let asked = self.models.get(model).and_then(|asked| asked.get(&analyzer));
         let asked_for = asked.map_or(Duration::ZERO, |first| now.since(*first));
         if asked_for <= limit {
             Liveness::Undetermined { asked_for, limit }
@@ -90,11 +87,7 @@ impl AskedLog {
 }
 
 fn live_for(interval: Duration) -> Duration {
-    let interval = if interval.is_zero() {
-        DEFAULT_INTERVAL
-    } else {
-        interval
-    };
+    let interval = if interval.is_zero() { DEFAULT_INTERVAL } else { interval };
     interval.saturating_mul(LIVE_INTERVALS)
 }
 

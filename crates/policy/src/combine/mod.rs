@@ -111,11 +111,8 @@ impl Consensus {
     /// Says of every role with replicas behind scheduling gates that they are among those on their way.
     pub(crate) fn name_gated(&mut self, roles: &BTreeMap<ServingRole, Replicas>) {
         for (role, role_target) in &mut self.roles {
-            if let RoleTarget::Hold(BlockReason::Vetoed {
-                anticipated: Some(_),
-                gated,
-                ..
-            }) = role_target
+            if let RoleTarget::Hold(BlockReason::Vetoed { anticipated: Some(_), gated, .. }) =
+                role_target
             {
                 *gated = roles.contains_key(role);
             }
@@ -149,9 +146,5 @@ pub(crate) fn combine(results: &[AnalyzerResult], costs: &BTreeMap<VariantKey, C
                 .or_insert_with(|| role_target::decide(*role, &anchor, &views, costs));
         }
     }
-    Consensus {
-        anchor,
-        voters: views.into_iter().map(balance::View::figures).collect(),
-        roles,
-    }
+    Consensus { anchor, voters: views.into_iter().map(balance::View::figures).collect(), roles }
 }

@@ -20,9 +20,7 @@ pub(crate) enum Participation {
 /// Saturation always runs; it votes where the list is empty or names it. Any other analyzer takes
 /// an enabled entry of its own.
 pub(crate) fn participation(list: &[AnalyzerSettings], analyzer: AnalyzerName) -> Participation {
-    let is_listed = list
-        .iter()
-        .any(|entry| entry.enabled && entry.kind == analyzer.as_str());
+    let is_listed = list.iter().any(|entry| entry.enabled && entry.kind == analyzer.as_str());
     match analyzer {
         _ if is_listed => Participation::Votes,
         AnalyzerName::Saturation if list.is_empty() => Participation::Votes,

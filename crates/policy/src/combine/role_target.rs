@@ -137,11 +137,9 @@ impl BlockReason {
     /// The hold of a voter whose liveness is not known yet; `None` for others.
     pub fn undetermined(analyzer: AnalyzerName, liveness: Liveness) -> Option<Self> {
         match liveness {
-            Liveness::Undetermined { asked_for, limit } => Some(Self::Undetermined {
-                analyzer,
-                asked_for,
-                limit,
-            }),
+            Liveness::Undetermined { asked_for, limit } => {
+                Some(Self::Undetermined { analyzer, asked_for, limit })
+            }
             Liveness::Live | Liveness::Silent => None,
         }
     }
@@ -155,16 +153,11 @@ pub(super) fn decide(
     costs: &BTreeMap<VariantKey, Cost>,
 ) -> RoleTarget {
     if !matches!(anchor, CapacitySource::Sized { .. }) {
-        return RoleTarget::Hold(BlockReason::Unsized {
-            anchor: anchor.clone(),
-        });
+        return RoleTarget::Hold(BlockReason::Unsized { anchor: anchor.clone() });
     }
     let all: Vec<&View<'_>> = views.iter().collect();
-    let is_short = |view: &&View<'_>| {
-        view.roles
-            .get(&role)
-            .is_some_and(|balance| balance.required > 0.0)
-    };
+    let is_short =
+        |view: &&View<'_>| view.roles.get(&role).is_some_and(|balance| balance.required > 0.0);
     if all.iter().any(is_short) {
         let weighed = weigh(VoteDirection::Up, role, &all, costs);
         return RoleTarget::Grow {
@@ -178,19 +171,13 @@ pub(super) fn decide(
     if let Some(hold) = all.iter().find_map(undetermined) {
         return RoleTarget::Hold(hold);
     }
-    let live: Vec<&View<'_>> = all
-        .into_iter()
-        .filter(|view| view.result.liveness == Liveness::Live)
-        .collect();
+    let live: Vec<&View<'_>> =
+        all.into_iter().filter(|view| view.result.liveness == Liveness::Live).collect();
     if let Some(hold) = obstacle(role, &live) {
         return RoleTarget::Hold(hold);
     }
     let weighed = weigh(VoteDirection::Down, role, &live, costs);
-    RoleTarget::Release {
-        claims: weighed.claims,
-        votes: weighed.votes,
-        replicas: weighed.combined,
-    }
+    RoleTarget::Release { claims: weighed.claims, votes: weighed.votes, replicas: weighed.combined }
 }
 
 fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<BlockReason> {

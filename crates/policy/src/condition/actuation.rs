@@ -34,11 +34,7 @@ pub(super) fn ready(
         ),
         (Scalers::Known(scalers), Some(target)) if is_direct && scalers.is_empty() => {
             let TargetKey { kind, name, .. } = &target.key;
-            (
-                True,
-                Reason::ScaledDirectly,
-                format!("The controller scales {kind} {name} itself"),
-            )
+            (True, Reason::ScaledDirectly, format!("The controller scales {kind} {name} itself"))
         }
         (Scalers::Known(scalers), Some(target)) => {
             let desired = decision.and_then(|decision| decision.target);

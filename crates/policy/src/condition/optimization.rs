@@ -72,14 +72,12 @@ fn because(decision: &Decision, step: &Step) -> Option<String> {
     let detail = detail(&step.why)?;
     let (exist, is_opposite) = match decision.action() {
         Action::NoChange => return Some(detail.to_owned()),
-        Action::ScaleUp => (
-            "fewer",
-            matches!(step.why, Reason::Shrunk { .. } | Reason::ScaledDown { .. }),
-        ),
-        Action::ScaleDown => (
-            "more",
-            matches!(step.why, Reason::Grown { .. } | Reason::ScaledUp { .. }),
-        ),
+        Action::ScaleUp => {
+            ("fewer", matches!(step.why, Reason::Shrunk { .. } | Reason::ScaledDown { .. }))
+        }
+        Action::ScaleDown => {
+            ("more", matches!(step.why, Reason::Grown { .. } | Reason::ScaledUp { .. }))
+        }
     };
     Some(match detail {
         BALANCE => "the published count is not applied yet".to_owned(),
@@ -108,16 +106,11 @@ fn safety_net(decision: &Decision) -> String {
         Some(Reason::CurrentReplicas) => "the current count is kept",
         _ => unusable(decision),
     };
-    format!(
-        "Safety net activated: {kept}{}",
-        target_text(decision.target)
-    )
+    format!("Safety net activated: {kept}{}", target_text(decision.target))
 }
 
 fn target_text(target: Option<Replicas>) -> String {
-    target.map_or_else(String::new, |target| {
-        format!(" (target: {target} replicas)")
-    })
+    target.map_or_else(String::new, |target| format!(" (target: {target} replicas)"))
 }
 
 fn unusable(decision: &Decision) -> &'static str {
@@ -172,20 +165,13 @@ fn detail(why: &Reason) -> Option<&'static str> {
             Some("more is needed, and a release that is not applied is cancelled")
         }
         Reason::Woken { cause, .. } => Some(cause.in_short()),
-        Reason::WakeRefused {
-            obstacle,
-            cause,
-            by,
-            ..
-        } => Some(obstacle.in_short(*cause, by)),
+        Reason::WakeRefused { obstacle, cause, by, .. } => Some(obstacle.in_short(*cause, by)),
         Reason::AwaitsDecode { .. } => Some("prefill waits for its decode to be ready"),
         Reason::WakeSignalFailed { .. } => Some("whether requests wait for it is not known"),
         // A load around a threshold meets balance and a busy model in turns.
         Reason::AtFloor { .. }
         | Reason::Steady { .. }
-        | Reason::ZeroBlocked {
-            block: ZeroBlock::Busy,
-        } => Some(BALANCE),
+        | Reason::ZeroBlocked { block: ZeroBlock::Busy } => Some(BALANCE),
         Reason::NoRequests { .. } | Reason::ZeroBlocked { .. } => {
             Some("the boundary to zero decides")
         }
@@ -271,16 +257,10 @@ fn notes(view: &VariantView, decision: Option<&Decision>) -> Vec<String> {
         }
         _ => {}
     }
-    notes.extend(
-        decision
-            .into_iter()
-            .flat_map(|decision| decision.notes.iter().cloned()),
-    );
+    notes.extend(decision.into_iter().flat_map(|decision| decision.notes.iter().cloned()));
     notes
 }
 
 /// What the original's schema wrote into every object that left its bounds out.
-const LEGACY_BOUNDS: DeclaredBounds = DeclaredBounds {
-    min: Some(Replicas(1)),
-    max: Some(Replicas(2)),
-};
+const LEGACY_BOUNDS: DeclaredBounds =
+    DeclaredBounds { min: Some(Replicas(1)), max: Some(Replicas(2)) };

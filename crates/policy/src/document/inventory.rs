@@ -48,9 +48,7 @@ pub(super) fn sums(
     let held = held(types.keys(), variants.iter(), |target| target.current);
     let of_fleet = |name: &Arc<str>| held.get(name).copied().unwrap_or_default();
     GpuInventory::Types {
-        limits: (types.iter())
-            .map(|(name, sums)| (Arc::clone(name), Gpus(sums.total)))
-            .collect(),
+        limits: (types.iter()).map(|(name, sums)| (Arc::clone(name), Gpus(sums.total))).collect(),
         used: (types.iter())
             .map(|(name, sums)| {
                 let used = sums.used.map_or_else(|| of_fleet(name), Gpus);
@@ -66,9 +64,7 @@ pub fn understated_use(snapshot: &ClusterSnapshot) -> Vec<(Arc<str>, Gpus, Gpus)
         return Vec::new();
     };
     let views = snapshot.variants.values().map(|view| &**view);
-    let ready = held(limits.keys(), views, |target| {
-        target.ready.min(target.current)
-    });
+    let ready = held(limits.keys(), views, |target| target.ready.min(target.current));
     let types = ready.into_iter().filter_map(|(name, held)| {
         let used = used.get(&name).copied().unwrap_or_default();
         (used < held).then_some((name, used, held))
@@ -173,9 +169,6 @@ inventory: {{types: {{{types}}}}}
         };
         assert!(found("H100: {total: 8}").is_empty());
         assert!(found("H100: {total: 8, used: 3}").is_empty());
-        assert_eq!(
-            found("H100: {total: 8, used: 2}"),
-            [("H100".to_owned(), 2, 3)]
-        );
+        assert_eq!(found("H100: {total: 8, used: 2}"), [("H100".to_owned(), 2, 3)]);
     }
 }

@@ -120,11 +120,7 @@ impl PodAutoscalerDocument {
                 AutoscaledPod::Draining => (AutoscaledPodState::Draining, None),
                 AutoscaledPod::Resharding => (AutoscaledPodState::Resharding, None),
             };
-            AutoscaledPodDocument {
-                name: Arc::clone(name),
-                state,
-                ready_for: ready_for.map(Span),
-            }
+            AutoscaledPodDocument { name: Arc::clone(name), state, ready_for: ready_for.map(Span) }
         });
         let sources = view.readings.iter().map(|reading| match reading {
             SourceReading::Pods(pods) => SourceDocument {
@@ -133,10 +129,9 @@ impl PodAutoscalerDocument {
                     .collect(),
                 total: None,
             },
-            SourceReading::Total(signal) => SourceDocument {
-                pods: BTreeMap::new(),
-                total: Some(written(*signal)),
-            },
+            SourceReading::Total(signal) => {
+                SourceDocument { pods: BTreeMap::new(), total: Some(written(*signal)) }
+            }
         });
         let has_roles = object.spec.scale_target_ref.has_roles();
         Self {
@@ -348,9 +343,9 @@ impl Reader {
             let path = format!("{path}.pods[{index}]");
             let ready_for = document.ready_for.map(|span| span.0);
             let pod = match document.state {
-                AutoscaledPodState::Ready => AutoscaledPod::Ready {
-                    ready_for: ready_for.unwrap_or(self.now.monotonic),
-                },
+                AutoscaledPodState::Ready => {
+                    AutoscaledPod::Ready { ready_for: ready_for.unwrap_or(self.now.monotonic) }
+                }
                 AutoscaledPodState::Pending => AutoscaledPod::Pending,
                 AutoscaledPodState::Gated => AutoscaledPod::Gated,
                 AutoscaledPodState::Draining => AutoscaledPod::Draining,
@@ -361,10 +356,7 @@ impl Reader {
                 self.fault(format!("{path}.readyFor"), why);
             }
             if pods.insert(Arc::clone(&document.name), pod).is_some() {
-                let why = format!(
-                    "{:?} stands twice; give each pod its own name",
-                    document.name
-                );
+                let why = format!("{:?} stands twice; give each pod its own name", document.name);
                 self.fault(format!("{path}.name"), why);
             }
         }
@@ -386,10 +378,7 @@ impl Reader {
         let state: AutoscalerState =
             serde_path_to_error::deserialize(written).unwrap_or_else(|error| {
                 let field = error.path().to_string();
-                let why = format!(
-                    "{field}: {}; copy it from where it was written",
-                    error.inner()
-                );
+                let why = format!("{field}: {}; copy it from where it was written", error.inner());
                 self.fault(path, why);
                 AutoscalerState::default()
             });
@@ -456,10 +445,7 @@ impl Reader {
         let lag: Duration = self.lag;
         match reading.sample(&self.bands, lag) {
             Ok(Some(sample)) if reading.why.is_none() && !AMOUNTS.contains(&sample.value) => {
-                self.fault(
-                    path,
-                    format!("{:?} is no amount; write 0 to 1e100", sample.value),
-                );
+                self.fault(path, format!("{:?} is no amount; write 0 to 1e100", sample.value));
                 Failure::Invalid.into()
             }
             Ok(Some(sample)) => {

@@ -89,10 +89,7 @@ const EXPECTED_COUNTS: [&str; 2] = [", expected u32", ", expected i32"];
 fn fault(error: &serde_yaml::Error, document: &str) -> String {
     let mut text = error.to_string();
     for expected in EXPECTED_COUNTS {
-        text = text.replace(
-            expected,
-            &format!("; write a whole number from 0 to {CEILING}"),
-        );
+        text = text.replace(expected, &format!("; write a whole number from 0 to {CEILING}"));
     }
     let text = plain_words(&text);
     let Some(found) = text.strip_prefix("invalid type: ") else {
@@ -146,20 +143,15 @@ impl SnapshotDocument {
         let metrics = reader.metrics(self, &variants);
         let direct = reader.direct_queues(self);
         let autoscalers = reader.autoscalers(self, &variants);
-        let gpus = self
-            .inventory
-            .as_ref()
-            .and_then(|inventory| reader.inventory(inventory, &variants));
+        let gpus =
+            self.inventory.as_ref().and_then(|inventory| reader.inventory(inventory, &variants));
         if self.version != DOCUMENT_VERSION {
             reader.fault(
                 "version",
                 format!("{} is not read; write {DOCUMENT_VERSION}", self.version),
             );
         }
-        let learned = self
-            .learned
-            .as_ref()
-            .and_then(|learned| reader.learned(learned));
+        let learned = self.learned.as_ref().and_then(|learned| reader.learned(learned));
         if !reader.faults.is_empty() {
             return Err(DocumentError::Faults(reader.faults));
         }
@@ -190,9 +182,7 @@ fn carried_uptime(document: &SnapshotDocument) -> Option<Duration> {
     let moments = states.flat_map(|state| moments("", state));
     // A plan without `now` was made at the start of 1970, which is no time to count from.
     let dated = moments.filter(|(_, moment)| moment.wall > WallTime(0));
-    dated
-        .map(|(_, moment)| moment.monotonic.saturating_add(now.since(moment.wall)))
-        .max()
+    dated.map(|(_, moment)| moment.monotonic.saturating_add(now.since(moment.wall))).max()
 }
 
 #[derive(Debug)]
@@ -210,10 +200,7 @@ impl Reader {
         let uptime = uptime.unwrap_or(DEFAULT_UPTIME);
         let wall = document.time.now.map_or(0, jiff::Timestamp::as_millisecond);
         let mut reader = Self {
-            now: Moment {
-                monotonic: uptime,
-                wall: WallTime(wall),
-            },
+            now: Moment { monotonic: uptime, wall: WallTime(wall) },
             lag: document.collection.ago.unwrap_or_default().0,
             bands,
             faults: Vec::new(),
@@ -239,10 +226,7 @@ impl Reader {
     }
 
     pub(super) fn fault(&mut self, path: impl Into<String>, why: impl Into<String>) {
-        self.faults.push(DocumentFault {
-            path: path.into(),
-            why: why.into(),
-        });
+        self.faults.push(DocumentFault { path: path.into(), why: why.into() });
     }
 
     /// No count is larger than those that the API server stores. `object` states it.
@@ -379,16 +363,9 @@ impl Reader {
         inventory: &InventoryDocument,
         variants: &[VariantView],
     ) -> Option<GpuInventory> {
-        let InventoryDocument {
-            unknown,
-            types,
-            nodes,
-            pods,
-        } = inventory;
+        let InventoryDocument { unknown, types, nodes, pods } = inventory;
         match (unknown, types, nodes, pods) {
-            (Some(why), None, None, None) => Some(GpuInventory::Unknown {
-                why: Arc::clone(why),
-            }),
+            (Some(why), None, None, None) => Some(GpuInventory::Unknown { why: Arc::clone(why) }),
             (None, Some(types), None, None) => Some(sums(types, variants)),
             (None, None, Some(nodes), Some(pods)) => Some(GpuInventory::Nodes {
                 nodes: nodes.clone(),

@@ -155,15 +155,11 @@ pub(super) fn moments(path: &str, written: &Value) -> Vec<(String, Moment)> {
                 return vec![(path.to_owned(), moment)];
             }
             let fields = fields.iter();
-            fields
-                .flat_map(|(name, value)| moments(&format!("{path}.{name}"), value))
-                .collect()
+            fields.flat_map(|(name, value)| moments(&format!("{path}.{name}"), value)).collect()
         }
         Value::Array(items) => {
             let items = items.iter().enumerate();
-            items
-                .flat_map(|(index, item)| moments(&format!("{path}[{index}]"), item))
-                .collect()
+            items.flat_map(|(index, item)| moments(&format!("{path}[{index}]"), item)).collect()
         }
         _ => Vec::new(),
     }

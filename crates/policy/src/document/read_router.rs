@@ -23,10 +23,7 @@ impl Reader {
             if !served.contains(&key) {
                 let names: Vec<String> = served.iter().map(ToString::to_string).collect();
                 let served = names.join(", ");
-                self.fault(
-                    path,
-                    format!("no variant serves {key}; variants serve: {served}"),
-                );
+                self.fault(path, format!("no variant serves {key}; variants serve: {served}"));
             } else if !seen.insert(key.clone()) {
                 self.fault(path, format!("{key} stands twice; write it once"));
             } else if entry.router.is_some() && document.collection.state == CollectionState::Never
@@ -79,10 +76,8 @@ impl Reader {
         let counted = (queue.requests)
             .and_then(|requests| self.sample(&path, requests, Quantity::Requests, Duration::ZERO));
         DirectQueue {
-            counted: counted.map(|sample| CountedQueue {
-                requests: sample.value,
-                at: self.before(sample.age),
-            }),
+            counted: counted
+                .map(|sample| CountedQueue { requests: sample.value, at: self.before(sample.age) }),
             failure: queue.failure.clone(),
         }
     }

@@ -62,12 +62,8 @@ impl Reader {
             })
             .collect();
         pods.sort();
-        let since = |span: Option<Span>| {
-            span.map(|span| Since {
-                first_seen: self.now,
-                before: span.0,
-            })
-        };
+        let since =
+            |span: Option<Span>| span.map(|span| Since { first_seen: self.now, before: span.0 });
         let (pending_since, unapplied_since) =
             (since(variant.pending_for), since(variant.unapplied_for));
         VariantView {
@@ -89,11 +85,7 @@ impl Reader {
             unapplied_since,
             notes: variant.notes.clone().into(),
             scalers: Scalers::Unknown,
-            router: if variant.routed {
-                RouterPresence::Possible
-            } else {
-                RouterPresence::Absent
-            },
+            router: if variant.routed { RouterPresence::Possible } else { RouterPresence::Absent },
             template: ReplicaTemplate {
                 role: variant.role,
                 gpus: variant
@@ -121,20 +113,13 @@ impl Reader {
         ];
         for (field, outcome) in checked {
             if let Some(Err(error)) = outcome {
-                self.fault(
-                    format!("{path}.{field}"),
-                    format!("{error}; write a valid name"),
-                );
+                self.fault(format!("{path}.{field}"), format!("{error}; write a valid name"));
             }
         }
         if variant.model.is_empty() {
             self.fault(format!("{path}.model"), "it is empty; write a name");
         }
-        for resource in variant
-            .gpus
-            .keys()
-            .filter(|resource| !resource.contains('/'))
-        {
+        for resource in variant.gpus.keys().filter(|resource| !resource.contains('/')) {
             self.fault(
                 format!("{path}.gpus.{resource}"),
                 "it is no resource; write one like nvidia.com/gpu",
@@ -161,16 +146,8 @@ impl Reader {
     fn check_policy(&mut self, path: &str, policy: &VariantPolicy) {
         let (tokens, seconds) = (policy.default_output_tokens, policy.replica_start_seconds);
         for (field, stated, most) in [
-            (
-                "defaultOutputTokens",
-                tokens,
-                VariantPolicy::MOST_OUTPUT_TOKENS,
-            ),
-            (
-                "replicaStartSeconds",
-                seconds,
-                VariantPolicy::MOST_START_SECONDS,
-            ),
+            ("defaultOutputTokens", tokens, VariantPolicy::MOST_OUTPUT_TOKENS),
+            ("replicaStartSeconds", seconds, VariantPolicy::MOST_START_SECONDS),
         ] {
             if let Some(number) = stated.filter(|number| !(1..=most).contains(number)) {
                 self.fault(
@@ -197,10 +174,8 @@ impl Reader {
                 );
             }
         }
-        let is_faulty = matches!(
-            target.state,
-            TargetState::Malformed | TargetState::UnsupportedKind
-        );
+        let is_faulty =
+            matches!(target.state, TargetState::Malformed | TargetState::UnsupportedKind);
         if target.why.is_some() && !is_faulty {
             self.fault(
                 format!("{path}.target.why"),
@@ -263,11 +238,7 @@ impl Reader {
             key,
             current: Replicas(current),
             surge: Replicas(surge),
-            ready: Replicas(
-                document
-                    .ready
-                    .unwrap_or_else(|| current.saturating_sub(unready)),
-            ),
+            ready: Replicas(document.ready.unwrap_or_else(|| current.saturating_sub(unready))),
             generation: if document.lagging {
                 GenerationState::Lagging
             } else {
@@ -307,26 +278,16 @@ impl Reader {
         let target = reference.resolve(&variant.namespace).unwrap_or_else(|| {
             let (field, why) = unresolved(&reference);
             self.fault(format!("{path}.{field}"), why);
-            TargetKey::new(
-                Arc::clone(&variant.namespace),
-                TargetKind::Deployment,
-                Arc::clone(name),
-            )
+            TargetKey::new(Arc::clone(&variant.namespace), TargetKind::Deployment, Arc::clone(name))
         });
         if *state != TargetState::Resolved
             && (current.is_some() || surge.is_some() || ready.is_some())
         {
-            self.fault(
-                path,
-                "only a resolved target has replicas; drop current, surge and ready",
-            );
+            self.fault(path, "only a resolved target has replicas; drop current, surge and ready");
         }
         match state {
             TargetState::Resolved => self.resolved(path, target, variant),
-            TargetState::NotFound => TargetView::NotFound {
-                target,
-                past: TargetPast::Existed,
-            },
+            TargetState::NotFound => TargetView::NotFound { target, past: TargetPast::Existed },
             TargetState::Unknown | TargetState::UnsupportedKind => TargetView::Unknown { target },
             TargetState::Contested => TargetView::Contested {
                 target,
@@ -353,11 +314,7 @@ impl Reader {
 }
 
 fn claim(name: &Arc<str>) -> ReplicaClaim {
-    ReplicaClaim {
-        name: Arc::clone(name),
-        template: None,
-        pods: Replicas::ONE,
-    }
+    ReplicaClaim { name: Arc::clone(name), template: None, pods: Replicas::ONE }
 }
 
 fn command(container: &ContainerDocument) -> ContainerCommand {
@@ -371,9 +328,7 @@ fn command(container: &ContainerDocument) -> ContainerCommand {
 
 /// The field that keeps a reference from naming a target, and what to write instead.
 fn unresolved(reference: &TargetReference) -> (&'static str, String) {
-    let TargetReference {
-        api_version, kind, ..
-    } = reference;
+    let TargetReference { api_version, kind, .. } = reference;
     match api_version.as_deref().filter(|text| !text.is_empty()) {
         None => (
             "kind",
@@ -382,10 +337,9 @@ fn unresolved(reference: &TargetReference) -> (&'static str, String) {
                  or apiVersion as well, or state: unsupportedKind"
             ),
         ),
-        Some(_) if reference.group_version().is_some() => (
-            "kind",
-            format!("{kind:?} is no kind; write letters and digits, like Rollout"),
-        ),
+        Some(_) if reference.group_version().is_some() => {
+            ("kind", format!("{kind:?} is no kind; write letters and digits, like Rollout"))
+        }
         Some(text) => (
             "apiVersion",
             format!(

@@ -78,10 +78,7 @@ impl<'de> Deserialize<'de> for DocumentReading {
             }
 
             fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<DocumentReading, E> {
-                Ok(DocumentReading {
-                    value: Some(value),
-                    ..DocumentReading::default()
-                })
+                Ok(DocumentReading { value: Some(value), ..DocumentReading::default() })
             }
 
             fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<DocumentReading, E> {
@@ -197,15 +194,11 @@ impl DocumentReading {
         let age = self.age.unwrap_or_default().0;
         Ok(match self.why {
             // Every quantity can be 1, and at this age no decision uses it.
-            Some(ReadingFailure::TooOld) => Some(Sample {
-                value: 1.0,
-                age: age.max(bands.unavailable),
-            }),
+            Some(ReadingFailure::TooOld) => {
+                Some(Sample { value: 1.0, age: age.max(bands.unavailable) })
+            }
             // Other than a series that is not there: some of these count as zero.
-            Some(ReadingFailure::Invalid) => Some(Sample {
-                value: f64::NAN,
-                age,
-            }),
+            Some(ReadingFailure::Invalid) => Some(Sample { value: f64::NAN, age }),
             Some(ReadingFailure::Absent) | None => None,
         })
     }
@@ -214,9 +207,9 @@ impl DocumentReading {
         let fresh = age < bands.fresh;
         let limit = bands.fresh.as_secs();
         match self.state {
-            Some(ReadingState::KnownZero) if value != 0.0 => Err(format!(
-                "the state is knownZero and the value is {value}; write 0 or known"
-            )),
+            Some(ReadingState::KnownZero) if value != 0.0 => {
+                Err(format!("the state is knownZero and the value is {value}; write 0 or known"))
+            }
             Some(ReadingState::Known) if value == 0.0 => {
                 Err("the state is known and the value is 0; write knownZero".into())
             }

@@ -188,10 +188,7 @@ fn a_message_is_short_whatever_it_quotes() {
         ("{current: 2}", format!("{{current: 2, kind: {long}}}")),
         ("{current: 2}", format!("{{current: {long}}}")),
         ("kvUsage: 0.5", format!("kvUsage: {{state: {long}}}")),
-        (
-            "version: 1",
-            format!("version: 1\nlearned: {{version: 2, at_zero: {long}}}"),
-        ),
+        ("version: 1", format!("version: 1\nlearned: {{version: 2, at_zero: {long}}}")),
     ] {
         let error = read(&SMALL.replacen(from, &to, 1)).unwrap_err().to_string();
         let longest = error.lines().map(str::len).max();
@@ -226,9 +223,11 @@ fn a_form_that_is_not_documented_is_named_with_its_place() {
 #[test]
 fn json_is_read_as_json() {
     let name = format!("m{}", "[".repeat(100));
-    let text = SMALL
-        .replacen("model: m", &format!("model: '{name}'"), 1)
-        .replacen("0.5", "0.12345678901234567", 1);
+    let text = SMALL.replacen("model: m", &format!("model: '{name}'"), 1).replacen(
+        "0.5",
+        "0.12345678901234567",
+        1,
+    );
     let error = read(&text).unwrap_err().to_string();
     assert!(error.starts_with("brackets are nested deeper"), "{error}");
     let document: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
@@ -284,9 +283,7 @@ fn aliases_cannot_make_it_grow_without_end() {
     let part = "x, ".repeat(1_000);
     let with = |uses: usize| {
         let uses = "*a, ".repeat(uses);
-        read(&format!(
-            "{SMALL}context: {{a: &a [{part}], b: [{uses}]}}\n"
-        ))
+        read(&format!("{SMALL}context: {{a: &a [{part}], b: [{uses}]}}\n"))
     };
     assert!(with(2).is_ok());
     let error = with(1_000).unwrap_err().to_string();

@@ -52,9 +52,7 @@ impl SnapshotDocument {
                 uptime: Some(Span(now.monotonic)),
             },
             collection: collection(&snapshot.metrics, now),
-            variants: views
-                .map(|view| variant(view, &snapshot.metrics, now))
-                .collect(),
+            variants: views.map(|view| variant(view, &snapshot.metrics, now)).collect(),
             models: routers.collect(),
             inventory: snapshot.gpus.as_deref().map(inventory),
             learned: serde_json::to_value(learned).ok(),
@@ -144,29 +142,19 @@ fn kind(kind: &TargetKind) -> (Option<Arc<str>>, Option<Arc<str>>) {
         TargetKind::Other(other) if other.group.is_empty() => {
             (Some(Arc::from("v1")), Some(Arc::clone(&other.kind)))
         }
-        TargetKind::Other(other) => (
-            Some(format!("{}/v1", other.group).into()),
-            Some(Arc::clone(&other.kind)),
-        ),
+        TargetKind::Other(other) => {
+            (Some(format!("{}/v1", other.group).into()), Some(Arc::clone(&other.kind)))
+        }
     }
 }
 
 fn target(view: &TargetView) -> TargetDocument {
-    let empty = |state| TargetDocument {
-        state,
-        ..TargetDocument::default()
-    };
-    let named = |state, name: &Arc<str>| TargetDocument {
-        name: Some(Arc::clone(name)),
-        ..empty(state)
-    };
+    let empty = |state| TargetDocument { state, ..TargetDocument::default() };
+    let named =
+        |state, name: &Arc<str>| TargetDocument { name: Some(Arc::clone(name)), ..empty(state) };
     let keyed = |state, key: &TargetKey| {
         let (api_version, kind) = kind(&key.kind);
-        TargetDocument {
-            api_version,
-            kind,
-            ..named(state, &key.name)
-        }
+        TargetDocument { api_version, kind, ..named(state, &key.name) }
     };
     match view {
         TargetView::Resolved(target) => TargetDocument {
@@ -178,11 +166,7 @@ fn target(view: &TargetView) -> TargetDocument {
         },
         TargetView::NotFound { target, .. } => keyed(TargetState::NotFound, target),
         TargetView::Unknown { target } => keyed(TargetState::Unknown, target),
-        TargetView::Contested {
-            target,
-            claimants,
-            owner,
-        } => TargetDocument {
+        TargetView::Contested { target, claimants, owner } => TargetDocument {
             claimants: claimants.iter().map(ToString::to_string).collect(),
             owner: owner.clone(),
             ..keyed(TargetState::Contested, target)
@@ -192,10 +176,9 @@ fn target(view: &TargetView) -> TargetDocument {
             why: Some(Arc::clone(why)),
             ..named(TargetState::UnsupportedKind, name)
         },
-        TargetView::Malformed { why } => TargetDocument {
-            why: Some(Arc::clone(why)),
-            ..empty(TargetState::Malformed)
-        },
+        TargetView::Malformed { why } => {
+            TargetDocument { why: Some(Arc::clone(why)), ..empty(TargetState::Malformed) }
+        }
     }
 }
 
@@ -216,10 +199,8 @@ fn reading(sample: Sample, quantity: Quantity) -> DocumentReading {
 }
 
 fn direct(queue: &DirectQueue, now: Moment) -> DirectQueueDocument {
-    let sample = queue.counted.map(|counted| Sample {
-        value: counted.requests,
-        age: now.since(counted.at),
-    });
+    let sample =
+        queue.counted.map(|counted| Sample { value: counted.requests, age: now.since(counted.at) });
     DirectQueueDocument {
         requests: sample.map(|sample| reading(sample, Quantity::Requests)),
         failure: queue.failure.clone(),
@@ -229,23 +210,16 @@ fn direct(queue: &DirectQueue, now: Moment) -> DirectQueueDocument {
 fn inventory(inventory: &GpuInventory) -> InventoryDocument {
     let empty = InventoryDocument::default();
     match inventory {
-        GpuInventory::Unknown { why } => InventoryDocument {
-            unknown: Some(Arc::clone(why)),
-            ..empty
-        },
+        GpuInventory::Unknown { why } => {
+            InventoryDocument { unknown: Some(Arc::clone(why)), ..empty }
+        }
         GpuInventory::Types { limits, used } => {
             let sums = limits.iter().map(|(name, limit)| {
                 let used = used.get(name).copied().unwrap_or_default();
-                let sums = TypeDocument {
-                    total: limit.0,
-                    used: Some(used.0),
-                };
+                let sums = TypeDocument { total: limit.0, used: Some(used.0) };
                 (Arc::clone(name), sums)
             });
-            InventoryDocument {
-                types: Some(sums.collect()),
-                ..empty
-            }
+            InventoryDocument { types: Some(sums.collect()), ..empty }
         }
         GpuInventory::Nodes { nodes, pods } => {
             let named = |pod: &GpuPod| {
@@ -260,11 +234,7 @@ fn inventory(inventory: &GpuInventory) -> InventoryDocument {
                 containers: pod.containers.clone(),
                 init_containers: pod.init_containers.clone(),
             });
-            InventoryDocument {
-                nodes: Some(nodes.clone()),
-                pods: Some(pods.collect()),
-                ..empty
-            }
+            InventoryDocument { nodes: Some(nodes.clone()), pods: Some(pods.collect()), ..empty }
         }
     }
 }

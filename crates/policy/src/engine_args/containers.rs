@@ -32,10 +32,7 @@ impl Containers {
         let read = || {
             let parsed = parse(self);
             let fingerprint = parsed.args.fingerprint();
-            ReadEngine {
-                parsed,
-                fingerprint,
-            }
+            ReadEngine { parsed, fingerprint }
         };
         (!self.is_empty()).then(|| self.0.engine.get_or_init(read))
     }
@@ -51,10 +48,7 @@ impl Deref for Containers {
 
 impl From<Vec<ContainerCommand>> for Containers {
     fn from(commands: Vec<ContainerCommand>) -> Self {
-        Self(Arc::new(SharedContainers {
-            commands,
-            engine: OnceLock::new(),
-        }))
+        Self(Arc::new(SharedContainers { commands, engine: OnceLock::new() }))
     }
 }
 

@@ -46,10 +46,7 @@ fn arguments(engine: EngineKind, words: &[Cow<'_, str>]) -> Vec<Arc<str>> {
     let mut args: Vec<Arc<str>> = Vec::new();
     let mut rest = words.iter().map(|word| &**word).peekable();
     while let Some(word) = rest.next() {
-        if word
-            .split_once('=')
-            .is_some_and(|(name, _)| name == GENERATION)
-        {
+        if word.split_once('=').is_some_and(|(name, _)| name == GENERATION) {
             generations.push(Arc::from(word));
         }
         let Some((name, joined)) = flag(word) else {
@@ -102,11 +99,7 @@ mod tests {
             assert!(format!("{container:?}").contains("hf_secret"));
             let kept = essence(&[container]).remove(0);
             assert!(!format!("{kept:?}").contains("hf_secret"), "{kept:?}");
-            assert_eq!(
-                kept.args,
-                ["--tp=2", "--dtype=auto"].map(Arc::<str>::from),
-                "{kept:?}"
-            );
+            assert_eq!(kept.args, ["--tp=2", "--dtype=auto"].map(Arc::<str>::from), "{kept:?}");
             assert_eq!(kept.env.len(), 1);
         }
     }

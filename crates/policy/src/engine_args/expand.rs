@@ -28,9 +28,7 @@ pub fn expand<'w, 'v>(word: &'w str, value: impl Fn(&str) -> Option<&'v str>) ->
             rest = more;
             continue;
         }
-        let reference = after
-            .strip_prefix('(')
-            .and_then(|inner| inner.split_once(')'));
+        let reference = after.strip_prefix('(').and_then(|inner| inner.split_once(')'));
         match reference.and_then(|(name, more)| Some((value(name)?, more))) {
             Some((text, more)) => {
                 expanded.push_str(text);
@@ -66,12 +64,9 @@ fn settled(env: &BTreeMap<Arc<str>, Arc<str>>) -> BTreeMap<Arc<str>, Arc<str>> {
 
 /// The containers with their variables expanded; none where no word has one.
 pub(super) fn expanded(containers: &[ContainerCommand]) -> Option<Vec<ContainerCommand>> {
-    let mut words = containers
-        .iter()
-        .flat_map(|container| container.command.iter().chain(&container.args));
-    let mut values = containers
-        .iter()
-        .flat_map(|container| container.env.values());
+    let mut words =
+        containers.iter().flat_map(|container| container.command.iter().chain(&container.args));
+    let mut values = containers.iter().flat_map(|container| container.env.values());
     if !words.any(|word| word.contains("$(")) && !values.any(|value| value.contains("$(")) {
         return None;
     }
@@ -79,10 +74,7 @@ pub(super) fn expanded(containers: &[ContainerCommand]) -> Option<Vec<ContainerC
         let env = settled(&container.env);
         let value = |name: &str| env.get(name).map(|value| &**value);
         let all = |words: &[Arc<str>]| {
-            words
-                .iter()
-                .map(|word| Arc::from(&*expand(word, value)))
-                .collect()
+            words.iter().map(|word| Arc::from(&*expand(word, value))).collect()
         };
         ContainerCommand {
             command: all(&container.command),

@@ -92,10 +92,7 @@ impl Field {
             Self::TensorParallel => args.tensor_parallel_size.to_string(),
             Self::PipelineParallel => args.pipeline_parallel_size.to_string(),
             Self::DataParallel => args.data_parallel_size.to_string(),
-            Self::Blocks => stated(
-                args.num_gpu_blocks_override
-                    .map(|blocks| blocks.to_string()),
-            ),
+            Self::Blocks => stated(args.num_gpu_blocks_override.map(|blocks| blocks.to_string())),
             Self::CacheTokens => stated(args.max_total_tokens.map(|tokens| tokens.0.to_string())),
             Self::StepTokens | Self::ChunkTokens | Self::PrefillTokens => {
                 args.step_budget().0.to_string()
@@ -126,11 +123,7 @@ pub(super) struct ArgumentsDraft {
 
 impl ArgumentsDraft {
     pub(super) fn new(engine: EngineKind) -> Self {
-        Self {
-            args: EngineArgs::defaults(engine),
-            chunked: None,
-            prefill_tokens: None,
-        }
+        Self { args: EngineArgs::defaults(engine), chunked: None, prefill_tokens: None }
     }
 
     /// Decides what depends on several arguments.
@@ -155,27 +148,17 @@ impl ArgumentsDraft {
         let assumed = String::new();
         if let Some(value) = value.filter(|value| names_variable(value)) {
             let value = shown(value);
-            return Err(ArgumentFault::Variable {
-                flag,
-                value,
-                assumed,
-            });
+            return Err(ArgumentFault::Variable { flag, value, assumed });
         }
         match field {
             Field::Eager(sense) => {
-                self.args.execution = if sense.says(value) {
-                    Execution::Eager
-                } else {
-                    Execution::Graphs
-                };
+                self.args.execution =
+                    if sense.says(value) { Execution::Eager } else { Execution::Graphs };
                 return Ok(());
             }
             Field::Chunked(sense) => {
-                self.chunked = Some(if sense.says(value) {
-                    Prefill::Chunked
-                } else {
-                    Prefill::Whole
-                });
+                self.chunked =
+                    Some(if sense.says(value) { Prefill::Chunked } else { Prefill::Whole });
                 return Ok(());
             }
             _ => {}
@@ -183,13 +166,12 @@ impl ArgumentsDraft {
         let Some(text) = value else {
             return Err(ArgumentFault::NoValue { flag, assumed });
         };
-        self.assign(field, text)
-            .map_err(|expected| ArgumentFault::Value {
-                flag,
-                value: shown(text),
-                expected: expected.to_owned(),
-                assumed,
-            })
+        self.assign(field, text).map_err(|expected| ArgumentFault::Value {
+            flag,
+            value: shown(text),
+            expected: expected.to_owned(),
+            assumed,
+        })
     }
 
     /// Sets a field; the error says what it takes.
@@ -225,11 +207,7 @@ impl ArgumentsDraft {
             Field::ChunkTokens => {
                 let size = whole(text).and_then(|size| u32::try_from(size.max(0)).ok());
                 let size = size.ok_or("a whole number below 4294967296")?;
-                self.chunked = Some(if size > 0 {
-                    Prefill::Chunked
-                } else {
-                    Prefill::Whole
-                });
+                self.chunked = Some(if size > 0 { Prefill::Chunked } else { Prefill::Whole });
                 args.max_num_batched_tokens = (size > 0).then_some(StepTokens(size));
             }
             Field::Sequences => args.max_num_seqs = positive()?,

@@ -169,17 +169,16 @@ impl EngineArgs {
         match (self.prefill, self.generation) {
             (Prefill::Chunked, EngineGeneration::V1) => CHUNKED_V1,
             (Prefill::Chunked, EngineGeneration::V0) => CHUNKED_V0,
-            (Prefill::Whole, _) => self
-                .max_model_len
-                .map_or(CHUNKED_V0, |length| StepTokens(length).max(CHUNKED_V0)),
+            (Prefill::Whole, _) => {
+                self.max_model_len.map_or(CHUNKED_V0, |length| StepTokens(length).max(CHUNKED_V0))
+            }
         }
     }
 
     /// Size of the KV cache, where the arguments fix it.
     pub fn kv_capacity(&self) -> Option<KvTokens> {
         let blocks = |blocks| KvTokens(f64::from(blocks) * f64::from(self.block_size));
-        self.max_total_tokens
-            .or_else(|| self.num_gpu_blocks_override.map(blocks))
+        self.max_total_tokens.or_else(|| self.num_gpu_blocks_override.map(blocks))
     }
 
     /// What distinguishes engines of different capacity: everything above.

@@ -66,17 +66,11 @@ fn parse_words(containers: &[ContainerCommand]) -> ParsedArgs {
         read(command, &mut draft, &mut unread);
     }
     let args = draft.finish();
-    let too_long = (!is_whole).then_some(ArgumentFault::TooLong {
-        bytes: MAX_BYTES,
-        words: MAX_WORDS,
-    });
+    let too_long =
+        (!is_whole).then_some(ArgumentFault::TooLong { bytes: MAX_BYTES, words: MAX_WORDS });
     let unread = unread.into_iter();
     let unread = unread.map(|(field, fault)| fault.assuming(field.shown(&args)));
-    let faults = too_long
-        .into_iter()
-        .chain(unread)
-        .take(MAX_FAULTS)
-        .collect();
+    let faults = too_long.into_iter().chain(unread).take(MAX_FAULTS).collect();
     ParsedArgs { args, faults }
 }
 
@@ -104,28 +98,20 @@ pub(super) fn engine_of(
     containers: &[ContainerCommand],
     words: &[Vec<Cow<'_, str>>],
 ) -> EngineKind {
-    let in_image = containers
-        .iter()
-        .any(|container| container.image.to_ascii_lowercase().contains("sglang"));
+    let in_image =
+        containers.iter().any(|container| container.image.to_ascii_lowercase().contains("sglang"));
     let starts = |pair: &[Cow<'_, str>]| matches!(pair, [program, verb] if &**verb == "serve" && program.rsplit('/').next() == Some("sglang"));
     let in_command = words.iter().any(|command| {
         let is_module = |word: &Cow<'_, str>| word.contains("sglang.launch_server");
         command.iter().any(is_module) || command.windows(2).any(starts)
     });
-    if in_image || in_command {
-        EngineKind::Sglang
-    } else {
-        EngineKind::Vllm
-    }
+    if in_image || in_command { EngineKind::Sglang } else { EngineKind::Vllm }
 }
 
 fn choose_generation(draft: &mut ArgumentsDraft, value: &str) {
     if draft.args.engine == EngineKind::Vllm {
-        draft.args.generation = if value.trim() == "0" {
-            EngineGeneration::V0
-        } else {
-            EngineGeneration::V1
-        };
+        draft.args.generation =
+            if value.trim() == "0" { EngineGeneration::V0 } else { EngineGeneration::V1 };
     }
 }
 

@@ -18,14 +18,8 @@ fn shown(args: &EngineArgs) -> Map<String, Value> {
     let Value::Object(mut map) = serde_json::to_value(args).unwrap() else {
         panic!("arguments are a map");
     };
-    map.insert(
-        "step_budget".to_owned(),
-        serde_json::to_value(args.step_budget()).unwrap(),
-    );
-    map.insert(
-        "kv_capacity".to_owned(),
-        serde_json::to_value(args.kv_capacity()).unwrap(),
-    );
+    map.insert("step_budget".to_owned(), serde_json::to_value(args.step_budget()).unwrap());
+    map.insert("kv_capacity".to_owned(), serde_json::to_value(args.kv_capacity()).unwrap());
     map
 }
 
@@ -36,18 +30,9 @@ fn the_published_cases() {
         |id, given: Vec<ContainerCommand>, mut expect: BTreeMap<String, Value>| {
             let parsed = parse(&given);
             let faults = expect.remove("faults").unwrap_or_else(|| Value::from(0));
-            assert_eq!(
-                Value::from(parsed.faults.len()),
-                faults,
-                "{id}: {:?}",
-                parsed.faults
-            );
+            assert_eq!(Value::from(parsed.faults.len()), faults, "{id}: {:?}", parsed.faults);
             let is_sglang = expect.get("engine") == Some(&Value::from("sglang"));
-            let engine = if is_sglang {
-                EngineKind::Sglang
-            } else {
-                EngineKind::Vllm
-            };
+            let engine = if is_sglang { EngineKind::Sglang } else { EngineKind::Vllm };
             let mut expected = shown(&EngineArgs::defaults(engine));
             for derived in ["step_budget", "kv_capacity"] {
                 if !expect.contains_key(derived) {
@@ -58,13 +43,8 @@ fn the_published_cases() {
                 let value = value
                     .as_u64()
                     .filter(|_| field == "max_total_tokens" || field == "kv_capacity")
-                    .map_or(value, |tokens| {
-                        Value::from(f64::from(u32::try_from(tokens).unwrap()))
-                    });
-                assert!(
-                    expected.insert(field.clone(), value).is_some(),
-                    "{id}: no field {field}"
-                );
+                    .map_or(value, |tokens| Value::from(f64::from(u32::try_from(tokens).unwrap())));
+                assert!(expected.insert(field.clone(), value).is_some(), "{id}: no field {field}");
             }
             assert_eq!(shown(&parsed.args), expected, "{id}");
         },
@@ -107,15 +87,8 @@ fn a_flag_is_the_same_in_every_form() {
 #[test]
 fn the_generation_can_be_chosen_in_a_shell_text() {
     let args = read(&["sh", "-c", "export VLLM_USE_V1=0; vllm serve m"]);
-    assert_eq!(
-        (args.prefill, args.step_budget()),
-        (Prefill::Whole, StepTokens(2048))
-    );
-    let args = read(&[
-        "sh",
-        "-c",
-        "VLLM_USE_V1=0 vllm serve m --max-model-len 1000",
-    ]);
+    assert_eq!((args.prefill, args.step_budget()), (Prefill::Whole, StepTokens(2048)));
+    let args = read(&["sh", "-c", "VLLM_USE_V1=0 vllm serve m --max-model-len 1000"]);
     assert_eq!(args.step_budget(), StepTokens(2048));
 }
 
@@ -131,35 +104,17 @@ fn switches_can_be_turned_off() {
         assert_eq!(args.step_budget(), StepTokens(32_000), "{words:?}");
     }
     // A switch takes the word behind it, and is on all the same.
-    let args = read(&[
-        "--enable-chunked-prefill",
-        "model",
-        "--max-num-batched-tokens=4K",
-    ]);
-    assert_eq!(
-        (args.prefill, args.step_budget()),
-        (Prefill::Chunked, StepTokens(4096))
-    );
+    let args = read(&["--enable-chunked-prefill", "model", "--max-num-batched-tokens=4K"]);
+    assert_eq!((args.prefill, args.step_budget()), (Prefill::Chunked, StepTokens(4096)));
 }
 
 #[test]
 fn parallel_engines_have_short_flags() {
     let args = read(&["-tp", "4", "-pp=2", "--enforce-eager", "-dp", "8"]);
-    let sizes = (
-        args.tensor_parallel_size,
-        args.pipeline_parallel_size,
-        args.data_parallel_size,
-    );
+    let sizes = (args.tensor_parallel_size, args.pipeline_parallel_size, args.data_parallel_size);
     assert_eq!(sizes, (4, 2, 8));
-    let args = read(&[
-        "sglang",
-        "serve",
-        "--tp",
-        "4",
-        "--dp-size",
-        "2",
-        "--mem-fraction-static=0.8",
-    ]);
+    let args =
+        read(&["sglang", "serve", "--tp", "4", "--dp-size", "2", "--mem-fraction-static=0.8"]);
     assert_eq!(args.engine, EngineKind::Sglang);
     assert_eq!((args.tensor_parallel_size, args.data_parallel_size), (4, 2));
     assert!((args.gpu_memory_utilization - 0.8).abs() < 1e-12);
@@ -171,21 +126,12 @@ fn sglang_has_its_own_names() {
     let with = |words: &[&str]| read(&[&start, words].concat());
     assert_eq!(with(&["--max-running-requests", "64"]).max_num_seqs, 64);
     assert_eq!(with(&["--max-num-seqs", "64"]).max_num_seqs, 256);
-    assert_eq!(
-        with(&["--chunked-prefill-size", "4096"]).step_budget(),
-        StepTokens(4096)
-    );
-    assert_eq!(
-        with(&["--max-prefill-tokens", "16384"]).step_budget(),
-        StepTokens(16_384)
-    );
+    assert_eq!(with(&["--chunked-prefill-size", "4096"]).step_budget(), StepTokens(4096));
+    assert_eq!(with(&["--max-prefill-tokens", "16384"]).step_budget(), StepTokens(16_384));
     let both = with(&["--max-prefill-tokens=16384", "--chunked-prefill-size=4096"]);
     assert_eq!(both.step_budget(), StepTokens(4096));
     let whole = with(&["--chunked-prefill-size=-1", "--max-prefill-tokens=16384"]);
-    assert_eq!(
-        (whole.prefill, whole.step_budget()),
-        (Prefill::Whole, StepTokens(16_384))
-    );
+    assert_eq!((whole.prefill, whole.step_budget()), (Prefill::Whole, StepTokens(16_384)));
 }
 
 #[test]
@@ -212,18 +158,10 @@ fn what_is_no_value_is_named_and_changes_nothing() {
 
 #[test]
 fn numbers_have_units() {
-    for (text, tokens) in [
-        ("8192", 8192),
-        ("8k", 8000),
-        ("8K", 8192),
-        ("25.6k", 25_600),
-        ("1m", 1_000_000),
-    ] {
-        assert_eq!(
-            read(&["--max-model-len", text]).max_model_len,
-            Some(tokens),
-            "{text}"
-        );
+    for (text, tokens) in
+        [("8192", 8192), ("8k", 8000), ("8K", 8192), ("25.6k", 25_600), ("1m", 1_000_000)]
+    {
+        assert_eq!(read(&["--max-model-len", text]).max_model_len, Some(tokens), "{text}");
     }
     assert_eq!(read(&["--max-model-len=auto"]).max_model_len, None);
 }
@@ -231,11 +169,7 @@ fn numbers_have_units() {
 #[test]
 fn what_is_too_long_is_not_read() {
     let long = "x".repeat(70_000);
-    let parsed = parse(&[container(&[
-        "--max-num-seqs=64",
-        &long,
-        "--max-num-seqs=32",
-    ])]);
+    let parsed = parse(&[container(&["--max-num-seqs=64", &long, "--max-num-seqs=32"])]);
     assert_eq!(parsed.args.max_num_seqs, 64);
     assert!(parsed.faults[0].to_string().contains("65536 bytes"));
     let many = vec!["--max-num-seqs=x"; 10_000];
@@ -264,14 +198,8 @@ fn every_argument_that_shapes_capacity_is_in_the_fingerprint() {
     ] {
         assert_ne!(plain, read(&[word]).fingerprint(), "{word}");
     }
-    assert_ne!(
-        plain,
-        EngineArgs::defaults(EngineKind::Sglang).fingerprint()
-    );
-    assert_eq!(
-        read(&["--num-gpu-blocks-override=5000"]).kv_capacity(),
-        Some(KvTokens(80_000.0))
-    );
+    assert_ne!(plain, EngineArgs::defaults(EngineKind::Sglang).fingerprint());
+    assert_eq!(read(&["--num-gpu-blocks-override=5000"]).kv_capacity(), Some(KvTokens(80_000.0)));
 }
 
 #[test]
@@ -280,12 +208,7 @@ fn an_amount_of_tokens_is_a_number() {
         |text: &str| serde_yaml::from_str::<KvTokens>(text).map_err(|error| error.to_string());
     assert_eq!(stored("16000"), Ok(KvTokens(16_000.0)));
     for text in ["-1", ".nan", ".inf"] {
-        assert!(
-            stored(text)
-                .unwrap_err()
-                .contains("is no amount of KV tokens"),
-            "{text}"
-        );
+        assert!(stored(text).unwrap_err().contains("is no amount of KV tokens"), "{text}");
     }
 }
 
@@ -294,10 +217,7 @@ fn words_are_split_as_a_shell_does() {
     for (script, words) in [
         ("a  b\tc\nd", &["a", "b", "c", "d"][..]),
         ("'a b' \"c d\"e", &["a b", "c de"]),
-        (
-            r#"a\ b "c\"d" 'e\f' "g\h""#,
-            &["a b", "c\"d", r"e\f", r"g\h"],
-        ),
+        (r#"a\ b "c\"d" 'e\f' "g\h""#, &["a b", "c\"d", r"e\f", r"g\h"]),
         ("a;b&&c|d", &["a", "b", "c", "d"]),
         ("'' x#y #z", &["", "x#y"]),
         ("'open", &["open"]),

@@ -49,9 +49,7 @@ fn unsigned(digits: &str) -> Option<i64> {
 }
 
 pub(super) fn count(text: &str, least: u32) -> Option<u32> {
-    u32::try_from(whole(text)?)
-        .ok()
-        .filter(|count| *count >= least)
+    u32::try_from(whole(text)?).ok().filter(|count| *count >= least)
 }
 
 /// A share above 0 and at most 1.
@@ -69,9 +67,7 @@ pub(super) fn name(text: &str) -> Option<Arc<str>> {
 /// Whether a switch is on. Without a value, or with one that is none of its own, its presence says so.
 pub(super) fn switch(value: Option<&str>) -> bool {
     let value = value.map(str::trim).unwrap_or_default();
-    !["false", "no", "off", "0"]
-        .iter()
-        .any(|off| value.eq_ignore_ascii_case(off))
+    !["false", "no", "off", "0"].iter().any(|off| value.eq_ignore_ascii_case(off))
 }
 
 pub(super) fn names_variable(text: &str) -> bool {

@@ -27,9 +27,7 @@ pub fn shell_variables<'a>(command: &[&'a str]) -> BTreeSet<&'a str> {
     let mut parts = script.split('$');
     // Before the first sign there is none.
     parts.next();
-    parts
-        .filter_map(|part| Reference::read(part).map(|(reference, _)| reference.name))
-        .collect()
+    parts.filter_map(|part| Reference::read(part).map(|(reference, _)| reference.name)).collect()
 }
 
 /// The text that a shell runs, and the parameters behind it, `$0` first.
@@ -73,10 +71,7 @@ impl<'a> Reference<'a> {
             return (name_length(name) == name.len()).then_some((reference, inner.len() + 2));
         }
         let (name, _) = text.split_at_checked(name_length(text))?;
-        let reference = Self {
-            name,
-            otherwise: None,
-        };
+        let reference = Self { name, otherwise: None };
         Some((reference, name.len())).filter(|(_, length)| *length > 0)
     }
 }
@@ -152,11 +147,7 @@ impl Splitter<'_> {
             "@" | "*" => self.parameters.get(1..).unwrap_or_default(),
             number if number.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let number: usize = number.parse().ok()?;
-                self.parameters
-                    .get(number..)
-                    .unwrap_or_default()
-                    .get(..1)
-                    .unwrap_or_default()
+                self.parameters.get(number..).unwrap_or_default().get(..1).unwrap_or_default()
             }
             _ => return None,
         };
@@ -206,11 +197,7 @@ pub(super) fn split(script: &str, values: &Values, parameters: &[&str]) -> Vec<S
         match (quote, letter) {
             (Quote::Single, '\'') | (Quote::Double, '"') => quote = Quote::None,
             (Quote::None, '\'' | '"') => {
-                quote = if letter == '"' {
-                    Quote::Double
-                } else {
-                    Quote::Single
-                };
+                quote = if letter == '"' { Quote::Double } else { Quote::Single };
                 out.word.get_or_insert_default();
             }
             (Quote::None | Quote::Double, '\\') => {

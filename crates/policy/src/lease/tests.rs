@@ -19,10 +19,7 @@ fn rules(identity: &str) -> LeaseRules {
 }
 
 fn at(seconds: u64) -> Moment {
-    Moment {
-        monotonic: Duration::from_secs(seconds),
-        wall: WallTime(0),
-    }
+    Moment { monotonic: Duration::from_secs(seconds), wall: WallTime(0) }
 }
 
 fn record(holder: &str, version: &str, transitions: u32) -> LeaseRecord {
@@ -51,10 +48,7 @@ fn waiting(since: u64) -> LeaseMove {
 
 #[test]
 fn an_absent_record_is_created() {
-    let proposal = LeaseProposal {
-        kind: ProposalKind::Acquire,
-        transitions: 0,
-    };
+    let proposal = LeaseProposal { kind: ProposalKind::Acquire, transitions: 0 };
     assert_eq!(
         LeaseState::default().observe(&rules("a"), None, at(0)),
         LeaseMove::Create(proposal)
@@ -65,23 +59,11 @@ fn an_absent_record_is_created() {
 fn another_holder_is_respected_until_its_record_stood_still_for_its_duration() {
     let mut state = LeaseState::default();
     // First seen at 100 s: however old the record says it is, the clock starts here.
-    assert_eq!(
-        state.observe(&rules("b"), Some(record("a", "1", 3)), at(100)),
-        waiting(100)
-    );
-    assert_eq!(
-        state.observe(&rules("b"), Some(record("a", "1", 3)), at(160)),
-        waiting(100)
-    );
+    assert_eq!(state.observe(&rules("b"), Some(record("a", "1", 3)), at(100)), waiting(100));
+    assert_eq!(state.observe(&rules("b"), Some(record("a", "1", 3)), at(160)), waiting(100));
     // It renews at 150 s: the wait begins anew.
-    assert_eq!(
-        state.observe(&rules("b"), Some(record("a", "2", 3)), at(161)),
-        waiting(161)
-    );
-    assert_eq!(
-        state.observe(&rules("b"), Some(record("a", "2", 3)), at(221)),
-        waiting(161)
-    );
+    assert_eq!(state.observe(&rules("b"), Some(record("a", "2", 3)), at(161)), waiting(161));
+    assert_eq!(state.observe(&rules("b"), Some(record("a", "2", 3)), at(221)), waiting(161));
     assert_eq!(
         state.observe(&rules("b"), Some(record("a", "2", 3)), at(222)),
         replace("2", ProposalKind::Acquire, 4)
@@ -97,26 +79,14 @@ fn a_released_record_is_taken_at_once_and_our_own_is_renewed() {
     );
     assert_eq!(
         state.observe(&rules("b"), Some(record("b", "6", 2)), at(10)),
-        replace(
-            "6",
-            ProposalKind::Renew {
-                acquired: Some(WallTime(7)),
-            },
-            2,
-        )
+        replace("6", ProposalKind::Renew { acquired: Some(WallTime(7)) }, 2,)
     );
-    assert_eq!(
-        state.seen.map(|seen| seen.record.holder).as_deref(),
-        Some("b")
-    );
+    assert_eq!(state.seen.map(|seen| seen.record.holder).as_deref(), Some("b"));
 }
 
 #[test]
 fn a_record_that_is_gone_binds_as_long_as_one_that_stands_still() {
-    let create = LeaseMove::Create(LeaseProposal {
-        kind: ProposalKind::Acquire,
-        transitions: 0,
-    });
+    let create = LeaseMove::Create(LeaseProposal { kind: ProposalKind::Acquire, transitions: 0 });
     for (holder, gone_at, expected) in [
         // Deleted while its holder may write.
         ("a", 101, waiting(100)),
@@ -144,18 +114,9 @@ fn the_holder_falls_silent_before_anybody_else_may_begin() {
     // Sent at 0, applied and seen by the other at the same instant at the earliest.
     let end = claim_end(&rules("a"), at(0));
     let mut other = LeaseState::default();
-    assert_eq!(
-        other.observe(&rules("b"), Some(record("a", "1", 0)), at(0)),
-        waiting(0)
-    );
-    let last_moment = Moment {
-        monotonic: end,
-        wall: WallTime(0),
-    };
-    assert_eq!(
-        other.observe(&rules("b"), Some(record("a", "1", 0)), last_moment),
-        waiting(0)
-    );
+    assert_eq!(other.observe(&rules("b"), Some(record("a", "1", 0)), at(0)), waiting(0));
+    let last_moment = Moment { monotonic: end, wall: WallTime(0) };
+    assert_eq!(other.observe(&rules("b"), Some(record("a", "1", 0)), last_moment), waiting(0));
 }
 
 #[test]
@@ -230,10 +191,7 @@ fn taken_over(first: u64, died: u64, draws: &[(u64, u64)]) -> u64 {
 }
 
 fn moment(millis: u64) -> Moment {
-    Moment {
-        monotonic: Duration::from_millis(millis),
-        wall: WallTime(0),
-    }
+    Moment { monotonic: Duration::from_millis(millis), wall: WallTime(0) }
 }
 
 proptest! {

@@ -45,11 +45,7 @@ pub fn reconcile<'a, K: Borrow<str> + Ord, V>(
     };
     exact(name)
         .or_else(|| exact(short_name(name)))
-        .or_else(|| {
-            pools
-                .keys()
-                .find(|key| is_same_type(name, (**key).borrow()))
-        })
+        .or_else(|| pools.keys().find(|key| is_same_type(name, (**key).borrow())))
         .or_else(in_any_case)
 }
 

@@ -50,15 +50,10 @@ impl PoolFigures {
             GpuPool::Inventory { accelerator } | GpuPool::NoNode { accelerator, .. } => {
                 (NODES.into(), PoolScope::Inventory, None, accelerator)
             }
-            GpuPool::ClusterQuota {
-                limiter,
-                accelerator,
-            } => (Arc::clone(limiter), PoolScope::Cluster, None, accelerator),
-            GpuPool::NamespaceQuota {
-                limiter,
-                namespace,
-                accelerator,
-            } => (
+            GpuPool::ClusterQuota { limiter, accelerator } => {
+                (Arc::clone(limiter), PoolScope::Cluster, None, accelerator)
+            }
+            GpuPool::NamespaceQuota { limiter, namespace, accelerator } => (
                 Arc::clone(limiter),
                 PoolScope::Namespace,
                 Some(Arc::clone(namespace)),
@@ -88,15 +83,12 @@ impl PoolFigures {
                 Some(known) => GpuPool::NoNode { accelerator, known },
                 None => GpuPool::Inventory { accelerator },
             },
-            (PoolScope::Namespace, Some(namespace)) => GpuPool::NamespaceQuota {
-                limiter,
-                namespace: Arc::clone(namespace),
-                accelerator,
-            },
-            (PoolScope::Cluster | PoolScope::Namespace, _) => GpuPool::ClusterQuota {
-                limiter,
-                accelerator,
-            },
+            (PoolScope::Namespace, Some(namespace)) => {
+                GpuPool::NamespaceQuota { limiter, namespace: Arc::clone(namespace), accelerator }
+            }
+            (PoolScope::Cluster | PoolScope::Namespace, _) => {
+                GpuPool::ClusterQuota { limiter, accelerator }
+            }
         }
     }
 }

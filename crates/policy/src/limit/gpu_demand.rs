@@ -26,9 +26,7 @@ impl GpuDemand {
             let gpus = demand / best.per_replica * best.gpus.at_least_one().to_f64() / scale_up;
             (scale_up > 0.0).then(|| (*role, (key.clone(), gpus)))
         });
-        Self {
-            roles: roles.collect(),
-        }
+        Self { roles: roles.collect() }
     }
 }
 
@@ -110,11 +108,7 @@ pub(crate) fn headroom(
             spare / sum(|one| one.need / one.weight)
         };
         let part = |one: &Claimant| {
-            let weight = if spare >= 0.0 {
-                one.weight
-            } else {
-                one.weight.recip()
-            };
+            let weight = if spare >= 0.0 { one.weight } else { one.weight.recip() };
             one.need * (1.0 + ratio * weight)
         };
         let next: BTreeMap<&VariantKey, f64> =

@@ -41,12 +41,7 @@ pub(crate) const VENDORS: [Vendor; 3] = [
     Vendor {
         prefix: "intel.com",
         otherwise: None,
-        resources: &[
-            "intel.com/gpu",
-            "habana.ai/gaudi",
-            "gpu.intel.com/i915",
-            "gpu.intel.com/xe",
-        ],
+        resources: &["intel.com/gpu", "habana.ai/gaudi", "gpu.intel.com/i915", "gpu.intel.com/xe"],
         devices: &[
             "deviceclass.resource.kubernetes.io/gpu.intel.com",
             "deviceclass.resource.kubernetes.io/gaudi.intel.com",
@@ -67,11 +62,7 @@ impl Vendor {
         let product = self.product(node)?;
         let kind = short_name(product);
         let is_gke = node.labels.get(GKE_ACCELERATOR) == Some(product);
-        Some(if is_gke {
-            kind.to_ascii_uppercase().into()
-        } else {
-            kind.into()
-        })
+        Some(if is_gke { kind.to_ascii_uppercase().into() } else { kind.into() })
     }
 
     /// Whether it is known how many GPUs a node offers. Of a new one it is not before its device plugin or driver runs.
@@ -99,11 +90,7 @@ impl Vendor {
             [self.resources, self.devices].map(|resources| sum(resources, &held));
         let of_plugin = |node| sum(self.resources, |resource| NodeView::offers(node, resource));
         let has_plugin = node.is_some_and(|node| of_plugin(node) > Gpus::ZERO);
-        if has_plugin {
-            requested.plus(devices)
-        } else {
-            requested.max(devices)
-        }
+        if has_plugin { requested.plus(devices) } else { requested.max(devices) }
     }
 }
 
@@ -187,8 +174,7 @@ impl NodeView {
             && vendor.product(self).is_none()
         {
             let label = format!("{}/gpu.product", vendor.prefix);
-            self.labels
-                .insert(label.into(), product.replace(' ', "-").into());
+            self.labels.insert(label.into(), product.replace(' ', "-").into());
         }
     }
 
@@ -242,11 +228,7 @@ pub(crate) fn physical(
     }
     let unlisted = limits.keys().filter(|kind| !listed.contains(*kind));
     uncounted.extend(unlisted.cloned());
-    Physical::Known {
-        unlisted: uncounted,
-        limits,
-        used,
-    }
+    Physical::Known { unlisted: uncounted, limits, used }
 }
 
 /// GPUs by short type name that will be free without anybody's doing: those of pods that are deleted

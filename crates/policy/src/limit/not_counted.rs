@@ -43,11 +43,7 @@ pub struct ReplicaClaim {
 impl GpuCount {
     /// That of a replica whose pods have these claims.
     pub fn of(claims: Arc<[ReplicaClaim]>) -> Self {
-        if claims.is_empty() {
-            Self::Counted
-        } else {
-            Self::Claimed { claims }
-        }
+        if claims.is_empty() { Self::Counted } else { Self::Claimed { claims } }
     }
 
     /// Whether all is counted.

@@ -48,16 +48,11 @@ pub(crate) fn allocate(
     let mut ordered: Vec<&GrowthRequest> = requests.iter().collect();
     ordered.sort_by(|one, other| urgency(one, other));
     for request in &ordered {
-        let owed = request
-            .count
-            .taken(request.gpus)
-            .times(request.guaranteed());
+        let owed = request.count.taken(request.gpus).times(request.guaranteed());
         pools.take(&request.key.namespace, &request.accelerator, owed);
     }
     let served = ordered.into_iter();
-    served
-        .map(|request| (request.key.clone(), request.serve(pools)))
-        .collect()
+    served.map(|request| (request.key.clone(), request.serve(pools))).collect()
 }
 
 /// Highest priority, then least spare capacity, then least cost, then name.
@@ -89,9 +84,7 @@ impl GrowthRequest {
         let namespace = &self.key.namespace;
         let rooms = pools.rooms(namespace, &self.accelerator);
         let asked = per_replica.times(wanted.saturating_sub(owed));
-        let budget = self
-            .count
-            .within(pools.budget(namespace, &self.accelerator));
+        let budget = self.count.within(pools.budget(namespace, &self.accelerator));
         let granted = budget.grant(asked).replicas(per_replica);
         let taken = self.count.taken(self.gpus).times(granted);
         pools.take(namespace, &self.accelerator, taken);
@@ -109,14 +102,7 @@ impl GrowthRequest {
         } else {
             shortfall(&rooms, asked, added, wanted, gpus)
         };
-        Grant {
-            change: CountChange {
-                from: self.target,
-                to: self.current.plus(added),
-                why,
-            },
-            gpus,
-        }
+        Grant { change: CountChange { from: self.target, to: self.current.plus(added), why }, gpus }
     }
 
     /// Nothing is granted; a count below the current one stays as it is wanted.
@@ -135,26 +121,13 @@ impl GrowthRequest {
 
 fn shortfall(rooms: &[Room], asked: Gpus, added: Replicas, wanted: Replicas, gpus: Gpus) -> Reason {
     let named = |test: fn(Budget, Gpus) -> bool| -> Vec<GpuPool> {
-        rooms
-            .iter()
-            .filter(|room| test(room.left, asked))
-            .map(|room| room.pool.clone())
-            .collect()
+        rooms.iter().filter(|room| test(room.left, asked)).map(|room| room.pool.clone()).collect()
     };
     let unknown = named(|left, _| left == Budget::Unknown);
     if unknown.is_empty() {
-        Reason::Limited {
-            gpus,
-            added,
-            wanted,
-            by: named(|left, asked| left.grant(asked) < asked),
-        }
+        Reason::Limited { gpus, added, wanted, by: named(|left, asked| left.grant(asked) < asked) }
     } else {
-        Reason::BudgetUnknown {
-            added,
-            wanted,
-            pools: unknown,
-        }
+        Reason::BudgetUnknown { added, wanted, pools: unknown }
     }
 }
 

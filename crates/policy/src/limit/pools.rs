@@ -95,16 +95,11 @@ impl Level {
                 accelerator: Arc::clone(name),
                 known: limits.keys().cloned().collect(),
             },
-            Accelerator::Unresolved => GpuPool::Inventory {
-                accelerator: accelerator.label().into(),
-            },
+            Accelerator::Unresolved => {
+                GpuPool::Inventory { accelerator: accelerator.label().into() }
+            }
         };
-        Self {
-            pool,
-            cap: Budget::Finite(Gpus::ZERO),
-            used: Gpus::ZERO,
-            is_more_used: false,
-        }
+        Self { pool, cap: Budget::Finite(Gpus::ZERO), used: Gpus::ZERO, is_more_used: false }
     }
 }
 
@@ -127,12 +122,7 @@ impl GpuPools {
     /// left in each. A limiter that does not concern it has no pool here.
     pub(crate) fn rooms(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Room> {
         let levels = self.levels(namespace, accelerator).into_iter();
-        levels
-            .map(|level| Room {
-                left: level.left(level.used),
-                pool: level.pool,
-            })
-            .collect()
+        levels.map(|level| Room { left: level.left(level.used), pool: level.pool }).collect()
     }
 
     pub(crate) fn figures(&self, namespace: &str, accelerator: &Accelerator) -> Vec<PoolFigures> {
@@ -164,9 +154,7 @@ impl GpuPools {
     ) -> Budget {
         self.levels(namespace, accelerator)
             .iter()
-            .fold(Budget::Unlimited, |budget, level| {
-                budget.and(level.budget(supply))
-            })
+            .fold(Budget::Unlimited, |budget, level| budget.and(level.budget(supply)))
     }
 
     /// Whether there are GPUs for several variants of a namespace together.
@@ -184,9 +172,7 @@ impl GpuPools {
                 *need = need.plus(*gpus);
             }
         }
-        needs
-            .values()
-            .all(|(left, need)| left.grant(*need) == *need)
+        needs.values().all(|(left, need)| left.grant(*need) == *need)
     }
 
     /// What all pools of a variant leave it once the pods are gone that are on their way out.
@@ -256,11 +242,7 @@ impl GpuPools {
             return Vec::new();
         }
         let rooms = self.rooms(namespace, accelerator).into_iter();
-        let held = rooms.map(|Room { pool, .. }| HeldGpus {
-            model: model.clone(),
-            pool,
-            gpus,
-        });
+        let held = rooms.map(|Room { pool, .. }| HeldGpus { model: model.clone(), pool, gpus });
         held.collect()
     }
 
@@ -274,9 +256,7 @@ impl GpuPools {
 
     pub(crate) fn held(&self, pools: &BTreeSet<GpuPool>) -> Vec<HeldGpus> {
         let all = self.held.iter().chain(&self.partners);
-        all.filter(|held| pools.contains(&held.pool))
-            .cloned()
-            .collect()
+        all.filter(|held| pools.contains(&held.pool)).cloned().collect()
     }
 
     fn levels(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Level> {
@@ -297,11 +277,7 @@ impl GpuPools {
         let (accelerator, cap, used) = match &self.physical {
             Physical::Unlimited => return None,
             Physical::Unknown => (label, Budget::Unknown, Gpus::ZERO),
-            Physical::Known {
-                limits,
-                used,
-                unlisted,
-            } => {
+            Physical::Known { limits, used, unlisted } => {
                 let kind = match accelerator {
                     Accelerator::Named(name) => reconcile(name, limits),
                     // With one type there is nothing to confuse it with.
@@ -320,12 +296,7 @@ impl GpuPools {
             }
         };
         let pool = GpuPool::Inventory { accelerator };
-        Some(Level {
-            pool,
-            cap,
-            used,
-            is_more_used: false,
-        })
+        Some(Level { pool, cap, used, is_more_used: false })
     }
 
     fn quota_level(
@@ -341,9 +312,8 @@ impl GpuPools {
         let (quotas, home) = match &limiter.scope {
             LimiterScope::Cluster(quotas) => (quotas, None),
             LimiterScope::Namespaces(namespaces) => {
-                let quotas = namespaces
-                    .get(namespace)
-                    .or_else(|| namespaces.get(DEFAULT_NAMESPACE));
+                let quotas =
+                    namespaces.get(namespace).or_else(|| namespaces.get(DEFAULT_NAMESPACE));
                 (quotas.unwrap_or(&none), Some(namespace))
             }
         };
@@ -355,22 +325,12 @@ impl GpuPools {
         let (used, is_more_used) = self.managed_in(counts, &accelerator, quotas);
         let limiter = Arc::clone(&limiter.name);
         let pool = match home {
-            Some(namespace) => GpuPool::NamespaceQuota {
-                limiter,
-                namespace: namespace.into(),
-                accelerator,
-            },
-            None => GpuPool::ClusterQuota {
-                limiter,
-                accelerator,
-            },
+            Some(namespace) => {
+                GpuPool::NamespaceQuota { limiter, namespace: namespace.into(), accelerator }
+            }
+            None => GpuPool::ClusterQuota { limiter, accelerator },
         };
-        Some(Level {
-            pool,
-            cap,
-            used,
-            is_more_used,
-        })
+        Some(Level { pool, cap, used, is_more_used })
     }
 
     /// What our own variants hold of a type in the namespaces that count.
@@ -381,9 +341,7 @@ impl GpuPools {
         quotas: &Quotas,
     ) -> (Gpus, bool) {
         let managed = self.managed.iter().filter(|(one, _)| counts(one));
-        let used: Gpus = managed
-            .map(|(_, used)| used_of(used, accelerator, quotas))
-            .sum();
+        let used: Gpus = managed.map(|(_, used)| used_of(used, accelerator, quotas)).sum();
         let uncounted = self.uncounted.iter().filter(|(one, _)| counts(one));
         let is_more = uncounted
             .flat_map(|(_, names)| names)
@@ -398,10 +356,7 @@ fn used_of<K: Borrow<str> + Ord, V>(
     key: &str,
     limits: &BTreeMap<K, V>,
 ) -> Gpus {
-    used.iter()
-        .filter(|(name, _)| counts_under(name, key, limits))
-        .map(|(_, gpus)| *gpus)
-        .sum()
+    used.iter().filter(|(name, _)| counts_under(name, key, limits)).map(|(_, gpus)| *gpus).sum()
 }
 
 /// The type that a quota counts a variant under, and how many it allows; a type that is not listed,

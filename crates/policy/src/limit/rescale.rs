@@ -102,12 +102,7 @@ pub(crate) fn rescale(
     let mut rescaled = Rescaled::default();
     let mut started = BTreeSet::new();
     for ((_, _, drawn), members) in &groups {
-        let serving = Serving {
-            members,
-            drawn,
-            awaited,
-            started: &mut started,
-        };
+        let serving = Serving { members, drawn, awaited, started: &mut started };
         serving.run(pools, &mut start, &mut rescaled);
     }
     rescaled
@@ -134,30 +129,21 @@ fn group_of(key: &ModelKey, model: &RescaleCandidate, pools: &GpuPools) -> Optio
     if variants.any(|variant| variant.accelerator != *accelerator) {
         return None;
     }
-    let pools: BTreeSet<GpuPool> = (pools.rooms(&key.namespace, accelerator).into_iter())
-        .map(|room| room.pool)
-        .collect();
+    let pools: BTreeSet<GpuPool> =
+        (pools.rooms(&key.namespace, accelerator).into_iter()).map(|room| room.pool).collect();
     let is_own = |pool: &GpuPool| matches!(pool, GpuPool::NamespaceQuota { .. });
     let scope = pools.iter().any(is_own);
     let (GpuPool::Inventory { accelerator: kind }
-    | GpuPool::NoNode {
-        accelerator: kind, ..
-    }
-    | GpuPool::ClusterQuota {
-        accelerator: kind, ..
-    }
-    | GpuPool::NamespaceQuota {
-        accelerator: kind, ..
-    }) = pools.first()?;
+    | GpuPool::NoNode { accelerator: kind, .. }
+    | GpuPool::ClusterQuota { accelerator: kind, .. }
+    | GpuPool::NamespaceQuota { accelerator: kind, .. }) = pools.first()?;
     let kind = Arc::clone(kind);
     Some((kind, scope.then(|| Arc::clone(&key.namespace)), pools))
 }
 
 impl RescaleSwitches {
     fn allow(&self, scope: Option<&Arc<str>>) -> bool {
-        scope.map_or(self.cluster, |namespace| {
-            self.namespaces.contains(namespace)
-        })
+        scope.map_or(self.cluster, |namespace| self.namespaces.contains(namespace))
     }
 }
 
@@ -192,10 +178,8 @@ impl Serving<'_> {
         let Some((budget, is_awaited)) = contended_budget(&members, pools, self.awaited()) else {
             return;
         };
-        let bidders: BTreeMap<&ModelKey, Bidder> = members
-            .iter()
-            .map(|(key, model)| (*key, model.bidder(budget)))
-            .collect();
+        let bidders: BTreeMap<&ModelKey, Bidder> =
+            members.iter().map(|(key, model)| (*key, model.bidder(budget))).collect();
         let filled = water_fill(budget, &bidders);
         let mut ordered: Vec<(&ModelKey, &RescaleCandidate)> =
             members.iter().map(|(key, model)| (*key, *model)).collect();
@@ -203,20 +187,13 @@ impl Serving<'_> {
             (other.1.priority.total_cmp(&one.1.priority)).then_with(|| one.0.cmp(other.0))
         });
         for (key, model) in ordered {
-            let turn = Turn {
-                priority: model.priority,
-                pools: self.drawn,
-                changes: &rescaled.changes,
-            };
+            let turn =
+                Turn { priority: model.priority, pools: self.drawn, changes: &rescaled.changes };
             self.started.extend(start(&turn, pools));
             let share = filled.shares.get(key).copied().unwrap_or_default();
             let now = model.with_started(self.started);
             for (role, share) in now.split(share) {
-                let share = if is_awaited {
-                    now.whole_replicas(role, share)
-                } else {
-                    share
-                };
+                let share = if is_awaited { now.whole_replicas(role, share) } else { share };
                 let changes = now.settle(key, role, share, pools);
                 rescaled.changes.extend(changes);
             }
@@ -251,11 +228,7 @@ fn contended_budget(
     let whole = finite_budget(members, pools)?;
     let least = sum(members, RescaleCandidate::least).plus(awaited);
     let is_awaited = awaited > Gpus::ZERO && least <= whole;
-    let budget = if is_awaited {
-        whole.saturating_sub(awaited)
-    } else {
-        whole
-    };
+    let budget = if is_awaited { whole.saturating_sub(awaited) } else { whole };
     (needed > budget).then_some((budget, is_awaited))
 }
 

@@ -89,8 +89,7 @@ impl RescaleCandidate {
     }
 
     pub(super) fn held(&self, role: Option<ServingRole>) -> Gpus {
-        self.sum(role, |variant| Some(variant.held()))
-            .unwrap_or_default()
+        self.sum(role, |variant| Some(variant.held())).unwrap_or_default()
     }
 
     /// GPUs of as many replicas of each variant; none where one has no number.
@@ -109,21 +108,16 @@ impl RescaleCandidate {
         total(self.roles().into_iter().map(|role| {
             let serving =
                 (self.of(Some(role))).filter(|(_, variant)| variant.current > Replicas::ZERO);
-            let smallest = serving
-                .map(|(_, variant)| variant.gpus.at_least_one())
-                .min();
+            let smallest = serving.map(|(_, variant)| variant.gpus.at_least_one()).min();
             self.floor(Some(role)).max(smallest.unwrap_or_default())
         }))
     }
 
     /// The part of a share that whole replicas of a role make up, where all hold as many GPUs.
     pub(super) fn whole_replicas(&self, role: ServingRole, share: Gpus) -> Gpus {
-        let each = self
-            .of(Some(role))
-            .map(|(_, variant)| variant.gpus.at_least_one());
+        let each = self.of(Some(role)).map(|(_, variant)| variant.gpus.at_least_one());
         let most = each.max().unwrap_or_default();
-        most.at_least_one()
-            .times(share.replicas(most.at_least_one()))
+        most.at_least_one().times(share.replicas(most.at_least_one()))
     }
 
     pub(super) fn wanted(&self) -> Gpus {
@@ -154,8 +148,7 @@ impl RescaleCandidate {
         let cap = |role: ServingRole| {
             let wanted = self.wanted_by(role);
             let most = self.sum(Some(role), |variant| variant.bounds.max);
-            self.floor(Some(role))
-                .max(most.unwrap_or(wanted).min(wanted))
+            self.floor(Some(role)).max(most.unwrap_or(wanted).min(wanted))
         };
         let roles = self.roles().into_iter();
         roles.map(|role| (role, cap(role))).collect()
@@ -174,9 +167,7 @@ impl RescaleCandidate {
     pub(super) fn bidder(&self, budget: Gpus) -> Bidder {
         let asked: f64 = self.demand.keys().map(|role| self.asked(*role)).sum();
         let floor = self.floor(None);
-        let most = self
-            .sum(None, |variant| variant.bounds.max)
-            .unwrap_or(budget);
+        let most = self.sum(None, |variant| variant.bounds.max).unwrap_or(budget);
         Bidder {
             weight: self.priority * asked,
             floor,
@@ -198,12 +189,9 @@ impl RescaleCandidate {
         let roles = self.roles();
         let asks = |role: &ServingRole| self.asked(*role);
         let holds = |role: &ServingRole| self.held(Some(*role)).to_f64();
-        let weights: [&dyn Fn(&ServingRole) -> f64; 3] = [&asks, &holds, &|role| {
-            f64::from(u8::from(roles.first() == Some(role)))
-        }];
-        let weigh = weights
-            .into_iter()
-            .find(|weigh| roles.iter().any(|role| weigh(role) > 0.0));
+        let weights: [&dyn Fn(&ServingRole) -> f64; 3] =
+            [&asks, &holds, &|role| f64::from(u8::from(roles.first() == Some(role)))];
+        let weigh = weights.into_iter().find(|weigh| roles.iter().any(|role| weigh(role) > 0.0));
         let caps = self.caps();
         let is_enough = total(caps.values().copied()) >= share;
         let bidder = |role: &ServingRole| {
@@ -360,11 +348,7 @@ mod tests {
     #[test]
     fn no_demand_and_no_minimum_claims_more_gpus_than_replicas_can_exist() {
         let roles = [ServingRole::Prefill, ServingRole::Decode];
-        let bounds = Bounds {
-            min: CEILING,
-            source: BoundSource::Object,
-            max: Some(CEILING),
-        };
+        let bounds = Bounds { min: CEILING, source: BoundSource::Object, max: Some(CEILING) };
         let variants = roles.map(|role| {
             let name = VariantKey::new("ns", format!("{role:?}"));
             (name, variant(role, 8, 0, bounds))
@@ -382,11 +366,7 @@ mod tests {
     fn replicas_that_have_their_gpus_take_no_free_ones() {
         let name = VariantKey::new("ns", "v");
         let filled = |ordered: u32| {
-            let bounds = Bounds {
-                min: Replicas::ZERO,
-                source: BoundSource::Object,
-                max: None,
-            };
+            let bounds = Bounds { min: Replicas::ZERO, source: BoundSource::Object, max: None };
             let variant = variant(ServingRole::Both, 2, ordered, bounds);
             let model = RescaleCandidate {
                 priority: 1.0,

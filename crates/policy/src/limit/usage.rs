@@ -62,7 +62,5 @@ pub(crate) fn usage_by_node(
         held.filter(|(_, gpus)| *gpus > Gpus::ZERO).collect()
     };
     let bound = bound.into_iter();
-    bound
-        .map(|(node, pods)| (Arc::clone(node), by_vendor(node, &pods)))
-        .collect()
+    bound.map(|(node, pods)| (Arc::clone(node), by_vendor(node, &pods))).collect()
 }

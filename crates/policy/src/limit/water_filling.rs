@@ -26,10 +26,8 @@ pub(crate) struct Filled<K> {
 /// where none can take more it stays.
 pub(crate) fn water_fill<K: Ord + Clone>(budget: Gpus, bidders: &BTreeMap<K, Bidder>) -> Filled<K> {
     let floors: Gpus = bidders.values().map(|bidder| bidder.floor).sum();
-    let mut shares: BTreeMap<K, Gpus> = bidders
-        .iter()
-        .map(|(key, bidder)| (key.clone(), bidder.floor))
-        .collect();
+    let mut shares: BTreeMap<K, Gpus> =
+        bidders.iter().map(|(key, bidder)| (key.clone(), bidder.floor)).collect();
     let mut left = budget.saturating_sub(floors);
     let mut thirsty: BTreeMap<K, (f64, Gpus)> = bidders
         .iter()
@@ -66,10 +64,7 @@ pub(crate) fn water_fill<K: Ord + Clone>(budget: Gpus, bidders: &BTreeMap<K, Bid
             }
         }
     }
-    Filled {
-        shares,
-        is_conflict: floors > budget,
-    }
+    Filled { shares, is_conflict: floors > budget }
 }
 
 /// Rounds shares to whole GPUs, `total` in all: downwards, then one more for the largest remainders,

@@ -93,13 +93,7 @@ pub(super) fn sized<'a>(
     candidates
         .iter()
         .filter(|(_, candidate)| candidate.role == role)
-        .filter_map(|(key, candidate)| {
-            Some(Sized {
-                key,
-                candidate,
-                gains: gains(claims, key)?,
-            })
-        })
+        .filter_map(|(key, candidate)| Some(Sized { key, candidate, gains: gains(claims, key)? }))
         .collect()
 }
 
@@ -157,12 +151,6 @@ pub struct WantedAmount {
 
 impl WantedAmount {
     pub(super) fn of(claims: &[CapacityClaim]) -> Vec<Self> {
-        claims
-            .iter()
-            .map(|claim| Self {
-                analyzer: claim.analyzer,
-                amount: claim.amount,
-            })
-            .collect()
+        claims.iter().map(|claim| Self { analyzer: claim.analyzer, amount: claim.amount }).collect()
     }
 }

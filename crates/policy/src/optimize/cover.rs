@@ -28,18 +28,13 @@ pub(super) struct Cover {
 impl Cover {
     /// Poses the problem. Of items at one price the first comes first.
     pub(super) fn new(claims: Vec<f64>, items: Vec<Item>) -> Self {
-        let supplies: Vec<(f64, &[f64])> = (items.iter())
-            .map(|item| (item.cost, item.per_replica.as_slice()))
-            .collect();
+        let supplies: Vec<(f64, &[f64])> =
+            (items.iter()).map(|item| (item.cost, item.per_replica.as_slice())).collect();
         let mut ranked: Vec<(f64, usize)> =
             prices(&claims, &supplies).into_iter().zip(0..).collect();
         ranked.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let order = ranked.into_iter().map(|(_, position)| position).collect();
-        Self {
-            claims,
-            items,
-            order,
-        }
+        Self { claims, items, order }
     }
 
     /// Takes of each item in order as many as the claims still need and its room allows.
@@ -100,9 +95,7 @@ impl Cover {
     }
 
     fn is_met(&self, left: &[f64]) -> bool {
-        left.iter()
-            .zip(&self.claims)
-            .all(|(left, claim)| *left <= claim * TOLERANCE)
+        left.iter().zip(&self.claims).all(|(left, claim)| *left <= claim * TOLERANCE)
     }
 
     /// The most replicas of an item that any claim still has a use for.
@@ -146,15 +139,11 @@ pub(super) fn prices(claims: &[f64], supplies: &[(f64, &[f64])]) -> Vec<f64> {
 
 pub(super) fn first<'a>(items: &'a [Item], order: &[usize]) -> Vec<(usize, &'a Item)> {
     let first = order.iter().take(SEARCH_WIDTH);
-    first
-        .filter_map(|position| Some((*position, items.get(*position)?)))
-        .collect()
+    first.filter_map(|position| Some((*position, items.get(*position)?))).collect()
 }
 
 pub(super) fn cost(items: &[Item], counts: &[u32]) -> f64 {
-    (items.iter().zip(counts))
-        .map(|(item, count)| item.cost * f64::from(*count))
-        .sum()
+    (items.iter().zip(counts)).map(|(item, count)| item.cost * f64::from(*count)).sum()
 }
 
 pub(super) fn set(counts: &mut [u32], position: usize, count: u32) {

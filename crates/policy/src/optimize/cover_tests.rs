@@ -4,11 +4,7 @@ use proptest::prelude::*;
 use super::{Cover, Item};
 
 fn item(cost: f64, room: u32, gain: f64) -> Item {
-    Item {
-        cost,
-        room,
-        per_replica: vec![gain],
-    }
+    Item { cost, room, per_replica: vec![gain] }
 }
 
 /// Tries everything; the least cost that meets every claim.
@@ -39,26 +35,17 @@ fn a_search_beats_the_greedy_choice_where_that_overshoots() {
 
 #[test]
 fn a_claim_that_a_variant_cannot_serve_is_not_free() {
-    let both = |cost, gains: [f64; 2]| Item {
-        cost,
-        room: 99,
-        per_replica: gains.to_vec(),
-    };
+    let both = |cost, gains: [f64; 2]| Item { cost, room: 99, per_replica: gains.to_vec() };
     // The second variant serves both claims: none of the first is needed for the small one.
-    let cover = Cover::new(
-        vec![1.0, 10.0],
-        vec![both(20.0, [100.0, 0.0]), both(10.0, [100.0, 1.0])],
-    );
+    let cover =
+        Cover::new(vec![1.0, 10.0], vec![both(20.0, [100.0, 0.0]), both(10.0, [100.0, 1.0])]);
     assert_eq!(cover.greedy(), [0, 10]);
     assert_eq!(cover.cheapest(), [0, 10]);
 }
 
 #[test]
 fn equal_costs_keep_the_greedy_choice() {
-    let cover = Cover::new(
-        vec![25_000.0],
-        vec![item(5.0, 9, 10_000.0), item(10.0, 9, 15_000.0)],
-    );
+    let cover = Cover::new(vec![25_000.0], vec![item(5.0, 9, 10_000.0), item(10.0, 9, 15_000.0)]);
     assert_eq!(cover.cheapest(), [3, 0]);
 }
 
@@ -72,13 +59,7 @@ fn what_cannot_be_met_gets_all_there_is() {
 #[test]
 fn a_large_problem_ends() {
     let items: Vec<Item> = (0..400)
-        .map(|number| {
-            item(
-                100.0 + f64::from(number % 37),
-                50,
-                7.0 + f64::from(number % 11),
-            )
-        })
+        .map(|number| item(100.0 + f64::from(number % 37), 50, 7.0 + f64::from(number % 11)))
         .collect();
     let cover = Cover::new(vec![1_234.5], items);
     let found = cover.cheapest();

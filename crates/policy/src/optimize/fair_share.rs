@@ -29,9 +29,8 @@ pub(crate) fn share(
     contests: &BTreeMap<ModelKey, Contest>,
     pools: &mut GpuPools,
 ) -> BTreeMap<VariantKey, CountChange> {
-    let mut works: Vec<Work<'_>> = (contests.values())
-        .filter_map(|contest| Work::of(contest, pools))
-        .collect();
+    let mut works: Vec<Work<'_>> =
+        (contests.values()).filter_map(|contest| Work::of(contest, pools)).collect();
     let scarce = scarce(&works, pools);
     for work in &mut works {
         if !work.needs_any(&scarce, pools) {
@@ -52,11 +51,7 @@ pub(crate) fn share(
             round.put(work.value(pools), index);
         }
     }
-    works
-        .iter()
-        .flat_map(|work| &work.needs)
-        .flat_map(|need| need.changes(pools))
-        .collect()
+    works.iter().flat_map(|work| &work.needs).flat_map(|need| need.changes(pools)).collect()
 }
 
 /// Pools that have less than the cheapest sets of all models need.
@@ -170,10 +165,7 @@ impl<'a> Work<'a> {
             }
             needs.push(need);
         }
-        (!needs.is_empty()).then_some(Self {
-            priority: contest.priority,
-            needs,
-        })
+        (!needs.is_empty()).then_some(Self { priority: contest.priority, needs })
     }
 
     fn buyers(&self) -> impl Iterator<Item = &Taker<'a>> {
@@ -220,9 +212,8 @@ impl<'a> Work<'a> {
                 return granted;
             };
             let count = 1 + granted.0 / SINGLY;
-            let served = (open.get_mut(index)).map_or(Gpus::ZERO, |(goals, _, need)| {
-                need.serve(goals, count, pools)
-            });
+            let served = (open.get_mut(index))
+                .map_or(Gpus::ZERO, |(goals, _, need)| need.serve(goals, count, pools));
             granted = granted.plus(served);
             if served == Gpus::ZERO {
                 open.remove(index);
@@ -291,9 +282,8 @@ impl<'a> RoleDemand<'a> {
     }
 
     fn reach(&self, claims: &[CapacityClaim]) -> Option<f64> {
-        let rooms: Vec<(&[f64], u32)> = (self.takers.iter())
-            .map(|taker| (taker.gains.as_slice(), taker.room()))
-            .collect();
+        let rooms: Vec<(&[f64], u32)> =
+            (self.takers.iter()).map(|taker| (taker.gains.as_slice(), taker.room())).collect();
         reach(claims, &rooms)
     }
 
@@ -375,12 +365,7 @@ impl Taker<'_> {
     fn take(&mut self, wanted: u32, pools: &mut GpuPools) -> u32 {
         let wanted = wanted.min(self.room());
         let (own, granted) = (self.contender).affordable(self.key, wanted, self.added, pools);
-        let Contender {
-            accelerator,
-            gpus,
-            gpu_count,
-            ..
-        } = self.contender;
+        let Contender { accelerator, gpus, gpu_count, .. } = self.contender;
         let taken = gpu_count.taken(*gpus).times(granted);
         pools.take(&self.key.namespace, accelerator, taken);
         let count = own.0.saturating_add(granted.0);
@@ -404,14 +389,8 @@ impl Taker<'_> {
         } else if added > Replicas::ZERO {
             let gpus = self.contender.gpus.at_least_one().times(added);
             Reason::Granted { gpus, added }
-        } else if (candidate.ordered())
-            .max(candidate.late)
-            .max(candidate.gated)
-            > Replicas::ZERO
-        {
-            Reason::CountedOn {
-                standing: candidate.standing,
-            }
+        } else if (candidate.ordered()).max(candidate.late).max(candidate.gated) > Replicas::ZERO {
+            Reason::CountedOn { standing: candidate.standing }
         } else if let Some(reached) = fed {
             Reason::FedByPrefill { reached }
         } else if let Some(max) = candidate.bounds.max.filter(|max| candidate.count >= *max) {
@@ -419,11 +398,7 @@ impl Taker<'_> {
         } else {
             Reason::ServedByOthers
         };
-        CountChange {
-            from: candidate.count,
-            to: candidate.grown(self.added),
-            why,
-        }
+        CountChange { from: candidate.count, to: candidate.grown(self.added), why }
     }
 
     fn shortfall(&self, lacking: Replicas, pools: &GpuPools) -> Reason {
@@ -445,11 +420,7 @@ impl Taker<'_> {
             .map(PoolFigures::pool)
             .collect();
         if added == Replicas::ZERO && !pools.is_empty() {
-            return Reason::BudgetUnknown {
-                added,
-                wanted,
-                pools,
-            };
+            return Reason::BudgetUnknown { added, wanted, pools };
         }
         let asked = gpus.times(lacking);
         let binds = |pool: &PoolFigures| pool.left.grant(asked) < asked;

@@ -41,10 +41,7 @@ pub(super) fn follow(claims: &[CapacityClaim], share: f64) -> Vec<CapacityClaim>
         .map(|claim| {
             let need = claim.anticipated + claim.amount;
             let amount = (need * share - claim.anticipated).clamp(0.0, claim.amount);
-            CapacityClaim {
-                amount,
-                ..claim.clone()
-            }
+            CapacityClaim { amount, ..claim.clone() }
         })
         .collect()
 }

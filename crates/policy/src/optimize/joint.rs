@@ -45,13 +45,7 @@ pub(super) fn grow(
             reached = reach(&claims, &rooms);
         }
         let is_fed = claims != bounded;
-        explain_growth(
-            &mut allocation,
-            &outcome,
-            method,
-            &bounded,
-            reached.filter(|_| is_fed),
-        );
+        explain_growth(&mut allocation, &outcome, method, &bounded, reached.filter(|_| is_fed));
         if !outcome.unmet.is_empty() {
             allocation.unmet.insert(*role, outcome.unmet);
         }
@@ -90,17 +84,10 @@ fn grow_role<'a>(
     let unmet = left
         .into_iter()
         .zip(claims)
-        .map(|(amount, claim)| WantedAmount {
-            analyzer: claim.analyzer,
-            amount,
-        })
+        .map(|(amount, claim)| WantedAmount { analyzer: claim.analyzer, amount })
         .filter(|unmet| unmet.amount > 0.0)
         .collect();
-    Outcome {
-        variants,
-        added,
-        unmet,
-    }
+    Outcome { variants, added, unmet }
 }
 
 /// The replicas to add of the variants with one prospect, and what they leave of each claim.
@@ -122,11 +109,7 @@ fn search(
         .iter()
         .map(|sized| Item {
             cost: sized.candidate.cost.millionths(),
-            room: if may_grow(sized) {
-                sized.candidate.room_above()
-            } else {
-                0
-            },
+            room: if may_grow(sized) { sized.candidate.room_above() } else { 0 },
             per_replica: sized.gains.clone(),
         })
         .collect();
@@ -152,28 +135,19 @@ fn explain_growth(
     for (sized, added) in outcome.variants.iter().zip(&outcome.added) {
         let from = sized.candidate.count;
         let why = match (added, fed, sized.candidate.bounds.max) {
-            (1.., _, _) => Reason::ScaledUp {
-                method,
-                required: WantedAmount::of(claims),
-            },
+            (1.., _, _) => Reason::ScaledUp { method, required: WantedAmount::of(claims) },
             (0, _, Some(max)) if from >= max => Reason::NeedAtMaximum { max },
-            (0, _, _) if sized.candidate.ordered() > Replicas::ZERO => Reason::Ordered {
-                standing: sized.candidate.standing,
-            },
+            (0, _, _) if sized.candidate.ordered() > Replicas::ZERO => {
+                Reason::Ordered { standing: sized.candidate.standing }
+            }
             (0, Some(reached), _) => Reason::FedByPrefill { reached },
             (0, None, _) if !is_open(sized) && has_open => Reason::StartsStalled,
-            (0, None, _) if !is_open(sized) => Reason::Ordered {
-                standing: sized.candidate.standing,
-            },
+            (0, None, _) if !is_open(sized) => {
+                Reason::Ordered { standing: sized.candidate.standing }
+            }
             (0, None, _) => Reason::NotChosen { method },
         };
-        record(
-            allocation,
-            sized.key,
-            from,
-            sized.candidate.grown(*added),
-            why,
-        );
+        record(allocation, sized.key, from, sized.candidate.grown(*added), why);
     }
 }
 
@@ -184,9 +158,7 @@ fn record(
     to: Replicas,
     why: Reason,
 ) {
-    allocation
-        .changes
-        .insert(key.clone(), CountChange { from, to, why });
+    allocation.changes.insert(key.clone(), CountChange { from, to, why });
 }
 
 pub(super) fn release(
@@ -212,9 +184,7 @@ fn release_role(
     method: Method,
 ) {
     let variants = sized(candidates, role, claims);
-    let of_role = candidates
-        .values()
-        .filter(|candidate| candidate.role == role);
+    let of_role = candidates.values().filter(|candidate| candidate.role == role);
     let standing = of_role.map(|one| one.count).sum::<Replicas>().0;
     let mut total = standing.saturating_sub(1);
     // What serves nothing goes first, and takes nothing of what the claims leave.
@@ -251,10 +221,7 @@ fn release_role(
             Reason::ScaledDown { method, releasable }
         } else {
             let obstacle = release_obstacle(sized, claims, standing);
-            Reason::NotReleased {
-                releasable,
-                obstacle,
-            }
+            Reason::NotReleased { releasable, obstacle }
         };
         record(allocation, sized.key, from, to, why);
     }
@@ -274,10 +241,7 @@ fn release_obstacle(sized: &Sized<'_>, claims: &[CapacityClaim], standing: u32) 
     let exceeds = |amount: f64, gain: f64| gain > 0.0 && rounding::floor(amount / gain) == 0;
     let too_large = (claims.iter().zip(&sized.gains))
         .find(|(claim, gain)| exceeds(claim.amount, **gain))
-        .map(|(claim, gain)| WantedAmount {
-            analyzer: claim.analyzer,
-            amount: *gain,
-        });
+        .map(|(claim, gain)| WantedAmount { analyzer: claim.analyzer, amount: *gain });
     too_large.map_or(ReleaseObstacle::OthersFirst, ReleaseObstacle::TooLarge)
 }
 
@@ -291,11 +255,9 @@ fn keep_rest(
             continue;
         }
         let why = match role_targets.get(&candidate.role) {
-            None => Reason::NoView {
-                role: candidate.role,
-                missing: Vec::new(),
-                abstaining: Vec::new(),
-            },
+            None => {
+                Reason::NoView { role: candidate.role, missing: Vec::new(), abstaining: Vec::new() }
+            }
             Some(RoleTarget::Hold(hold)) => Reason::Held { hold: hold.clone() },
             Some(RoleTarget::Release { claims, .. }) if knows(claims, key) => Reason::ModelGrows,
             Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => Reason::NotSized,
@@ -305,7 +267,5 @@ fn keep_rest(
 }
 
 fn knows(claims: &[CapacityClaim], key: &VariantKey) -> bool {
-    claims
-        .iter()
-        .any(|claim| claim.per_replica.contains_key(key))
+    claims.iter().any(|claim| claim.per_replica.contains_key(key))
 }

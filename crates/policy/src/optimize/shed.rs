@@ -23,13 +23,7 @@ impl Shed {
             allowances
                 .iter()
                 .zip(&item.per_replica)
-                .map(|(allowance, loss)| {
-                    if *allowance > 0.0 {
-                        loss / allowance
-                    } else {
-                        *loss
-                    }
-                })
+                .map(|(allowance, loss)| if *allowance > 0.0 { loss / allowance } else { *loss })
                 .sum()
         };
         let mut ranked: Vec<(f64, f64, usize)> = items
@@ -38,20 +32,10 @@ impl Shed {
             .map(|(position, item)| (item.cost, weight(item), position))
             .collect();
         ranked.sort_by(|one, other| {
-            (other.0.total_cmp(&one.0))
-                .then(one.1.total_cmp(&other.1))
-                .then(one.2.cmp(&other.2))
+            (other.0.total_cmp(&one.0)).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
         });
-        let order = ranked
-            .into_iter()
-            .map(|(_, _, position)| position)
-            .collect();
-        Self {
-            allowances,
-            items,
-            total,
-            order,
-        }
+        let order = ranked.into_iter().map(|(_, _, position)| position).collect();
+        Self { allowances, items, total, order }
     }
 
     /// Takes of each item in order as many as the allowances and its room permit.
@@ -119,10 +103,7 @@ impl Search<'_> {
         let Some((position, item)) = self.items.get(depth).copied() else {
             return;
         };
-        if !is_cheaper(
-            self.best_saving,
-            saving + self.most_rest(depth, left, total),
-        ) {
+        if !is_cheaper(self.best_saving, saving + self.most_rest(depth, left, total)) {
             return;
         }
         for count in (0..=permitted(item, left, total)).rev() {

@@ -4,38 +4,26 @@ use proptest::prelude::*;
 use super::{Item, Shed};
 
 fn item(cost: f64, room: u32, loss: f64) -> Item {
-    Item {
-        cost,
-        room,
-        per_replica: vec![loss],
-    }
+    Item { cost, room, per_replica: vec![loss] }
 }
 
 fn is_allowed(shed: &Shed, counts: &[u32]) -> bool {
-    let within = shed
-        .allowances
-        .iter()
-        .enumerate()
-        .all(|(claim, allowance)| {
-            let taken: f64 = shed
-                .items
-                .iter()
-                .zip(counts)
-                .map(|(item, count)| item.per_replica[claim] * f64::from(*count))
-                .sum();
-            taken <= allowance + 1e-6
-        });
+    let within = shed.allowances.iter().enumerate().all(|(claim, allowance)| {
+        let taken: f64 = shed
+            .items
+            .iter()
+            .zip(counts)
+            .map(|(item, count)| item.per_replica[claim] * f64::from(*count))
+            .sum();
+        taken <= allowance + 1e-6
+    });
     within && counts.iter().sum::<u32>() <= shed.total
 }
 
 /// Tries everything; the largest saving that every claim allows.
 fn oracle(shed: &Shed, item: usize, counts: &mut Vec<u32>) -> f64 {
     if item == shed.items.len() {
-        return if is_allowed(shed, counts) {
-            shed.saving(counts)
-        } else {
-            0.0
-        };
+        return if is_allowed(shed, counts) { shed.saving(counts) } else { 0.0 };
     }
     // What a variant without a loss takes away is not known, so it is left alone.
     let is_sized = shed.items[item].per_replica.iter().any(|loss| *loss > 0.0);
@@ -59,11 +47,7 @@ fn a_search_saves_more_where_the_most_expensive_is_also_the_largest() {
 
 #[test]
 fn one_claim_without_allowance_keeps_everything_it_sizes() {
-    let items = vec![Item {
-        cost: 9.0,
-        room: 5,
-        per_replica: vec![1.0, 1.0],
-    }];
+    let items = vec![Item { cost: 9.0, room: 5, per_replica: vec![1.0, 1.0] }];
     assert_eq!(Shed::new(vec![5.0, 0.0], items, 4).most_expensive(), [0]);
 }
 

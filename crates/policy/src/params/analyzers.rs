@@ -28,10 +28,6 @@ pub struct AnalyzerSettings {
 impl AnalyzerSettings {
     /// The analysis that its band is for.
     pub fn analysis(&self) -> SaturationMethod {
-        if self.kind == SLO {
-            SaturationMethod::Slo
-        } else {
-            SaturationMethod::Tokens
-        }
+        if self.kind == SLO { SaturationMethod::Slo } else { SaturationMethod::Tokens }
     }
 }

@@ -20,10 +20,7 @@ pub struct UtilizationBand {
 
 impl Default for UtilizationBand {
     fn default() -> Self {
-        Self {
-            scale_up_threshold: 0.85,
-            scale_down_boundary: 0.70,
-        }
+        Self { scale_up_threshold: 0.85, scale_down_boundary: 0.70 }
     }
 }
 
@@ -57,9 +54,7 @@ impl StatedBand {
     /// that its boundary follows a threshold that is lower than the built-in boundary.
     pub fn completed(self, analysis: SaturationMethod) -> UtilizationBand {
         let built_in = UtilizationBand::default();
-        let up = self
-            .scale_up_threshold
-            .unwrap_or(built_in.scale_up_threshold);
+        let up = self.scale_up_threshold.unwrap_or(built_in.scale_up_threshold);
         let down = match analysis {
             SaturationMethod::Slo => built_in.scale_down_boundary.min(up * SLO_RELEASE),
             SaturationMethod::Tokens | SaturationMethod::Percentage => built_in.scale_down_boundary,

@@ -106,9 +106,7 @@ impl DynamicSettings {
     /// Whether a model may go to zero: what its saturation entries say, else its scale-to-zero entry,
     /// else `WVA_SCALE_TO_ZERO`.
     pub fn may_go_to_zero(&self, model: &ModelKey) -> bool {
-        self.saturation
-            .scale_to_zero(model)
-            .unwrap_or_else(|| self.scale_to_zero.enabled(model))
+        self.saturation.scale_to_zero(model).unwrap_or_else(|| self.scale_to_zero.enabled(model))
     }
 
     /// Whether the queueing model is asked about any model, which latency targets are for.
@@ -179,13 +177,8 @@ impl DynamicSettings {
             return LatencyGoal::Explicit(targets);
         }
         match self.service_classes.targets(&model.model, class_labels) {
-            Some(found) => LatencyGoal::Class {
-                class: &found.class.name,
-                targets: found.targets,
-            },
-            None => LatencyGoal::Inferred {
-                slo_multiplier: policy.slo_multiplier,
-            },
+            Some(found) => LatencyGoal::Class { class: &found.class.name, targets: found.targets },
+            None => LatencyGoal::Inferred { slo_multiplier: policy.slo_multiplier },
         }
     }
 }
@@ -224,10 +217,6 @@ impl Default for CacheSettings {
 impl Default for TransitionLimits {
     fn default() -> Self {
         let limit = Duration::from_mins(10);
-        Self {
-            pending: limit,
-            unapplied: limit,
-            silent: limit,
-        }
+        Self { pending: limit, unapplied: limit, silent: limit }
     }
 }

@@ -69,13 +69,9 @@ impl SaturationLayers {
         };
         let enabled = policy.analyzers.iter().filter(|analyzer| analyzer.enabled);
         let analyzers: Vec<&str> = enabled.map(|analyzer| analyzer.kind.as_str()).collect();
-        let named = self
-            .sources(model)
-            .find_map(|(_, entry)| entry.analyzer_name.clone());
+        let named = self.sources(model).find_map(|(_, entry)| entry.analyzer_name.clone());
         let number = |field, value: f64, read: fn(&SaturationEntry) -> Option<f64>| {
-            self.value(model, field, value.to_string(), |entry| {
-                Some(read(entry)?.to_string())
-            })
+            self.value(model, field, value.to_string(), |entry| Some(read(entry)?.to_string()))
         };
         vec![
             self.value(model, "analyzerName", named.unwrap_or_default(), |entry| {
@@ -87,37 +83,23 @@ impl SaturationLayers {
             number("kvCacheThreshold", thresholds.kv_cache_threshold, |entry| {
                 entry.kv_cache_threshold
             }),
-            number(
-                "queueLengthThreshold",
-                thresholds.queue_length_threshold,
-                |entry| entry.queue_length_threshold,
-            ),
-            number("kvSpareTrigger", thresholds.kv_spare_trigger, |entry| {
-                entry.kv_spare_trigger
+            number("queueLengthThreshold", thresholds.queue_length_threshold, |entry| {
+                entry.queue_length_threshold
             }),
-            number(
-                "queueSpareTrigger",
-                thresholds.queue_spare_trigger,
-                |entry| entry.queue_spare_trigger,
-            ),
-            number("scaleUpThreshold", band.scale_up_threshold, |entry| {
-                entry.scale_up_threshold
+            number("kvSpareTrigger", thresholds.kv_spare_trigger, |entry| entry.kv_spare_trigger),
+            number("queueSpareTrigger", thresholds.queue_spare_trigger, |entry| {
+                entry.queue_spare_trigger
             }),
+            number("scaleUpThreshold", band.scale_up_threshold, |entry| entry.scale_up_threshold),
             number("scaleDownBoundary", band.scale_down_boundary, |entry| {
                 entry.scale_down_boundary
             }),
-            self.value(
-                model,
-                "burstReserve",
-                policy.burst_reserve.as_str().to_owned(),
-                |entry| Some(entry.burst_reserve?.as_str().to_owned()),
-            ),
-            self.value(
-                model,
-                "actuation",
-                policy.actuation.as_str().to_owned(),
-                |entry| Some(entry.actuation?.as_str().to_owned()),
-            ),
+            self.value(model, "burstReserve", policy.burst_reserve.as_str().to_owned(), |entry| {
+                Some(entry.burst_reserve?.as_str().to_owned())
+            }),
+            self.value(model, "actuation", policy.actuation.as_str().to_owned(), |entry| {
+                Some(entry.actuation?.as_str().to_owned())
+            }),
             number("priority", policy.priority, |entry| entry.priority),
         ]
     }
@@ -129,16 +111,8 @@ impl SaturationLayers {
         value: String,
         read: impl Fn(&SaturationEntry) -> Option<String>,
     ) -> PolicyValue<'_> {
-        let stated = self
-            .sources(model)
-            .find_map(|(layer, entry)| Some((layer, read(entry)?)));
-        let source = stated
-            .filter(|(_, stated)| *stated == value)
-            .map(|(layer, _)| layer);
-        PolicyValue {
-            field,
-            value,
-            source,
-        }
+        let stated = self.sources(model).find_map(|(layer, entry)| Some((layer, read(entry)?)));
+        let source = stated.filter(|(_, stated)| *stated == value).map(|(layer, _)| layer);
+        PolicyValue { field, value, source }
     }
 }

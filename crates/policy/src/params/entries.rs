@@ -53,10 +53,7 @@ impl<E> EntrySet<E> {
     }
 
     fn for_model(&self, model: &ModelKey, namespace: Option<&Arc<str>>) -> Option<(&str, &E)> {
-        let identity = Identity {
-            model: model.model.clone(),
-            namespace: namespace.cloned(),
-        };
+        let identity = Identity { model: model.model.clone(), namespace: namespace.cloned() };
         let (key, entry) = self.models.get(&identity)?;
         Some((key, entry))
     }
@@ -79,9 +76,7 @@ impl<E> EntrySet<E> {
         Self {
             default: self.default.clone(),
             models: BTreeMap::new(),
-            tiers: (of_tier.into_iter())
-                .map(|(key, entry)| (key.clone(), entry.clone()))
-                .collect(),
+            tiers: (of_tier.into_iter()).map(|(key, entry)| (key.clone(), entry.clone())).collect(),
         }
     }
 }

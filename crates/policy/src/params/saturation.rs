@@ -210,9 +210,7 @@ impl SaturationLayers {
 
     /// Everything in force for one model.
     pub fn policy(&self, model: &ModelKey) -> SaturationPolicy {
-        let analyzers = self
-            .field(model, |entry| entry.analyzers.clone())
-            .unwrap_or_default();
+        let analyzers = self.field(model, |entry| entry.analyzers.clone()).unwrap_or_default();
         let top = self.merge_band(model);
         let built_in = UtilizationBand::default();
         let top = if top.fault().is_some() { built_in } else { top };
@@ -221,12 +219,8 @@ impl SaturationLayers {
             analysis: self.analysis(model),
             common_band: top,
             band: band_of(top, &analyzers),
-            burst_reserve: self
-                .field(model, |entry| entry.burst_reserve)
-                .unwrap_or_default(),
-            actuation: self
-                .field(model, |entry| entry.actuation)
-                .unwrap_or_default(),
+            burst_reserve: self.field(model, |entry| entry.burst_reserve).unwrap_or_default(),
+            actuation: self.field(model, |entry| entry.actuation).unwrap_or_default(),
             without: self.field(model, |entry| entry.without),
             // Zero is documented as "not set".
             priority: self
@@ -401,9 +395,8 @@ impl SaturationPolicy {
 }
 
 fn band_of(top: UtilizationBand, analyzers: &[AnalyzerSettings]) -> UtilizationBand {
-    let Some(own) = analyzers
-        .iter()
-        .find(|analyzer| analyzer.enabled && analyzer.kind == SATURATION)
+    let Some(own) =
+        analyzers.iter().find(|analyzer| analyzer.enabled && analyzer.kind == SATURATION)
     else {
         return top;
     };

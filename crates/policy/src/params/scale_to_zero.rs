@@ -31,10 +31,7 @@ pub struct ScaleToZeroLayers {
 impl ScaleToZeroLayers {
     /// Whether the model may go to zero.
     pub fn enabled(&self, model: &ModelKey) -> bool {
-        self.entries
-            .layers(model)
-            .find_map(|entry| entry.enabled)
-            .unwrap_or(self.otherwise)
+        self.entries.layers(model).find_map(|entry| entry.enabled).unwrap_or(self.otherwise)
     }
 
     pub(super) fn any(&self) -> bool {
@@ -44,9 +41,6 @@ impl ScaleToZeroLayers {
 
     /// How long the model must have been idle before it goes to zero.
     pub fn retention(&self, model: &ModelKey) -> Duration {
-        self.entries
-            .layers(model)
-            .find_map(|entry| entry.retention)
-            .unwrap_or(DEFAULT_RETENTION)
+        self.entries.layers(model).find_map(|entry| entry.retention).unwrap_or(DEFAULT_RETENTION)
     }
 }

@@ -52,9 +52,7 @@ pub struct InvalidSelector {
 impl LabelSelector {
     /// Reads a comma-separated list of requirements.
     pub fn parse(text: &str) -> Result<Self, InvalidSelector> {
-        let invalid = |term: &str| InvalidSelector {
-            term: shortened(term),
-        };
+        let invalid = |term: &str| InvalidSelector { term: shortened(term) };
         if text.len() > MAX_TEXT {
             return Err(invalid(text));
         }
@@ -124,10 +122,7 @@ fn parse_term(term: &str) -> Option<Requirement> {
     let (label, holds) = if let Some((head, list)) =
         term.strip_suffix(')').and_then(|head| head.split_once('('))
     {
-        let values = list
-            .split(',')
-            .map(|value| value.trim().to_owned())
-            .collect();
+        let values = list.split(',').map(|value| value.trim().to_owned()).collect();
         match head.trim().rsplit_once(' ')? {
             (label, "in") => (label, LabelRequirement::OneOf(values)),
             (label, "notin") => (label, LabelRequirement::NoneOf(values)),
@@ -150,10 +145,7 @@ fn parse_term(term: &str) -> Option<Requirement> {
             }
             LabelRequirement::Exists | LabelRequirement::Absent => true,
         };
-    fits.then(|| Requirement {
-        label: label.to_owned(),
-        holds,
-    })
+    fits.then(|| Requirement { label: label.to_owned(), holds })
 }
 
 /// `name` or `prefix/name`.
@@ -195,19 +187,12 @@ mod tests {
             ("", ""),
             ("wva.llmd.ai/shard=a", "wva.llmd.ai/shard in (a)"),
             ("a==b,c!=d", "a in (b),c notin (d)"),
-            (
-                "tier in (x, y),zone notin (z), gpu, !spot",
-                "tier in (x,y),zone notin (z),gpu,!spot",
-            ),
+            ("tier in (x, y),zone notin (z), gpu, !spot", "tier in (x,y),zone notin (z),gpu,!spot"),
             ("a=", "a in ()"),
         ] {
             let selector = LabelSelector::parse(text).unwrap();
             assert_eq!(selector.to_string(), shown, "{text}");
-            assert_eq!(
-                selector.values("a").is_some(),
-                shown.contains("a in"),
-                "{text}"
-            );
+            assert_eq!(selector.values("a").is_some(), shown.contains("a in"), "{text}");
             assert_eq!(LabelSelector::parse(shown).unwrap(), selector, "{shown}");
         }
     }

@@ -42,8 +42,7 @@ pub struct ServiceClasses {
 impl ServiceClasses {
     /// The class with this name, letter case ignored.
     pub fn named(&self, name: &str) -> Option<&ServiceClass> {
-        self.all()
-            .find(|class| class.name.eq_ignore_ascii_case(name))
+        self.all().find(|class| class.name.eq_ignore_ascii_case(name))
     }
 
     /// Targets of a model. The first class of `labels` (those of its variants, by name) that has some for it comes first,
@@ -72,10 +71,7 @@ impl ServiceClasses {
     /// Targets of a model by the class of this name alone.
     pub fn of_class(&self, model: &str, name: &str) -> Option<ClassTargets<'_>> {
         let class = self.named(name)?;
-        let targets = class
-            .targets
-            .get(model)
-            .or_else(|| class.targets.get(ANY_MODEL))?;
+        let targets = class.targets.get(model).or_else(|| class.targets.get(ANY_MODEL))?;
         let targets = *targets;
         Some(ClassTargets { class, targets })
     }

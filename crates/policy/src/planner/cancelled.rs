@@ -47,8 +47,5 @@ fn is_unjudged(cycle: &Cycle<'_>, draft: &PendingDecision<'_>) -> bool {
     let is_silent = draft.scale.current > Replicas::ZERO && !cycle.is_reporting(draft);
     // Where the queueing model has nothing to say, saturation decides, and did so before.
     let left = |why: &Reason| matches!(why, Reason::LeftToSaturation);
-    is_silent
-        || !draft
-            .last_of_load(|why| !left(why))
-            .is_some_and(Reason::is_opinion)
+    is_silent || !draft.last_of_load(|why| !left(why)).is_some_and(Reason::is_opinion)
 }

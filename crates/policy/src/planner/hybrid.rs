@@ -61,20 +61,15 @@ fn by_percentage(work: &Work<'_>, analysis: &SaturationAnalysis) -> Shrinking {
 /// Saturation by tokens has its say first; it is safe to shrink where it would.
 fn by_tokens(cycle: &Cycle<'_>, work: &mut Work<'_>, config: AnalyzerConfig) -> Shrinking {
     multi_analyzer::decide_at_once(cycle, work, &[config]);
-    let releases = work
-        .figures
-        .as_ref()
-        .and_then(|figures| figures.consensus.as_ref())
-        .is_some_and(|consensus| {
-            let mut roles = consensus.roles.values();
-            !consensus.roles.is_empty()
-                && roles.all(|role_target| matches!(role_target, RoleTarget::Release { .. }))
-        });
-    if releases {
-        Shrinking::Safe
-    } else {
-        Shrinking::Unsafe
-    }
+    let releases =
+        work.figures.as_ref().and_then(|figures| figures.consensus.as_ref()).is_some_and(
+            |consensus| {
+                let mut roles = consensus.roles.values();
+                !consensus.roles.is_empty()
+                    && roles.all(|role_target| matches!(role_target, RoleTarget::Release { .. }))
+            },
+        );
+    if releases { Shrinking::Safe } else { Shrinking::Unsafe }
 }
 
 fn arbitrate(
@@ -84,12 +79,8 @@ fn arbitrate(
     shrinking: Shrinking,
 ) {
     let saturation = draft.count();
-    let decided = hybrid::arbitrate(VariantOpinions {
-        current: base,
-        saturation,
-        model: wanted,
-        shrinking,
-    });
+    let decided =
+        hybrid::arbitrate(VariantOpinions { current: base, saturation, model: wanted, shrinking });
     let why = Reason::Arbitrated {
         basis: decided.basis,
         current: base,
@@ -105,10 +96,7 @@ fn arbitrate(
 /// to have none. `None` for one that has been silent for long.
 fn hold(liveness: Liveness, gap: impl FnOnce() -> ViewGap) -> Option<BlockReason> {
     let analyzer = AnalyzerName::QueueingModel;
-    let awaited = || BlockReason::Awaited {
-        analyzer,
-        gap: gap(),
-    };
+    let awaited = || BlockReason::Awaited { analyzer, gap: gap() };
     let awaited = (liveness == Liveness::Live).then(awaited);
     awaited.or_else(|| BlockReason::undetermined(analyzer, liveness))
 }

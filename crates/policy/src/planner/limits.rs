@@ -132,11 +132,7 @@ pub(super) fn aside_minima<T>(
     let minima: Vec<(Arc<str>, Accelerator, Gpus)> = drafts
         .filter_map(|draft| {
             let key = &draft.view.key;
-            let taken = draft
-                .scale
-                .current_excluding_surge()
-                .0
-                .saturating_add(draft.reserved.0);
+            let taken = draft.scale.current_excluding_surge().0.saturating_add(draft.reserved.0);
             let has = counts.get(key).copied().unwrap_or_default();
             let (least, _) = draft.bounds.clamp(Replicas::ZERO);
             let more = least.saturating_sub(has.max(Replicas(taken)));
@@ -219,21 +215,13 @@ fn open_pools(cycle: &Cycle<'_>, snapshot: &ClusterSnapshot, works: &[Work<'_>])
         None => Physical::Unlimited,
     };
     let drafts = works.iter().flat_map(|work| &work.drafts);
-    let seen = drafts.map(|draft| {
-        (
-            draft.view,
-            gpus(draft).times(draft.scale.current_excluding_surge()),
-        )
-    });
+    let seen =
+        drafts.map(|draft| (draft.view, gpus(draft).times(draft.scale.current_excluding_surge())));
     let mut managed = ManagedUse::new();
     for (view, held) in seen.chain(unseen(snapshot)) {
         let kind: Arc<str> = view.accelerator.label().into();
         let namespace = Arc::clone(&view.key.namespace);
-        let sum = managed
-            .entry(namespace)
-            .or_default()
-            .entry(kind)
-            .or_default();
+        let sum = managed.entry(namespace).or_default().entry(kind).or_default();
         *sum = sum.plus(held);
     }
     let mut pools = GpuPools::new(physical, limiters, managed);
@@ -296,11 +284,7 @@ impl<'a> Holders<'a> {
         let holding = pods.iter();
         let holding = holding.filter(|pod| pod.node.is_some() || pod.containers.is_empty());
         let named = holding.filter_map(|pod| pod.named.as_ref());
-        Self(
-            named
-                .map(|(namespace, name)| (&**namespace, &**name))
-                .collect(),
-        )
+        Self(named.map(|(namespace, name)| (&**namespace, &**name)).collect())
     }
 
     /// Whether pods of a variant hold GPUs: its replicas request them and are a pod each, or one of
@@ -331,10 +315,7 @@ fn unplaced(draft: &PendingDecision<'_>, holders: &Holders<'_>) -> Replicas {
     let placed = view.pods.iter().filter(is_placed);
     let (known, missed): (Vec<&PodView>, Vec<&PodView>) =
         placed.partition(|pod| !are_named || holders.contains(view, pod));
-    let (known, missed) = (
-        Replicas::from_len(known.len()),
-        Replicas::from_len(missed.len()),
-    );
+    let (known, missed) = (Replicas::from_len(known.len()), Replicas::from_len(missed.len()));
     let scale = draft.scale;
     let waiting = scale.current.saturating_sub(known.max(scale.ready));
     waiting.max(missed)
@@ -383,10 +364,8 @@ fn reserve_owed(work: &mut Work<'_>, pools: &mut GpuPools) {
 }
 
 fn share_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
-    let contests: BTreeMap<ModelKey, Contest> = works
-        .iter()
-        .filter_map(|work| Some((work.key.clone(), contest(work)?)))
-        .collect();
+    let contests: BTreeMap<ModelKey, Contest> =
+        works.iter().filter_map(|work| Some((work.key.clone(), contest(work)?))).collect();
     if contests.is_empty() {
         return;
     }

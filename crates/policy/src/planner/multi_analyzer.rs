@@ -146,10 +146,7 @@ fn size_queue(
         if draft.scale.current > Replicas::ZERO {
             let needs = grown.map(|change| change.to);
             let queue = Some(HeldQueue { needs, ..queue });
-            draft.keep_still(
-                PlanStage::SafetyNet,
-                Reason::NoUsableMetrics { state, queue },
-            );
+            draft.keep_still(PlanStage::SafetyNet, Reason::NoUsableMetrics { state, queue });
         }
     }
     if is_sized {
@@ -216,10 +213,8 @@ fn ask_for(
     let inputs = work.inputs(cycle);
     let mut opinions = opinions(work.key, configs, inputs, cycle.learned, cycle.now);
     let mut candidates = candidates(cycle, work, may_move);
-    let costs: BTreeMap<VariantKey, Cost> = candidates
-        .iter()
-        .map(|(key, candidate)| (key.clone(), candidate.cost))
-        .collect();
+    let costs: BTreeMap<VariantKey, Cost> =
+        candidates.iter().map(|(key, candidate)| (key.clone(), candidate.cost)).collect();
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
     let configs = &opinions.seated(configs);
     let mut consensus = opinions.combine(work.key, configs, &costs, &live);
@@ -277,10 +272,7 @@ fn released_roles(
         released > 0.0 && balance.demand <= most * (balance.anticipated - released)
     };
     let roles = voter.roles.iter();
-    roles
-        .filter(|(role, balance)| stands(**role, balance))
-        .map(|(role, _)| *role)
-        .collect()
+    roles.filter(|(role, balance)| stands(**role, balance)).map(|(role, _)| *role).collect()
 }
 
 /// One of several roles that serves, and whose replicas do not report, or not enough for saturation to
@@ -334,10 +326,7 @@ fn candidates(
                 },
                 gated: cycle.outlook().gated_too_long(draft.view),
                 prospect: draft.prospect,
-                bounds: Bounds {
-                    min: draft.bounds.min.max(Replicas(woken)),
-                    ..draft.bounds
-                },
+                bounds: Bounds { min: draft.bounds.min.max(Replicas(woken)), ..draft.bounds },
             };
             (key.clone(), candidate)
         })
@@ -417,10 +406,7 @@ pub(super) fn apply_change(
 ) {
     let Some(change) = change else {
         let (state, queue) = (draft.metrics, guard.queue);
-        draft.keep(
-            PlanStage::Optimizer,
-            Reason::NoUsableMetrics { state, queue },
-        );
+        draft.keep(PlanStage::Optimizer, Reason::NoUsableMetrics { state, queue });
         return;
     };
     let role = draft.view.template.role;
@@ -452,20 +438,13 @@ pub(super) fn reached(
         Reason::Straggles { straggler } => straggler.is_replaced,
         _ => false,
     };
-    change.why.is_opinion().then(|| {
-        if is_release {
-            change.to
-        } else {
-            kept(scale, change.to).max(published)
-        }
-    })
+    change
+        .why
+        .is_opinion()
+        .then(|| if is_release { change.to } else { kept(scale, change.to).max(published) })
 }
 
 /// A count, and where it is the one that exists, as much of it as stays.
 pub(super) fn kept(scale: &ResolvedTarget, to: Replicas) -> Replicas {
-    if to == scale.current {
-        scale.current_excluding_surge()
-    } else {
-        to
-    }
+    if to == scale.current { scale.current_excluding_surge() } else { to }
 }

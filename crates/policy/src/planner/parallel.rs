@@ -20,8 +20,7 @@ pub(super) fn map<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) ->
             .map(|part| scope.spawn(move || part.iter().map(of).collect::<Vec<R>>()))
             .collect();
         let done = running.into_iter().map(thread::ScopedJoinHandle::join);
-        done.flat_map(|part| part.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
+        done.flat_map(|part| part.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
 }
 
@@ -31,9 +30,7 @@ fn threads(models: usize) -> usize {
     if most < 2 {
         return 1;
     }
-    thread::available_parallelism()
-        .map_or(1, NonZero::get)
-        .min(most)
+    thread::available_parallelism().map_or(1, NonZero::get).min(most)
 }
 
 #[cfg(test)]

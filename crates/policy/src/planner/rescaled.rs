@@ -91,9 +91,7 @@ impl Share {
                 return Err(DemandGap::Held { hold });
             }
         };
-        let partial = || DemandGap::Partial {
-            missing: decision.missing(),
-        };
+        let partial = || DemandGap::Partial { missing: decision.missing() };
         // The size of requests that wait for a model without replicas is not known.
         let is_served = |draft: &PendingDecision<'_>| draft.scale.current > Replicas::ZERO;
         let is_whole = by != AnalyzerName::Saturation
@@ -105,13 +103,10 @@ impl Share {
         let config = configs.iter().find(|config| config.analyzer == by);
         let said = decision.opinions.assessments.get(&by);
         let (config, said) = config.zip(said).ok_or_else(partial)?;
-        let roles: BTreeSet<ServingRole> = (work.drafts.iter())
-            .map(|draft| draft.view.template.role)
-            .collect();
-        let demand: Option<BTreeMap<ServingRole, f64>> = roles
-            .into_iter()
-            .map(|role| Some((role, *said.demand.get(&role)?)))
-            .collect();
+        let roles: BTreeSet<ServingRole> =
+            (work.drafts.iter()).map(|draft| draft.view.template.role).collect();
+        let demand: Option<BTreeMap<ServingRole, f64>> =
+            roles.into_iter().map(|role| Some((role, *said.demand.get(&role)?))).collect();
         let variants = work.drafts.iter().filter_map(|draft| {
             let key = &draft.view.key;
             let bounds = decision.candidates.get(key)?.bounds;
@@ -140,10 +135,9 @@ impl Share {
 pub(super) fn withdraw(works: &mut [Work<'_>], pools: &GpuPools) {
     let holds = |draft: &PendingDecision<'_>| draft.scale.current > Replicas::ZERO;
     let withholds = |work: &Work<'_>| match &work.sharing {
-        Sharing::Unknown(gap) if work.drafts.iter().any(holds) => Some(Arc::new(Withheld {
-            model: work.key.clone(),
-            because: gap.clone(),
-        })),
+        Sharing::Unknown(gap) if work.drafts.iter().any(holds) => {
+            Some(Arc::new(Withheld { model: work.key.clone(), because: gap.clone() }))
+        }
         _ => None,
     };
     let mut gaps: BTreeMap<GpuPool, Arc<Withheld>> = BTreeMap::new();
@@ -200,10 +194,8 @@ fn shared_part(draft: &PendingDecision<'_>) -> ShareVariant {
 /// Models that are served here claim nothing else. Starts from zero take what is free before models
 /// that are not of higher priority take their shares.
 pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &mut GpuPools) {
-    let asked: BTreeMap<ModelKey, Share> = works
-        .iter_mut()
-        .filter_map(|work| Some((work.key.clone(), take_share(work)?)))
-        .collect();
+    let asked: BTreeMap<ModelKey, Share> =
+        works.iter_mut().filter_map(|work| Some((work.key.clone(), take_share(work)?))).collect();
     if asked.is_empty() {
         return;
     }
@@ -237,9 +229,7 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
                     _ => change.to.max(draft.count()),
                 };
                 if matches!(change.why, Reason::Filled { .. }) {
-                    let filled = change
-                        .to
-                        .saturating_sub(draft.scale.current_excluding_surge());
+                    let filled = change.to.saturating_sub(draft.scale.current_excluding_surge());
                     draft.reserved = draft.reserved.max(filled);
                 }
                 draft.step(PlanStage::Optimizer, to, change.why.clone());
@@ -284,11 +274,7 @@ impl Starts {
             let work = works.get(*index)?;
             let gpus = scale_to_zero::awaited(cycle, work, pools);
             let is_awaited = gpus > Gpus::ZERO && !sharers.contains_key(work.key);
-            is_awaited.then(|| AwaitedStart {
-                priority: *priority,
-                pools: drawn.clone(),
-                gpus,
-            })
+            is_awaited.then(|| AwaitedStart { priority: *priority, pools: drawn.clone(), gpus })
         });
         starts.collect()
     }

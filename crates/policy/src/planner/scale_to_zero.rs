@@ -68,11 +68,7 @@ fn apply_one(cycle: &Cycle<'_>, work: &mut Work<'_>, mut pools: Option<&mut GpuP
 
 /// Whether a model may be without replicas. By percentages each variant keeps its own minimum, and no more.
 fn policy(work: &Work<'_>) -> ZeroPolicy {
-    if work.approach == DecisionMode::Percentage {
-        ZeroPolicy::Enabled
-    } else {
-        work.zero
-    }
+    if work.approach == DecisionMode::Percentage { ZeroPolicy::Enabled } else { work.zero }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,10 +156,9 @@ pub(super) fn hold(cycle: &Cycle<'_>, work: &Work<'_>, pools: &mut GpuPools) {
 /// GPUs that the next start of a model needs and that its pools do not leave, though they could ever hold them.
 pub(super) fn awaited(cycle: &Cycle<'_>, work: &Work<'_>, pools: &GpuPools) -> Gpus {
     match judge(cycle, work, Some((pools, GpuSupply::Left))) {
-        Some(Wake::NoServingSet { .. }) if !is_on_its_way(work) => (needs(cycle, work, pools))
-            .into_iter()
-            .map(|(_, gpus)| gpus)
-            .sum(),
+        Some(Wake::NoServingSet { .. }) if !is_on_its_way(work) => {
+            (needs(cycle, work, pools)).into_iter().map(|(_, gpus)| gpus).sum()
+        }
         _ => Gpus::ZERO,
     }
 }
@@ -207,17 +202,10 @@ fn wake_member(
         let budget = pools.supply(&view.key.namespace, &view.accelerator, supply);
         view.template.gpu_count.within_for_the_first(budget)
     });
-    let budget = if has_gpus(draft) {
-        Budget::Unlimited
-    } else {
-        budget
-    };
+    let budget = if has_gpus(draft) { Budget::Unlimited } else { budget };
     let kept = kept(work, draft);
     WakeMember {
-        serving: ServingMember {
-            role: draft.view.template.role,
-            cost: view.cost,
-        },
+        serving: ServingMember { role: draft.view.template.role, cost: view.cost },
         kept,
         ready: draft.scale.ready.min(kept),
         prospect: draft.prospect,
@@ -247,11 +235,7 @@ pub(super) fn start(
         }
         Wake::NoServingSet { .. } if is_on_its_way(work) => Start::Made,
         Wake::Start { ref variant, .. } if keeps_instead(work, variant) => Start::NotDue,
-        Wake::Start {
-            variant,
-            next,
-            cause,
-        } => {
+        Wake::Start { variant, next, cause } => {
             begin(cycle, work, &variant, cause);
             if let Some(pools) = &mut pools {
                 take_one(work, &variant, pools);
@@ -271,9 +255,7 @@ pub(super) fn start(
             Start::NotDue
         }
         Wake::AwaitDecode { decode, next } => {
-            name_decode(work, &decode, |key| {
-                next.as_ref().is_none_or(|next| key == next)
-            });
+            name_decode(work, &decode, |key| next.as_ref().is_none_or(|next| key == next));
             Start::NotDue
         }
         Wake::Serving | Wake::NotWanted => Start::NotDue,
@@ -313,11 +295,7 @@ fn begin(cycle: &Cycle<'_>, work: &mut Work<'_>, variant: &VariantKey, cause: Wa
     let source = source.filter(|_| matches!(cause, WakeCause::Queued(_)));
     let chosen = (work.drafts.iter_mut()).find(|draft| draft.view.key == *variant);
     if let Some(draft) = chosen {
-        draft.step(
-            PlanStage::Zero,
-            Replicas::ONE,
-            Reason::Woken { cause, source },
-        );
+        draft.step(PlanStage::Zero, Replicas::ONE, Reason::Woken { cause, source });
     }
 }
 
@@ -391,9 +369,7 @@ fn say_blind(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     let Some(why) = cycle.reader.router_failure(work.key) else {
         return;
     };
-    let why = Reason::WakeSignalFailed {
-        why: Arc::clone(why),
-    };
+    let why = Reason::WakeSignalFailed { why: Arc::clone(why) };
     for draft in &mut work.drafts {
         if draft.count() == Replicas::ZERO {
             draft.keep_still(PlanStage::Zero, why.clone());

@@ -46,10 +46,7 @@ fn name_queue(cycle: &Cycle<'_>, work: &mut Work<'_>) {
             .is_some_and(|(_, why)| matches!(why, Reason::NoUsableMetrics { .. }));
         if is_silent && !is_named && draft.count() == draft.base() {
             let queue = Some(queue);
-            draft.keep(
-                PlanStage::SafetyNet,
-                Reason::NoUsableMetrics { state, queue },
-            );
+            draft.keep(PlanStage::SafetyNet, Reason::NoUsableMetrics { state, queue });
         }
     }
 }

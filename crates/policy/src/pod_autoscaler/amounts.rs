@@ -41,9 +41,10 @@ macro_rules! amount {
                     Ok(number) if number.is_finite() => {
                         Err(concat!($limit, "; write for example ", $example).to_owned())
                     }
-                    _ => Err(
-                        concat!("must be a valid number; write for example ", $example).to_owned(),
-                    ),
+                    _ => {
+                        Err(concat!("must be a valid number; write for example ", $example)
+                            .to_owned())
+                    }
                 }
             }
 
@@ -142,10 +143,7 @@ pub struct DemandRange {
 impl DemandRange {
     /// A demand that is known.
     pub fn exactly(total: f64) -> Self {
-        Self {
-            low: total,
-            high: total,
-        }
+        Self { low: total, high: total }
     }
 }
 

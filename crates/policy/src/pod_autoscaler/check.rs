@@ -213,16 +213,11 @@ impl AutoscalerPolicy {
 impl PodAutoscalerObject {
     /// Checks a manifest. Annotations are no reason to refuse it.
     pub fn check(&self) -> Result<AutoscalerPolicy, Violations> {
-        let AutoscalerMetadata {
-            namespace, name, ..
-        } = &self.metadata;
+        let AutoscalerMetadata { namespace, name, .. } = &self.metadata;
         let (tuning, mut faults) = Tuning::read(&self.metadata.annotations);
         self.add_unread(&mut faults);
-        let mut violations = Violations {
-            object: format!("{namespace}/{name}"),
-            found: Vec::new(),
-            faults,
-        };
+        let mut violations =
+            Violations { object: format!("{namespace}/{name}"), found: Vec::new(), faults };
         let found = &mut violations;
         self.check_identity(found);
         let target = self.check_target(found);
@@ -232,9 +227,7 @@ impl PodAutoscalerObject {
         let forecast = self.spec.predictive.as_ref();
         let forecast = forecast.map(|spec| Forecast::read(spec, found));
         let schedules = &self.spec.schedules;
-        let schedules = schedules
-            .as_ref()
-            .map(|all| Schedules::read(all, base, found));
+        let schedules = schedules.as_ref().map(|all| Schedules::read(all, base, found));
         let sources = check_sources(&self.spec.metrics_sources, strategy, found);
         violations.lead_with(&self.skipped);
         let Some(strategy) = strategy.filter(|_| violations.found.is_empty()) else {
@@ -255,10 +248,7 @@ impl PodAutoscalerObject {
     }
 
     fn check_identity(&self, found: &mut Violations) {
-        let fields = [
-            ("apiVersion", &self.api_version, API_VERSION),
-            ("kind", &self.kind, KIND),
-        ];
+        let fields = [("apiVersion", &self.api_version, API_VERSION), ("kind", &self.kind, KIND)];
         for (path, field, expected) in fields {
             if let Some(other) = field.as_deref().filter(|field| *field != expected) {
                 let why = format!("{other:?} is not read; write {expected}");
@@ -279,11 +269,7 @@ impl PodAutoscalerObject {
         let namespace = target.namespace.as_ref().filter(|one| !one.is_empty());
         if let Some(other) = namespace.filter(|other| *other != own) {
             let why = format!("{other:?} is another namespace; only targets in {own:?} are scaled");
-            found.add(
-                SpecProblem::InvalidSpec,
-                "spec.scaleTargetRef.namespace",
-                why,
-            );
+            found.add(SpecProblem::InvalidSpec, "spec.scaleTargetRef.namespace", why);
         }
         let selector = self.spec.sub_target_selector.as_ref();
         let role = selector.map(|selector| Arc::clone(&selector.role_name));
@@ -309,10 +295,7 @@ impl PodAutoscalerObject {
             add("spec.minReplicas", why);
         }
         if self.spec.max_replicas.is_none() {
-            add(
-                "spec.maxReplicas",
-                "must be set; write at least 1".to_owned(),
-            );
+            add("spec.maxReplicas", "must be set; write at least 1".to_owned());
         } else if max <= 0 {
             let why = format!("{max} must be positive; write at least 1");
             add("spec.maxReplicas", why);
@@ -409,17 +392,10 @@ fn check_sources(
     let mut sources = Vec::new();
     for (index, spec) in specs.iter().take(MOST_SOURCES).enumerate() {
         let mut add = |field: &str, why: String| {
-            found.add(
-                problem,
-                &format!("spec.metricsSources[{index}].{field}"),
-                why,
-            );
+            found.add(problem, &format!("spec.metricsSources[{index}].{field}"), why);
         };
         if spec.target_metric.is_empty() {
-            add(
-                "targetMetric",
-                format!("metricsSource[{index}] targetMetric must be set"),
-            );
+            add("targetMetric", format!("metricsSource[{index}] targetMetric must be set"));
         }
         let target = TargetValue::parse(&spec.target_value);
         if let Err(why) = &target {
@@ -436,11 +412,7 @@ fn check_sources(
             add("targetMetric", why);
         }
         if let (Ok(target), Some(kind)) = (target, kind) {
-            sources.push(MetricSource {
-                kind,
-                metric: Arc::clone(&spec.target_metric),
-                target,
-            });
+            sources.push(MetricSource { kind, metric: Arc::clone(&spec.target_metric), target });
         }
     }
     sources

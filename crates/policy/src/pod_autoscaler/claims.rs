@@ -83,9 +83,7 @@ impl TargetClaim {
                 key: ObjectKey::new(Arc::clone(&metadata.namespace), Arc::clone(&metadata.name)),
             },
             created,
-            kind: ClaimKind::PodAutoscaler {
-                role: role.cloned(),
-            },
+            kind: ClaimKind::PodAutoscaler { role: role.cloned() },
         }
     }
 

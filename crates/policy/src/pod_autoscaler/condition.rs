@@ -104,17 +104,12 @@ pub(super) fn next(
     let (copied, kept) = copies(record, before, outcome);
     let able = able_to_scale(record, outcome);
     let is_able = |one: &Judgement| &*one.status == True.as_str();
-    let copy_is_unable = copied
-        .iter()
-        .any(|one| &*one.kind == ABLE_TO_SCALE && !is_able(one));
+    let copy_is_unable = copied.iter().any(|one| &*one.kind == ABLE_TO_SCALE && !is_able(one));
     let is_ready = is_able(&able) && !copy_is_unable && scales.0 == scales.1;
     let mut judged = vec![valid_spec(record)];
     judged.extend(conflict(record));
-    let (status, reason) = if is_ready {
-        (True, "AsExpected")
-    } else {
-        (False, "ReconcilingScaleDiff")
-    };
+    let (status, reason) =
+        if is_ready { (True, "AsExpected") } else { (False, "ReconcilingScaleDiff") };
     let ready = Judgement::new(READY, status, reason, "");
     judged.extend([scaling_active(scales), able, ready]);
     judged.extend(metrics_available(record, before));
@@ -148,11 +143,7 @@ fn copies(
     }
     let copied: Vec<Judgement> = match outcome {
         ScaleOutcome::HpaApplied(hpa) => hpa.conditions.iter().map(Judgement::copy).collect(),
-        _ => before
-            .iter()
-            .filter(|old| is_copy(old))
-            .map(Judgement::keep)
-            .collect(),
+        _ => before.iter().filter(|old| is_copy(old)).map(Judgement::keep).collect(),
     };
     let is_copied = |kind: &str| copied.iter().any(|copy| &*copy.kind == kind);
     let others = before.iter().filter(|old| !OWN.contains(&&*old.kind));
@@ -199,11 +190,8 @@ pub fn conflict_text(target: Option<&TargetKey>, owner: &TargetOwner) -> String 
 }
 
 fn scaling_active((desired, actual): (Replicas, Replicas)) -> Judgement {
-    let (status, reason) = if desired == actual {
-        (False, "Stable")
-    } else {
-        (True, "ReconcilingScaleDiff")
-    };
+    let (status, reason) =
+        if desired == actual { (False, "Stable") } else { (True, "ReconcilingScaleDiff") };
     let message = format!("desired={desired}, actual={actual}");
     Judgement::new(SCALING_ACTIVE, status, reason, message)
 }
@@ -354,11 +342,7 @@ fn report(figures: &SourceFigures, state: SampleState) -> String {
         (Some(pods), _) => {
             let fresh = pods.loaded + pods.zero;
             write!(text, "{} measured", counted(fresh, "pod")).unwrap_or_default();
-            let others = PodCounts {
-                loaded: 0,
-                zero: 0,
-                ..pods
-            };
+            let others = PodCounts { loaded: 0, zero: 0, ..pods };
             if others != PodCounts::default() {
                 write!(text, ", {others}").unwrap_or_default();
             }
@@ -425,10 +409,6 @@ fn measured(record: &AutoscalerRecord, decision: &AutoscalerDecision) -> (Sample
     let texts = sources.into_iter().map(|(_, text)| text);
     let texts: Vec<String> = texts.chain(gates).collect();
     let text = texts.join("; ");
-    let message = if worst > SampleState::Fresh {
-        with_note(text, record)
-    } else {
-        text
-    };
+    let message = if worst > SampleState::Fresh { with_note(text, record) } else { text };
     (worst, message)
 }

@@ -89,12 +89,7 @@ impl AutoscalerDecision {
 
     /// The reason as gauge and history hold it.
     pub fn reason(&self) -> String {
-        let Self {
-            current,
-            desired,
-            algorithm,
-            ..
-        } = self;
+        let Self { current, desired, algorithm, .. } = self;
         let mut last = self.steps.last().into_iter();
         let is_below = last.any(|step| matches!(step.why, AutoscalerReason::BelowMinimum { .. }));
         match (self.outcome, algorithm) {
@@ -161,16 +156,11 @@ fn would_be(
     now: Moment,
     decided: Replicas,
 ) -> Option<Replicas> {
-    let forecast = policy
-        .forecast
-        .filter(|_| policy.strategy != ScalingStrategy::Hpa)?;
+    let forecast = policy.forecast.filter(|_| policy.strategy != ScalingStrategy::Hpa)?;
     if forecast.mode == ForecastMode::Auto {
         return Some(decided);
     }
     let mut acting = policy.clone();
-    acting.forecast = Some(Forecast {
-        mode: ForecastMode::Auto,
-        ..forecast
-    });
+    acting.forecast = Some(Forecast { mode: ForecastMode::Auto, ..forecast });
     Some(decide(&acting, view, state, now).0.desired)
 }

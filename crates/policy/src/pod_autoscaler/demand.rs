@@ -79,10 +79,7 @@ pub struct PodCounts {
     pub resharding: u32,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_none(count: &u32) -> bool {
     *count == 0
 }
@@ -220,24 +217,14 @@ fn total(
         Signal::Known { value, .. } => DemandRange::exactly(value),
         Signal::KnownZero { .. } => DemandRange::exactly(0.0),
         // An old total may justify growth and no release.
-        Signal::Stale {
-            value,
-            band: StaleBand::NoShrink,
-            ..
-        } => DemandRange {
-            low: value,
-            high: value.max(target.of(current)),
-        },
+        Signal::Stale { value, band: StaleBand::NoShrink, .. } => {
+            DemandRange { low: value, high: value.max(target.of(current)) }
+        }
         Signal::Stale { .. } => return Err(SourceGap::NoTotal(Failure::TooOld)),
         Signal::Failed { why } => return Err(SourceGap::NoTotal(why)),
     };
     let is_old = matches!(signal, Signal::Stale { .. });
-    Ok(MeasuredDemand {
-        range,
-        pods: None,
-        is_old,
-        evidence: DemandEvidence::whole_if(!is_old),
-    })
+    Ok(MeasuredDemand { range, pods: None, is_old, evidence: DemandEvidence::whole_if(!is_old) })
 }
 
 #[derive(Debug, Default)]
@@ -257,10 +244,7 @@ impl PodSum {
     fn add(&mut self, pod: AutoscaledPod, signal: Option<&Signal>, target: TargetValue) {
         let counts = &mut self.counts;
         let signal = match signal {
-            None
-            | Some(Signal::Failed {
-                why: Failure::Absent,
-            }) => None,
+            None | Some(Signal::Failed { why: Failure::Absent }) => None,
             Some(signal) => Some(*signal),
         };
         match (pod, signal) {
@@ -323,10 +307,7 @@ impl PodSum {
         let uncreated = stated.saturating_sub(counts.fresh() + counts.gated);
         let unmeasured = Replicas(uncreated.max(counts.unmeasured()));
         let kept = target.of(unmeasured) + self.old_excess + self.draining;
-        let range = DemandRange {
-            low,
-            high: low.max(self.fresh + kept),
-        };
+        let range = DemandRange { low, high: low.max(self.fresh + kept) };
         Ok(MeasuredDemand {
             range,
             pods: Some(counts),

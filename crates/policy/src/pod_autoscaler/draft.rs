@@ -43,12 +43,7 @@ impl Draft<'_> {
     fn step(&mut self, stage: Stage, to: Replicas, why: Why) {
         let from = self.count;
         self.count = to;
-        self.steps.push(AutoscalerStep {
-            stage,
-            from,
-            to,
-            why,
-        });
+        self.steps.push(AutoscalerStep { stage, from, to, why });
     }
 
     pub(super) fn decide(&mut self) -> (Algorithm, AutoscalerOutcome) {
@@ -243,8 +238,7 @@ impl Draft<'_> {
         });
         let before = self.state.panic;
         let windows = self.policy.windows;
-        self.state
-            .update_panic(exceeded, self.view.current, windows, self.now);
+        self.state.update_panic(exceeded, self.view.current, windows, self.now);
         if before.is_some() && self.state.panic.is_none() {
             self.step(Stage::Panic, self.count, Why::PanicEnded);
         }
@@ -359,11 +353,7 @@ impl Draft<'_> {
         let window = self.state.windows.get_mut(&source.identity());
         let lasting = window.map(|window| window.spare(self.now, is_spare));
         let is_over = lasting.is_some_and(|lasting| lasting >= self.policy.windows.stable);
-        if is_spare && is_over {
-            Replicas::ONE
-        } else {
-            wanted
-        }
+        if is_spare && is_over { Replicas::ONE } else { wanted }
     }
 
     fn judge(
@@ -412,11 +402,9 @@ impl Draft<'_> {
                 Ok((demand, _)) if !demand.allows_release() => {
                     Some(Why::ReleaseNeedsCoverage { source })
                 }
-                Ok(_) if result.seen < needed => Some(Why::ReleaseNeedsHistory {
-                    source,
-                    seen: result.seen,
-                    needed,
-                }),
+                Ok(_) if result.seen < needed => {
+                    Some(Why::ReleaseNeedsHistory { source, seen: result.seen, needed })
+                }
                 Ok(_) => None,
             }
         })
@@ -442,11 +430,7 @@ impl Draft<'_> {
         }
         let step = limited(stable, current, tuning);
         if step != stable {
-            let rate = if step < stable {
-                tuning.scale_up_rate
-            } else {
-                tuning.scale_down_rate
-            };
+            let rate = if step < stable { tuning.scale_up_rate } else { tuning.scale_down_rate };
             let why = Why::RateLimited { rate: rate.get() };
             self.step(Stage::RateLimit, step, why);
         }
@@ -457,10 +441,7 @@ impl Draft<'_> {
         let since = self.state.idle_since;
         let idle = since.map_or(Duration::ZERO, |since| self.now.since(since));
         let windows = self.policy.windows;
-        (
-            idle,
-            windows.stable.max(self.policy.tuning.scale_down_window),
-        )
+        (idle, windows.stable.max(self.policy.tuning.scale_down_window))
     }
 
     /// The last replica goes where it is asked for, and only after a time without demand.

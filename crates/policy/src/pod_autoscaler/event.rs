@@ -70,11 +70,7 @@ pub fn events(
 fn all(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> Vec<AutoscalerEvent> {
     let mut found = Vec::new();
     let mut warn = |reason, note: String| {
-        found.push(AutoscalerEvent {
-            severity: EventType::Warning,
-            reason,
-            note,
-        });
+        found.push(AutoscalerEvent { severity: EventType::Warning, reason, note });
     };
     // Each of the objects reports it, and the one that is not at fault may belong to another team.
     let decision = match &record.verdict {
@@ -116,11 +112,7 @@ fn scaled(
     decision: &AutoscalerDecision,
     outcome: &ScaleOutcome,
 ) -> Vec<AutoscalerEvent> {
-    let normal = |reason, note| AutoscalerEvent {
-        severity: EventType::Normal,
-        reason,
-        note,
-    };
+    let normal = |reason, note| AutoscalerEvent { severity: EventType::Normal, reason, note };
     let (current, desired) = (decision.current, decision.desired);
     let strategy = policy.map_or("", |policy| policy.strategy.as_str());
     let why = decision.reason();

@@ -26,18 +26,12 @@ impl WindowMeans {
 
     /// For growth the short window, for a release the larger of both, so that a rising demand ends it.
     pub(super) fn of_both(self) -> DemandRange {
-        DemandRange {
-            low: self.panic.low,
-            high: self.stable.high.max(self.panic.high),
-        }
+        DemandRange { low: self.panic.low, high: self.stable.high.max(self.panic.high) }
     }
 
     /// A mean that a count may rest on: a release leaves room for what is seen now.
     fn with_room(&self, mean: DemandRange) -> DemandRange {
-        DemandRange {
-            high: mean.high.max(self.now.high),
-            ..mean
-        }
+        DemandRange { high: mean.high.max(self.now.high), ..mean }
     }
 }
 
@@ -114,11 +108,7 @@ pub(crate) fn kpa(
 ) -> Replicas {
     let need = |mean| wanted(means.with_room(mean), current, band, target, tuning);
     let stable = need(means.stable);
-    if in_panic {
-        stable.max(need(means.panic))
-    } else {
-        stable
-    }
+    if in_panic { stable.max(need(means.panic)) } else { stable }
 }
 
 /// The nearest count that one step may lead to. From zero it leads to one.

@@ -40,12 +40,8 @@ impl HpaMetric {
         let name = Arc::clone(&source.metric);
         let value = decimal(thousandths(source.target));
         match source.kind {
-            SourceKind::Cpu => Self::CpuUtilization {
-                percent: whole_percent(source.target),
-            },
-            SourceKind::Memory => Self::MemoryAverage {
-                value: mebibytes(source.target),
-            },
+            SourceKind::Cpu => Self::CpuUtilization { percent: whole_percent(source.target) },
+            SourceKind::Memory => Self::MemoryAverage { value: mebibytes(source.target) },
             SourceKind::Pod { .. } | SourceKind::Custom => Self::PodsAverage { name, value },
             SourceKind::External | SourceKind::Service { .. } => {
                 Self::ExternalAverage { name, value }
@@ -186,10 +182,7 @@ impl GeneratedHpa {
             target: policy.target.clone(),
             bounds,
             metrics: policy.sources.iter().map(HpaMetric::of).collect(),
-            up: HpaPace {
-                window: tuning.scale_up_window,
-                percent: percent(up, up.get() - 1.0),
-            },
+            up: HpaPace { window: tuning.scale_up_window, percent: percent(up, up.get() - 1.0) },
             down: HpaPace {
                 window: tuning.scale_down_window,
                 percent: percent(down, 1.0 - 1.0 / down.get()),
@@ -199,20 +192,8 @@ impl GeneratedHpa {
 
     /// As a manifest of `autoscaling/v2`.
     pub fn manifest(&self) -> Value {
-        let AutoscalerMetadata {
-            namespace,
-            name,
-            uid,
-            labels,
-            annotations,
-            ..
-        } = &self.owner;
-        let ScaledObject {
-            api_version,
-            kind,
-            name: scaled,
-            ..
-        } = &self.target;
+        let AutoscalerMetadata { namespace, name, uid, labels, annotations, .. } = &self.owner;
+        let ScaledObject { api_version, kind, name: scaled, .. } = &self.target;
         // The API server stores no empty version, and the object would never be what it should.
         let api_version = Some(api_version).filter(|version| !version.is_empty());
         let mut reference = serde_json::Map::new();

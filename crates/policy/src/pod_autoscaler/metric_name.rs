@@ -218,12 +218,7 @@ impl PageMetric {
         let known = CANONICAL_METRICS.iter().find(|one| one.shows(name));
         let kind = known.and_then(|one| one.kind);
         check_distribution(name, engine, kind, statistic)?;
-        Ok(Self {
-            series: name.into(),
-            other_names: &[],
-            kind,
-            statistic,
-        })
+        Ok(Self { series: name.into(), other_names: &[], kind, statistic })
     }
 
     /// Every name that it may have on a page, the first one first.
@@ -247,10 +242,8 @@ fn of_table(
             MetricNameError::Labels { name, engine }
         }
     })?;
-    let engine = InferenceEngine::of(label).ok_or_else(|| MetricNameError::UnknownEngine {
-        name,
-        engine: shown(),
-    })?;
+    let engine = InferenceEngine::of(label)
+        .ok_or_else(|| MetricNameError::UnknownEngine { name, engine: shown() })?;
     check_distribution(name, engine.as_str(), Some(kind), statistic)?;
     let columns = || InferenceEngine::ALL.into_iter().zip(canonical.series);
     let mut named = columns().filter_map(|(one, names)| Some((one, names.split_first()?)));
@@ -262,12 +255,7 @@ fn of_table(
             .filter_map(|(one, names)| (!names.is_empty()).then_some(one.as_str()))
             .collect(),
     })?;
-    Ok(PageMetric {
-        series: (*series).into(),
-        other_names,
-        kind: Some(kind),
-        statistic,
-    })
+    Ok(PageMetric { series: (*series).into(), other_names, kind: Some(kind), statistic })
 }
 
 /// Refuses a statistic of what is known to have no distribution.
@@ -294,26 +282,15 @@ fn no_statistic(metric: &str, engine: &str) -> Option<MetricNameError> {
     let is_histogram = known.kind == Some(SeriesType::Histogram);
     let (name, engine, statistic) = (name.into(), engine.into(), statistic.into());
     Some(if is_histogram {
-        MetricNameError::NoStatistic {
-            name,
-            engine,
-            statistic,
-        }
+        MetricNameError::NoStatistic { name, engine, statistic }
     } else {
-        MetricNameError::NoDistribution {
-            name,
-            engine,
-            statistic,
-        }
+        MetricNameError::NoDistribution { name, engine, statistic }
     })
 }
 
 fn is_series_name(text: &str) -> bool {
     let starts = |letter: char| letter.is_ascii_alphabetic() || letter == '_' || letter == ':';
-    text.starts_with(starts)
-        && text
-            .chars()
-            .all(|letter| starts(letter) || letter.is_ascii_digit())
+    text.starts_with(starts) && text.chars().all(|letter| starts(letter) || letter.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -104,10 +104,7 @@ impl UnreadableField {
                 format!("{found}; write a whole number from {range}")
             }
         };
-        Self {
-            why,
-            path: if path == "." { String::new() } else { path },
-        }
+        Self { why, path: if path == "." { String::new() } else { path } }
     }
 }
 
@@ -145,10 +142,7 @@ pub fn read_known<T: DeserializeOwned>(
             Ok(read) => return Ok((read, skipped)),
             Err(error) => error,
         };
-        let SkippedFields {
-            unknown,
-            unreadable,
-        } = &mut skipped;
+        let SkippedFields { unknown, unreadable } = &mut skipped;
         let is_unknown = error.inner().to_string().starts_with("unknown field");
         let is_full = unknown.len().max(unreadable.len()) == MOST_SKIPPED;
         let is_removed = !is_full && remove(&mut value, error.path());
@@ -267,9 +261,7 @@ impl PodAutoscalerSpec {
     /// The bounds as they are written, with the defaults of what is left out.
     pub fn base_bounds(&self) -> ReplicaBounds {
         ReplicaBounds {
-            min: self
-                .min_replicas
-                .map_or(Replicas::ONE, Replicas::from_count),
+            min: self.min_replicas.map_or(Replicas::ONE, Replicas::from_count),
             max: Replicas::from_count(self.max_replicas.unwrap_or(0)),
         }
     }
@@ -327,11 +319,7 @@ impl ScaleTargetReference {
         let (group, _) = self.api_version.split_once('/').unwrap_or_default();
         let kind = TargetKind::of(&Arc::from(group), &self.kind);
         let name = Some(&self.name).filter(|name| !name.is_empty())?;
-        Some(TargetKey::new(
-            Arc::clone(namespace),
-            kind,
-            Arc::clone(name),
-        ))
+        Some(TargetKey::new(Arc::clone(namespace), kind, Arc::clone(name)))
     }
 
     /// Whether it names a StormService, the kind whose roles have counts of their own.
@@ -341,9 +329,7 @@ impl ScaleTargetReference {
 
     /// The field that keeps a role from being scaled, and the remedy.
     pub(super) fn has_no_roles(&self) -> (&'static str, String) {
-        let Self {
-            api_version, kind, ..
-        } = self;
+        let Self { api_version, kind, .. } = self;
         if &**kind == STORM_SERVICE {
             let why = format!("{api_version:?} has no {kind}; write apiVersion {ORCHESTRATION}");
             ("spec.scaleTargetRef.apiVersion", why)

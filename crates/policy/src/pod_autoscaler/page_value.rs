@@ -112,11 +112,7 @@ pub fn page_value(
     page: &FamilySamples,
     earlier: Option<EarlierRead<'_>>,
 ) -> Result<PageReading, ReadFailure> {
-    let read = PageRead {
-        metric,
-        page,
-        earlier,
-    };
+    let read = PageRead { metric, page, earlier };
     if page.samples.is_empty() {
         return Err(read.absent("no series of that name"));
     }
@@ -125,9 +121,9 @@ pub fn page_value(
     if let Some(statistic) = metric.statistic
         && !has_distribution
     {
-        return Err(read.invalid(format!(
-            "it has no distribution; remove :{statistic} from targetMetric"
-        )));
+        return Err(
+            read.invalid(format!("it has no distribution; remove :{statistic} from targetMetric"))
+        );
     }
     match kind {
         SeriesType::Gauge | SeriesType::Ratio => read.gauge(kind == SeriesType::Ratio),
@@ -178,10 +174,7 @@ impl PageRead<'_> {
         if let Some(kind) = self.metric.kind.or(self.page.declared) {
             return Ok(kind);
         }
-        let has_base = matches!(
-            self.page.base,
-            Some(SeriesType::Histogram | SeriesType::Summary)
-        );
+        let has_base = matches!(self.page.base, Some(SeriesType::Histogram | SeriesType::Summary));
         let series = &self.metric.series;
         if has_base && series.ends_with("_bucket") {
             return Err(self.invalid("it is a part of a histogram; write its name without _bucket"));
@@ -221,11 +214,7 @@ impl PageRead<'_> {
         }
         let sum: f64 = samples.iter().map(|(_, sample)| sample.value).sum();
         let count = u32::try_from(samples.len()).unwrap_or(u32::MAX);
-        let value = if is_ratio {
-            sum / f64::from(count)
-        } else {
-            sum
-        };
+        let value = if is_ratio { sum / f64::from(count) } else { sum };
         self.finite(value)
     }
 
@@ -336,10 +325,7 @@ impl PageRead<'_> {
                 _ => cumulative.push((bound, count)),
             }
         }
-        let total = cumulative
-            .iter()
-            .map(|(_, count)| *count)
-            .fold(0.0, f64::max);
+        let total = cumulative.iter().map(|(_, count)| *count).fold(0.0, f64::max);
         if total <= 0.0 {
             return Ok(PageReading::NothingObserved);
         }

@@ -84,10 +84,7 @@ pub enum AutoscalerReason {
     /// No schedule is active.
     BaseBounds { bounds: ReplicaBounds },
     /// A schedule is active.
-    ScheduleActive {
-        name: Arc<str>,
-        bounds: ReplicaBounds,
-    },
+    ScheduleActive { name: Arc<str>, bounds: ReplicaBounds },
     /// A person scaled the target to zero, and no schedule states a minimum.
     DisabledAtZero,
     /// The current count exceeds the maximum.
@@ -132,11 +129,7 @@ pub enum AutoscalerReason {
     /// A release waits for a fresh total.
     ReleaseNeedsFreshTotal { source: Arc<str> },
     /// A release waits until demand was seen for a whole window.
-    ReleaseNeedsHistory {
-        source: Arc<str>,
-        seen: Duration,
-        needed: Duration,
-    },
+    ReleaseNeedsHistory { source: Arc<str>, seen: Duration, needed: Duration },
     /// A smaller recommendation of the window holds growth back.
     GrowthStabilised { window: Duration },
     /// A larger recommendation of the window holds a release back.
@@ -170,11 +163,7 @@ pub(super) fn amount(amount: f64) -> String {
 
 fn range(range: DemandRange) -> String {
     let (low, high) = (amount(range.low), amount(range.high));
-    if high == low {
-        low
-    } else {
-        format!("{low} to {high}")
-    }
+    if high == low { low } else { format!("{low} to {high}") }
 }
 
 wva_base::display_of! { SourceFigures:

@@ -43,15 +43,13 @@ fn scaled(text: &str, power: i32) -> Option<f64> {
     if text.len() > MAX_TEXT {
         return None;
     }
-    let binary = BINARY
-        .iter()
-        .find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)));
+    let binary =
+        BINARY.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)));
     if let Some((number, factor)) = binary {
         return Some(decimal(number, power)? * factor).filter(|value| value.is_finite());
     }
-    let by_suffix = DECIMAL
-        .iter()
-        .find_map(|(suffix, exponent)| Some((text.strip_suffix(suffix)?, *exponent)));
+    let by_suffix =
+        DECIMAL.iter().find_map(|(suffix, exponent)| Some((text.strip_suffix(suffix)?, *exponent)));
     let (number, exponent) = match by_suffix {
         Some(found) => found,
         None => exponent(text)?,
@@ -68,9 +66,7 @@ fn exponent(text: &str) -> Option<(&str, i32)> {
 
 fn decimal(number: &str, exponent: i32) -> Option<f64> {
     let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
-    let is_number = digits
-        .chars()
-        .all(|letter| letter.is_ascii_digit() || letter == '.')
+    let is_number = digits.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
         && digits.contains(|letter: char| letter.is_ascii_digit());
     if !is_number {
         return None;

@@ -23,10 +23,7 @@ pub struct SampleSource {
 impl SampleSource {
     /// What a metric source is read by.
     pub fn of(source: &MetricSource) -> Self {
-        Self {
-            kind: source.kind.clone(),
-            metric: Arc::clone(&source.metric),
-        }
+        Self { kind: source.kind.clone(), metric: Arc::clone(&source.metric) }
     }
 }
 
@@ -66,12 +63,7 @@ pub struct ReadFailure {
 impl ReadFailure {
     /// A read that failed.
     pub fn new(kind: Failure, why: impl Into<Arc<str>>) -> Self {
-        Self {
-            kind,
-            why: why.into(),
-            unavailable_since: None,
-            needs_reads: false,
-        }
+        Self { kind, why: why.into(), unavailable_since: None, needs_reads: false }
     }
 }
 

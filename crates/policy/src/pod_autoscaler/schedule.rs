@@ -57,11 +57,7 @@ pub struct EffectiveBounds {
 
 impl From<ReplicaBounds> for EffectiveBounds {
     fn from(bounds: ReplicaBounds) -> Self {
-        Self {
-            bounds,
-            active: None,
-            explicit_min: false,
-        }
+        Self { bounds, active: None, explicit_min: false }
     }
 }
 
@@ -127,9 +123,7 @@ impl Schedules {
         let name = |at| self.active(at).map(|entry| &entry.name);
         let before = name(now);
         let candidates = self.candidates(now);
-        candidates
-            .into_iter()
-            .find(|at| *at > now && name(*at) != before)
+        candidates.into_iter().find(|at| *at > now && name(*at) != before)
     }
 
     /// Every time of the horizon at which something may change. A shift of the clock is one: it skips a start
@@ -146,11 +140,7 @@ impl Schedules {
         }
         let horizon = found.last().copied().unwrap_or(now);
         let shifts = self.zone.following(now);
-        found.extend(
-            shifts
-                .map(|shift| shift.timestamp())
-                .take_while(|at| *at <= horizon),
-        );
+        found.extend(shifts.map(|shift| shift.timestamp()).take_while(|at| *at <= horizon));
         found
     }
 
@@ -170,10 +160,7 @@ impl Schedules {
     ) -> Self {
         let mut reader = ScheduleReader { base, violations };
         if specs.is_empty() {
-            reader.fault(
-                "spec.schedules",
-                "must not be empty; add an entry, or remove the list",
-            );
+            reader.fault("spec.schedules", "must not be empty; add an entry, or remove the list");
         }
         if specs.len() > MOST_ENTRIES {
             let count = specs.len();
@@ -185,10 +172,7 @@ impl Schedules {
         let mut entries: Vec<(usize, ScheduleEntry)> = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
             let path = format!("spec.schedules[{index}]");
-            let named = specs
-                .iter()
-                .take(index)
-                .any(|other| other.name == spec.name);
+            let named = specs.iter().take(index).any(|other| other.name == spec.name);
             if named {
                 let why = format!("duplicate of {:?}; give each entry its own", spec.name);
                 reader.fault(&format!("{path}.name"), why);
@@ -256,10 +240,7 @@ impl ScheduleReader<'_> {
         let min = self.bound(&format!("{path}.minReplicas"), spec.min_replicas, 0);
         let max = self.bound(&format!("{path}.maxReplicas"), spec.max_replicas, 1);
         if spec.min_replicas.is_none() && spec.max_replicas.is_none() {
-            self.fault(
-                path,
-                "at least one of minReplicas and maxReplicas must be set",
-            );
+            self.fault(path, "at least one of minReplicas and maxReplicas must be set");
         }
         let (least, most) = (min.unwrap_or(self.base.min), max.unwrap_or(self.base.max));
         // A maximum that is no maximum was named already.
@@ -282,14 +263,7 @@ impl ScheduleReader<'_> {
             );
             return None;
         }
-        Some(ScheduleEntry {
-            name: Arc::clone(&spec.name),
-            days,
-            start,
-            end,
-            min,
-            max,
-        })
+        Some(ScheduleEntry { name: Arc::clone(&spec.name), days, start, end, min, max })
     }
 
     fn days(&mut self, path: &str, spec: &ScheduleSpec) -> Vec<Weekday> {
@@ -298,10 +272,7 @@ impl ScheduleReader<'_> {
             return DAYS.iter().map(|(_, day)| *day).collect();
         };
         if names.is_empty() {
-            self.fault(
-                &path,
-                "daysOfWeek must not be empty; remove it for every day",
-            );
+            self.fault(&path, "daysOfWeek must not be empty; remove it for every day");
         }
         let mut days = Vec::new();
         for name in names {
@@ -309,10 +280,9 @@ impl ScheduleReader<'_> {
             match day {
                 Some((_, day)) if days.contains(day) => {}
                 Some((_, day)) => days.push(*day),
-                None => self.fault(
-                    &path,
-                    format!("unsupported weekday {name:?}; write Mon to Sun"),
-                ),
+                None => {
+                    self.fault(&path, format!("unsupported weekday {name:?}; write Mon to Sun"))
+                }
             }
         }
         days
@@ -321,11 +291,7 @@ impl ScheduleReader<'_> {
     fn bound(&mut self, path: &str, count: Option<i32>, least: i32) -> Option<Replicas> {
         let count = count?;
         if count < least {
-            let side = if least > 0 {
-                "be positive"
-            } else {
-                "not be negative"
-            };
+            let side = if least > 0 { "be positive" } else { "not be negative" };
             let why = format!("{count} must {side}; write at least {least}");
             self.fault(path, why);
         }
@@ -338,16 +304,11 @@ impl ScheduleReader<'_> {
             let is_pair = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
             let is_time = is_pair(hour) && is_pair(minute);
             let pair = (hour.parse().ok()?, minute.parse().ok()?);
-            is_time
-                .then(|| Time::new(pair.0, pair.1, 0, 0).ok())
-                .flatten()
+            is_time.then(|| Time::new(pair.0, pair.1, 0, 0).ok()).flatten()
         };
         let time = read();
         if time.is_none() {
-            self.fault(
-                path,
-                format!("{text:?} is no time; write HH:MM from 00:00 to 23:59"),
-            );
+            self.fault(path, format!("{text:?} is no time; write HH:MM from 00:00 to 23:59"));
         }
         time
     }

@@ -83,10 +83,7 @@ impl SourceKind {
         match &*spec.metric_source_type {
             "pod" => {
                 need(add, "pod", &[("port", &spec.port)]);
-                Some(Self::Pod {
-                    port: Arc::clone(&spec.port),
-                    page: page(spec, "pod", add),
-                })
+                Some(Self::Pod { port: Arc::clone(&spec.port), page: page(spec, "pod", add) })
             }
             "resource" => Self::resource(spec, add),
             "custom" => Some(Self::Custom),
@@ -176,21 +173,11 @@ fn need(add: &mut impl FnMut(&str, String), kind: &str, fields: &[(&str, &Arc<st
 }
 
 fn page(spec: &MetricSourceSpec, kind: &str, add: &mut impl FnMut(&str, String)) -> MetricsPage {
-    need(
-        add,
-        kind,
-        &[("path", &spec.path), ("protocolType", &spec.protocol_type)],
-    );
+    need(add, kind, &[("path", &spec.path), ("protocolType", &spec.protocol_type)]);
     let protocol = &spec.protocol_type;
     if !matches!(&**protocol, "" | "http" | "https") {
-        add(
-            "protocolType",
-            format!("{protocol:?} is no protocol; write http or https"),
-        );
+        add("protocolType", format!("{protocol:?} is no protocol; write http or https"));
     }
     let path = spec.path.trim_start_matches('/');
-    MetricsPage {
-        protocol: Arc::clone(protocol),
-        path: format!("/{path}").into(),
-    }
+    MetricsPage { protocol: Arc::clone(protocol), path: format!("/{path}").into() }
 }

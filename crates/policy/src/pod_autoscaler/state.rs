@@ -83,11 +83,7 @@ impl DemandWindow {
     pub fn mean(&self, now: Moment, length: Duration) -> Option<DemandRange> {
         let mut sum = DemandRange::default();
         let mut count = 0_u32;
-        for demand in self
-            .slots
-            .range(oldest(now, length)..)
-            .map(|(_, demand)| demand)
-        {
+        for demand in self.slots.range(oldest(now, length)..).map(|(_, demand)| demand) {
             sum.low += demand.low;
             sum.high += demand.high;
             count += 1;
@@ -115,12 +111,9 @@ impl DemandWindow {
     /// How long one replica has carried the mean although more exist; `is_spare` says whether it does now.
     pub(super) fn spare(&mut self, now: Moment, is_spare: bool) -> Duration {
         // Nothing is known of a gap.
-        let since = self
-            .spare_since
-            .max(self.since.filter(|_| self.spare_since.is_some()));
+        let since = self.spare_since.max(self.since.filter(|_| self.spare_since.is_some()));
         self.spare_since = is_spare.then(|| since.unwrap_or(now));
-        self.spare_since
-            .map_or(Duration::ZERO, |since| now.since(since))
+        self.spare_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// How long demands were seen without a gap.
@@ -188,19 +181,13 @@ impl AutoscalerState {
             // Of an object that another controller decided on there is the history alone.
             None => status.was_put_to_zero(),
         };
-        Self {
-            asleep,
-            ..Self::default()
-        }
+        Self { asleep, ..Self::default() }
     }
 
     /// What is left of it while the specification does not hold together.
     #[must_use]
     pub fn suspended(&self) -> Self {
-        Self {
-            asleep: self.asleep,
-            ..Self::default()
-        }
+        Self { asleep: self.asleep, ..Self::default() }
     }
 
     /// Demands and recommendations that it holds.
@@ -221,9 +208,7 @@ impl AutoscalerState {
     /// Takes in whether nothing is asked for. What a gap in the windows hides is no idle time.
     pub(super) fn update_idle(&mut self, is_idle: bool, now: Moment) {
         let seen = self.windows.values().filter_map(|window| window.since);
-        let since = self
-            .idle_since
-            .max(seen.max().filter(|_| self.idle_since.is_some()));
+        let since = self.idle_since.max(seen.max().filter(|_| self.idle_since.is_some()));
         self.idle_since = is_idle.then(|| since.unwrap_or(now));
     }
 
@@ -236,16 +221,9 @@ impl AutoscalerState {
         now: Moment,
     ) {
         self.panic = match self.panic {
-            Some(panic) if exceeded => Some(PanicState {
-                exceeded: now,
-                ..panic
-            }),
+            Some(panic) if exceeded => Some(PanicState { exceeded: now, ..panic }),
             Some(panic) if now.since(panic.exceeded) < windows.stable => Some(panic),
-            _ => exceeded.then_some(PanicState {
-                since: now,
-                exceeded: now,
-                peak: current,
-            }),
+            _ => exceeded.then_some(PanicState { since: now, exceeded: now, peak: current }),
         };
     }
 
@@ -260,8 +238,7 @@ impl AutoscalerState {
     ) -> Replicas {
         let (up, down) = windows;
         let longest = up.max(down).max(REMEMBERED);
-        self.recommendations
-            .retain(|one| now.since(one.at) < longest);
+        self.recommendations.retain(|one| now.since(one.at) < longest);
         // Without earlier recommendations the current count is one, so that a restart releases nothing.
         let is_first = self.recommendations.is_empty();
         let added = is_first.then_some(current).into_iter().chain([wanted]);

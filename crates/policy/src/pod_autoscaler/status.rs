@@ -43,11 +43,7 @@ impl StatusTime {
 
 impl Serialize for StatusTime {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let end = if self.0 < 0 {
-            Timestamp::MIN
-        } else {
-            Timestamp::MAX
-        };
+        let end = if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
         serializer.collect_str(&Timestamp::from_second(self.0).unwrap_or(end))
     }
 }
@@ -177,9 +173,7 @@ fn each_read<'de, D: Deserializer<'de>, T: DeserializeOwned>(
         _ => Vec::new(),
     };
     let items = items.into_iter();
-    Ok(items
-        .filter_map(|item| serde_json::from_value(item).ok())
-        .collect())
+    Ok(items.filter_map(|item| serde_json::from_value(item).ok()).collect())
 }
 
 /// What became of a decision.
@@ -402,12 +396,9 @@ fn forecast(
     now: WallTime,
 ) -> Option<PredictiveStatus> {
     let expected = decision.steps.iter().filter_map(|step| match &step.why {
-        AutoscalerReason::Forecast {
-            source,
-            demand,
-            replicas,
-            ..
-        } => Some((source, *demand, *replicas)),
+        AutoscalerReason::Forecast { source, demand, replicas, .. } => {
+            Some((source, *demand, *replicas))
+        }
         _ => None,
     });
     // The first of equal ones.

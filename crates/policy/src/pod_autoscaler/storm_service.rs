@@ -91,16 +91,11 @@ impl StormServiceObject {
 
     /// The annotation of a mode where the service states another one.
     pub fn overridden(&self, policy: &AutoscalerPolicy) -> Option<WithoutEffect> {
-        self.mode
-            .filter(|mode| *mode != policy.tuning.storm_service)?;
+        self.mode.filter(|mode| *mode != policy.tuning.storm_service)?;
         let key = format!("{DOMAIN}{MODE_KEY}");
         let value = policy.metadata.annotations.get(&*key)?;
         let why = "has no effect: spec.mode of the StormService is another; remove it";
-        Some(WithoutEffect::Annotation {
-            key,
-            value: shortened(value),
-            why: why.to_owned(),
-        })
+        Some(WithoutEffect::Annotation { key, value: shortened(value), why: why.to_owned() })
     }
 
     /// The field that a `PodAutoscaler` scales, with its count.
@@ -131,10 +126,7 @@ impl StormServiceObject {
             );
             return Err(why.into());
         };
-        let field = ReplicaField::Role {
-            index,
-            name: Arc::clone(role),
-        };
+        let field = ReplicaField::Role { index, name: Arc::clone(role) };
         let count = found.replicas.ok_or_else(|| {
             format!("{STORM_SERVICE} {name}: {field} is not set; write a count there")
         })?;

@@ -23,26 +23,11 @@ const GO_UNITS: [&str; 8] = ["h", "m", "s", "ms", "us", "µs", "μs", "ns"];
 
 /// Keys of older releases, in whatever domain, and what took their place.
 const SUCCESSORS: [(&str, &str); 9] = [
-    (
-        "scale-down-delay",
-        "autoscaling.aibrix.ai/scale-down-cooldown-window",
-    ),
-    (
-        "scale-up-cooldown",
-        "autoscaling.aibrix.ai/scale-up-cooldown-window",
-    ),
-    (
-        "up-fluctuation-tolerance",
-        "autoscaling.aibrix.ai/scale-up-tolerance",
-    ),
-    (
-        "down-fluctuation-tolerance",
-        "autoscaling.aibrix.ai/scale-down-tolerance",
-    ),
-    (
-        "tolerance",
-        "autoscaling.aibrix.ai/scale-up-tolerance and scale-down-tolerance",
-    ),
+    ("scale-down-delay", "autoscaling.aibrix.ai/scale-down-cooldown-window"),
+    ("scale-up-cooldown", "autoscaling.aibrix.ai/scale-up-cooldown-window"),
+    ("up-fluctuation-tolerance", "autoscaling.aibrix.ai/scale-up-tolerance"),
+    ("down-fluctuation-tolerance", "autoscaling.aibrix.ai/scale-down-tolerance"),
+    ("tolerance", "autoscaling.aibrix.ai/scale-up-tolerance and scale-down-tolerance"),
     ("panic-threshold", "autoscaling.aibrix.ai/panic-threshold"),
     ("stable-window", "spec.observeWindowSeconds"),
     ("window", "spec.observeWindowSeconds"),
@@ -185,10 +170,7 @@ impl Tuning {
                 };
                 Ok(())
             }
-            _ => Err(format!(
-                "has no effect; remove it, or write {}",
-                successor(key)
-            )),
+            _ => Err(format!("has no effect; remove it, or write {}", successor(key))),
         }
     }
 }

@@ -85,49 +85,26 @@ impl PodAutoscalerObject {
         let has_text = |text: &Option<Arc<str>>| text.as_ref().is_some_and(|text| !text.is_empty());
         // One with a role is refused.
         let is_vain = !target.kind.is_empty() && !target.has_roles();
-        let is_nameless = selector
-            .as_ref()
-            .is_some_and(|one| one.role_name.is_empty());
+        let is_nameless = selector.as_ref().is_some_and(|one| one.role_name.is_empty());
         let is_hpa = self.is_hpa();
         let fields = [
-            (
-                "scaleTargetRef.fieldPath",
-                IDENTITY,
-                has_text(&target.field_path),
-            ),
-            (
-                "scaleTargetRef.resourceVersion",
-                IDENTITY,
-                has_text(&target.resource_version),
-            ),
+            ("scaleTargetRef.fieldPath", IDENTITY, has_text(&target.field_path)),
+            ("scaleTargetRef.resourceVersion", IDENTITY, has_text(&target.resource_version)),
             ("scaleTargetRef.uid", IDENTITY, has_text(&target.uid)),
             ("subTargetSelector", NO_SERVICE, is_vain && is_nameless),
-            (
-                "observeWindowSeconds",
-                NO_WINDOWS,
-                is_hpa && stable.is_some(),
-            ),
+            ("observeWindowSeconds", NO_WINDOWS, is_hpa && stable.is_some()),
             ("panicWindowSeconds", NO_WINDOWS, is_hpa && panic.is_some()),
-            (
-                "predictive",
-                "only KPA and APA forecast",
-                is_hpa && predictive.is_some(),
-            ),
+            ("predictive", "only KPA and APA forecast", is_hpa && predictive.is_some()),
         ];
         let unread = fields.into_iter().filter(|(.., is_unread)| *is_unread);
-        unread
-            .map(|(field, why, _)| (format!("spec.{field}"), why))
-            .collect()
+        unread.map(|(field, why, _)| (format!("spec.{field}"), why)).collect()
     }
 
     /// Minima of zero that the generated object cannot have.
     fn unread_bounds(&self) -> impl Iterator<Item = (String, &'static str)> {
         let schedules = self.spec.schedules.iter().flatten().take(MOST_ENTRIES);
         let of_times = schedules.enumerate().map(|(index, schedule)| {
-            (
-                format!("spec.schedules[{index}].minReplicas"),
-                schedule.min_replicas,
-            )
+            (format!("spec.schedules[{index}].minReplicas"), schedule.min_replicas)
         });
         let base = ("spec.minReplicas".to_owned(), self.spec.min_replicas);
         let is_hpa = self.is_hpa();
@@ -143,15 +120,11 @@ impl PodAutoscalerObject {
         sources.enumerate().flat_map(move |(index, source)| {
             let path = move |field: &str| format!("spec.metricsSources[{index}].{field}");
             let fields = source.fields_without_effect(is_hpa);
-            let fields = fields.map(move |(field, why)| WithoutEffect::Field {
-                path: path(field),
-                why,
-            });
+            let fields =
+                fields.map(move |(field, why)| WithoutEffect::Field { path: path(field), why });
             let rounded = rounding(source).filter(|_| is_hpa);
-            fields.chain(rounded.map(|why| WithoutEffect::Rounded {
-                path: path("targetValue"),
-                why,
-            }))
+            fields
+                .chain(rounded.map(|why| WithoutEffect::Rounded { path: path("targetValue"), why }))
         })
     }
 }
@@ -161,7 +134,5 @@ fn rounding(source: &MetricSourceSpec) -> Option<String> {
     let kind = SourceKind::read(source, &mut |_: &str, _: String| {})?;
     let (kept, grain) = rounded(&kind, TargetValue::parse(written).ok()?)?;
     let written = shortened(written);
-    Some(format!(
-        "{written:?} is rounded: the HPA works with {kept}, as it compares {grain}"
-    ))
+    Some(format!("{written:?} is rounded: the HPA works with {kept}, as it compares {grain}"))
 }

@@ -73,9 +73,7 @@ fn measure(
     let demand = input.demand();
     let parameters = tuned.map(|tuned| tuned.estimate.parameters);
     let sizing = size(input, parameters, workload, targets);
-    let kept = tuned
-        .zip(targets)
-        .and_then(|(tuned, targets)| kept_within(tuned, targets));
+    let kept = tuned.zip(targets).and_then(|(tuned, targets)| kept_within(tuned, targets));
     let supply = sizing.as_ref().ok().map(|sizing| {
         let sized = sizing.performance.throughput;
         let per_replica = kept.filter(|kept| kept.0 > sized.0).unwrap_or(sized);
@@ -99,10 +97,7 @@ fn measure(
 /// and was not learned from.
 fn kept_within(tuned: &Tuned, targets: ModelTargets) -> Option<RequestRate> {
     let seen = tuned.last.observation;
-    let Latencies {
-        time_to_first_token,
-        inter_token_latency,
-    } = targets.latencies;
+    let Latencies { time_to_first_token, inter_token_latency } = targets.latencies;
     let is_kept = seen.time_to_first_token.0 <= time_to_first_token.0
         && seen.inter_token_latency.0 <= inter_token_latency.0;
     (tuned.refused_rounds > 0 && is_kept).then_some(seen.rate)
@@ -120,10 +115,7 @@ fn size(
     let parameters = parameters.ok_or(Unsized::NothingLearned)?;
     let workload = workload.ok_or(Unsized::NoWorkload)?;
     let targets = targets.ok_or(Unsized::NoTargets)?;
-    let shape = ReplicaRoom {
-        batch: input.batch.unwrap_or(DEFAULT_BATCH),
-        queue: SIZING_QUEUE,
-    };
+    let shape = ReplicaRoom { batch: input.batch.unwrap_or(DEFAULT_BATCH), queue: SIZING_QUEUE };
     let sizing = ReplicaModel::new(parameters, workload, shape)
         .map_err(SizingError::Performance)
         .and_then(|model| model.size(&targets.latencies.into()));
@@ -158,10 +150,7 @@ fn assessment(model: &QueueingModelInput, figures: &QueueingModelFigures) -> Ass
     Assessment {
         analyzer: AnalyzerName::QueueingModel,
         unit: CapacityUnit::RequestsPerSecond,
-        demand: demand
-            .map(|demand| (ServingRole::Both, demand))
-            .into_iter()
-            .collect(),
+        demand: demand.map(|demand| (ServingRole::Both, demand)).into_iter().collect(),
         variants,
     }
 }
@@ -176,9 +165,7 @@ fn idle(model: &QueueingModelInput) -> Assessment {
         analyzer: AnalyzerName::QueueingModel,
         unit: CapacityUnit::Replicas,
         demand: BTreeMap::from([(ServingRole::Both, 0.0)]),
-        variants: (model.whole())
-            .map(|(key, input)| (key.clone(), counted(input)))
-            .collect(),
+        variants: (model.whole()).map(|(key, input)| (key.clone(), counted(input))).collect(),
     }
 }
 

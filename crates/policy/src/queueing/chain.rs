@@ -55,13 +55,7 @@ struct Weights {
 
 impl Weights {
     fn of_idle() -> Self {
-        Self {
-            idle: 1.0,
-            all: 1.0,
-            in_service: 0.0,
-            waiting: 0.0,
-            last: 1.0,
-        }
+        Self { idle: 1.0, all: 1.0, in_service: 0.0, waiting: 0.0, last: 1.0 }
     }
 
     /// Whether the last state and all that follow change nothing, if each of them weighs at most
@@ -125,13 +119,7 @@ impl BirthDeathQueue {
 
     /// The queue in equilibrium. Without arrivals the times are those of a lone request.
     pub(crate) fn solve(&self, arrival_rate: f64) -> Result<Equilibrium, QueueError> {
-        let Weights {
-            idle,
-            all,
-            in_service,
-            waiting,
-            last,
-        } = self.weights(arrival_rate)?;
+        let Weights { idle, all, in_service, waiting, last } = self.weights(arrival_rate)?;
         let (in_service, waiting, blocked) = (in_service / all, waiting / all, last / all);
         let throughput = arrival_rate * (1.0 - blocked);
         let (service_time, wait_time) = if throughput > 0.0 {
@@ -152,11 +140,7 @@ impl BirthDeathQueue {
             wait_time,
         };
         let all = equilibrium.response_time + equilibrium.in_system + throughput;
-        if all.is_finite() {
-            Ok(equilibrium)
-        } else {
-            Err(QueueError::Range(arrival_rate))
-        }
+        if all.is_finite() { Ok(equilibrium) } else { Err(QueueError::Range(arrival_rate)) }
     }
 
     fn weights(&self, arrival_rate: f64) -> Result<Weights, QueueError> {
@@ -203,10 +187,7 @@ impl BirthDeathQueue {
         if load < f64::from(self.room) {
             Ok(load)
         } else {
-            Err(QueueError::Overload {
-                load,
-                room: self.room,
-            })
+            Err(QueueError::Overload { load, room: self.room })
         }
     }
 }

@@ -10,9 +10,7 @@ impl<const R: usize, const C: usize> Matrix<R, C> {
     }
 
     pub(super) fn from_fn(cell: impl Fn(usize, usize) -> f64) -> Self {
-        Self(std::array::from_fn(|row| {
-            std::array::from_fn(|column| cell(row, column))
-        }))
+        Self(std::array::from_fn(|row| std::array::from_fn(|column| cell(row, column))))
     }
 
     pub(super) fn transposed(&self) -> Matrix<C, R> {
@@ -29,9 +27,7 @@ impl<const R: usize, const C: usize> Matrix<R, C> {
 
     pub(super) fn times<const D: usize>(&self, other: &Matrix<C, D>) -> Matrix<R, D> {
         Matrix::from_fn(|row, column| {
-            (0..C)
-                .map(|inner| self.at(row, inner) * other.at(inner, column))
-                .sum()
+            (0..C).map(|inner| self.at(row, inner) * other.at(inner, column)).sum()
         })
     }
 
@@ -73,8 +69,5 @@ impl Matrix<2, 2> {
 }
 
 pub(super) fn dot<const N: usize>(left: [f64; N], right: [f64; N]) -> f64 {
-    left.into_iter()
-        .zip(right)
-        .map(|(left, right)| left * right)
-        .sum()
+    left.into_iter().zip(right).map(|(left, right)| left * right).sum()
 }

@@ -32,10 +32,7 @@ impl ReplicaObservation {
             self.time_to_first_token.0,
             self.inter_token_latency.0,
         ];
-        self.batch > 0
-            && figures
-                .iter()
-                .all(|figure| *figure > 0.0 && figure.is_finite())
+        self.batch > 0 && figures.iter().all(|figure| *figure > 0.0 && figure.is_finite())
     }
 
     /// Whether the replica is sent more than it can work on, whatever its parameters: by Little's law, the
@@ -59,10 +56,7 @@ impl ReplicaObservation {
     /// The replica, with ten batches of requests allowed to wait: the filter looks at replicas that
     /// may be overloaded.
     pub(super) fn model(&self, parameters: &ServiceParameters) -> Option<ReplicaModel> {
-        let shape = ReplicaRoom {
-            batch: self.batch,
-            queue: self.batch.saturating_mul(10),
-        };
+        let shape = ReplicaRoom { batch: self.batch, queue: self.batch.saturating_mul(10) };
         ReplicaModel::new(*parameters, self.workload, shape).ok()
     }
 
@@ -73,10 +67,7 @@ impl ReplicaObservation {
     /// Parameters that a lone request with these latencies would have; `None` where the latencies
     /// contradict the model.
     pub fn guess(&self) -> Option<ServiceParameters> {
-        let Workload {
-            input_tokens: input,
-            output_tokens: output,
-        } = self.workload;
+        let Workload { input_tokens: input, output_tokens: output } = self.workload;
         let [first_token, step] = self.latencies();
         let alpha = ITERATION_SHARE * step;
         let per_input = (first_token - alpha) / input;

@@ -61,10 +61,7 @@ pub enum InvalidModel {
 impl ServiceParameters {
     /// Time of one iteration over a batch of mean requests: `α + n·(β·(I+O)/(O+1) + γ·(I+O/2))`.
     pub(crate) fn iteration(&self, work: Workload, batch: f64) -> Millis {
-        let Workload {
-            input_tokens: input,
-            output_tokens: output,
-        } = work;
+        let Workload { input_tokens: input, output_tokens: output } = work;
         let computed = (input + output) / (output + 1.0);
         let read = input + output / 2.0;
         Millis(self.alpha + batch * (self.beta * computed + self.gamma * read))
@@ -90,11 +87,7 @@ impl ServiceParameters {
     /// All three times a factor: the same replica, faster or slower.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
-        Self {
-            alpha: self.alpha * factor,
-            beta: self.beta * factor,
-            gamma: self.gamma * factor,
-        }
+        Self { alpha: self.alpha * factor, beta: self.beta * factor, gamma: self.gamma * factor }
     }
 
     /// Requests finished per ms while 1, 2, … `batch` are worked on: `n / (P(n) + O·G(n))`.
@@ -111,11 +104,7 @@ impl ServiceParameters {
                 count / (self.prefill(work, count).0 + decode)
             })
             .collect();
-        if rates.iter().all(|rate| rate.is_normal()) {
-            Ok(rates)
-        } else {
-            Err(self.invalid())
-        }
+        if rates.iter().all(|rate| rate.is_normal()) { Ok(rates) } else { Err(self.invalid()) }
     }
 
     fn check(&self, work: Workload, shape: ReplicaRoom) -> Result<(), InvalidModel> {
@@ -127,10 +116,7 @@ impl ServiceParameters {
         }
         work.check()?;
         let possible = |value: f64| (0.0..=f64::MAX).contains(&value);
-        if [self.alpha, self.beta, self.gamma]
-            .into_iter()
-            .all(possible)
-        {
+        if [self.alpha, self.beta, self.gamma].into_iter().all(possible) {
             Ok(())
         } else {
             Err(self.invalid())
@@ -138,11 +124,7 @@ impl ServiceParameters {
     }
 
     fn invalid(&self) -> InvalidModel {
-        InvalidModel::Parameters {
-            alpha: self.alpha,
-            beta: self.beta,
-            gamma: self.gamma,
-        }
+        InvalidModel::Parameters { alpha: self.alpha, beta: self.beta, gamma: self.gamma }
     }
 }
 
@@ -153,10 +135,7 @@ impl Workload {
         if input && output {
             Ok(())
         } else {
-            Err(InvalidModel::Workload {
-                input: self.input_tokens,
-                output: self.output_tokens,
-            })
+            Err(InvalidModel::Workload { input: self.input_tokens, output: self.output_tokens })
         }
     }
 }

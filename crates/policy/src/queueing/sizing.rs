@@ -100,11 +100,7 @@ impl ReplicaModel {
     /// # Errors
     /// If a target is not above zero or cannot be met at any rate.
     pub fn size(&self, targets: &Targets) -> Result<Sizing, SizingError> {
-        let Targets {
-            time_to_first_token,
-            inter_token_latency,
-            tokens_per_second,
-        } = *targets;
+        let Targets { time_to_first_token, inter_token_latency, tokens_per_second } = *targets;
         let range = self.range();
         check("tokens per second", tokens_per_second)?;
         let busiest = self.analyze(range.max);
@@ -115,10 +111,7 @@ impl ReplicaModel {
             Some(_) => RequestRate(range.max.0 * (1.0 - THROUGHPUT_MARGIN)),
             None => range.max,
         };
-        let lowest = for_time_to_first_token
-            .0
-            .min(for_inter_token_latency.0)
-            .min(for_throughput.0);
+        let lowest = for_time_to_first_token.0.min(for_inter_token_latency.0).min(for_throughput.0);
         let performance = self.analyze(RequestRate(lowest))?;
         Ok(Sizing {
             range,
@@ -149,15 +142,10 @@ impl ReplicaModel {
         }
         let least = latency.of(&self.analyze(range.min)?).0;
         if least > target.0 && !is_within(least, target.0, TOLERANCE) {
-            return Err(SizingError::Unreachable {
-                latency,
-                target,
-                least: Millis(least),
-            });
+            return Err(SizingError::Unreachable { latency, target, least: Millis(least) });
         }
         let reached = |rate: f64| {
-            self.analyze(RequestRate(rate))
-                .map(|performance| latency.of(&performance).0)
+            self.analyze(RequestRate(rate)).map(|performance| latency.of(&performance).0)
         };
         let ends = [(range.min.0, least), (range.max.0, most)];
         match bisect_between(ends, target.0, reached) {

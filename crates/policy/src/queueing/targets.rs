@@ -11,10 +11,8 @@ use crate::params::{LatencyTargets, QueueingModelPolicy};
 const OBSERVED_FACTOR: f64 = 1.5;
 
 /// Longest targets that are taken from observed latencies.
-const OBSERVED_CAPS: Latencies = Latencies {
-    time_to_first_token: Millis(10_000.0),
-    inter_token_latency: Millis(500.0),
-};
+const OBSERVED_CAPS: Latencies =
+    Latencies { time_to_first_token: Millis(10_000.0), inter_token_latency: Millis(500.0) };
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
@@ -52,11 +50,7 @@ pub(crate) fn model_targets(
     let stated = policy.targets.map(Latencies::from);
     stated
         .map(found(TargetSource::Explicit))
-        .or_else(|| {
-            class
-                .map(Latencies::from)
-                .map(found(TargetSource::ServiceClass))
-        })
+        .or_else(|| class.map(Latencies::from).map(found(TargetSource::ServiceClass)))
         .or_else(|| {
             learned
                 .into_iter()

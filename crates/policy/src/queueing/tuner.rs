@@ -41,12 +41,7 @@ pub(crate) struct TunerSettings {
 
 impl Default for TunerSettings {
     fn default() -> Self {
-        Self {
-            noise_factor: 1.0,
-            error_level: 0.05,
-            percentile: 1.96,
-            change: 0.05,
-        }
+        Self { noise_factor: 1.0, error_level: 0.05, percentile: 1.96, change: 0.05 }
     }
 }
 
@@ -70,9 +65,7 @@ impl TunerSettings {
         values
             .into_iter()
             .find(|(_, value)| !(*value > 0.0 && value.is_finite()))
-            .map_or(Ok(()), |(name, value)| {
-                Err(InvalidTunerSetting { name, value })
-            })
+            .map_or(Ok(()), |(name, value)| Err(InvalidTunerSetting { name, value }))
     }
 
     /// Variances of the parameters' change around `start`: the diagonal of Q.
@@ -83,9 +76,7 @@ impl TunerSettings {
     /// Variances of the latencies of an observation: the diagonal of R.
     pub(crate) fn observation_noise(&self, observation: &ReplicaObservation) -> [f64; 2] {
         let relative = (self.error_level / self.percentile).powi(2) / self.noise_factor;
-        observation
-            .latencies()
-            .map(|value| relative * value * value)
+        observation.latencies().map(|value| relative * value * value)
     }
 }
 
@@ -185,11 +176,7 @@ impl Filter {
         step.nis = nis.is_finite().then_some(nis);
         step.candidate = Some(candidate);
         step.outcome = judge(&after, step.nis);
-        if step.outcome == StepOutcome::Accepted {
-            (after, step)
-        } else {
-            (*estimate, step)
-        }
+        if step.outcome == StepOutcome::Accepted { (after, step) } else { (*estimate, step) }
     }
 }
 
@@ -223,11 +210,7 @@ fn updated(
 fn derivatives(at: &ServiceParameters, observation: &ReplicaObservation) -> Option<Matrix<2, 3>> {
     let mut columns = [[0.0; 2]; 3];
     for (index, (column, value)) in columns.iter_mut().zip(vector(at)).enumerate() {
-        let step = if value == 0.0 {
-            DERIVATIVE_STEP
-        } else {
-            DERIVATIVE_STEP * value.abs()
-        };
+        let step = if value == 0.0 { DERIVATIVE_STEP } else { DERIVATIVE_STEP * value.abs() };
         let shifted = |by: f64| {
             let change = std::array::from_fn(|other| if other == index { by } else { 0.0 });
             observation.expected(&moved(at, change))

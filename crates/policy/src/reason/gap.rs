@@ -53,11 +53,7 @@ impl ViewGap {
     }
 
     pub(crate) fn reason(&self, role: ServingRole) -> Reason {
-        Reason::NoView {
-            role,
-            missing: self.missing.clone(),
-            abstaining: self.abstaining.clone(),
-        }
+        Reason::NoView { role, missing: self.missing.clone(), abstaining: self.abstaining.clone() }
     }
 
     pub(crate) fn add(&mut self, signal: MissingSignal) {
@@ -102,12 +98,7 @@ pub enum Abstention {
     /// What waits in the router has no price in tokens.
     QueueWithoutPrice,
     /// Ready replicas have no sample.
-    Silent {
-        analyzer: AnalyzerName,
-        variant: Arc<str>,
-        silent: Replicas,
-        ready: Replicas,
-    },
+    Silent { analyzer: AnalyzerName, variant: Arc<str>, silent: Replicas, ready: Replicas },
     /// Every analyzer that is listed is disabled.
     NoneEnabled,
     /// The queueing model sizes no replica.

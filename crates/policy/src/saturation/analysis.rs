@@ -25,11 +25,8 @@ impl SaturationAnalysis {
     /// ones of today spread over the rest; `None` where no replica is left to carry it.
     pub(crate) fn after_shrink(&self, published: u32) -> Option<Spare> {
         let rest = published.checked_sub(1).filter(|rest| *rest > 0)?;
-        let SaturationThresholds {
-            kv_cache_threshold: kv,
-            queue_length_threshold: queue,
-            ..
-        } = self.thresholds;
+        let SaturationThresholds { kv_cache_threshold: kv, queue_length_threshold: queue, .. } =
+            self.thresholds;
         let replicas = f64::from(self.figures.non_saturated);
         let left = |threshold: f64, spare: f64| {
             threshold - (threshold - spare) * replicas / f64::from(rest)
@@ -154,10 +151,8 @@ impl Measured {
 
     fn spare(&self, thresholds: &SaturationThresholds) -> (f64, f64) {
         let figures = &self.figures;
-        let with_samples = (
-            figures.reporting - figures.without_kv,
-            figures.reporting - figures.without_queue,
-        );
+        let with_samples =
+            (figures.reporting - figures.without_kv, figures.reporting - figures.without_queue);
         (self.sums).spare(figures.non_saturated, with_samples, thresholds)
     }
 }
@@ -175,10 +170,8 @@ pub(crate) fn analyze(
     let mut newest = Measured::default();
     let mut variants = Vec::with_capacity(members.len());
     for view in members {
-        let Measured {
-            figures: variant,
-            sums: own,
-        } = measure(view, reader, thresholds, (&mut load, &mut newest));
+        let Measured { figures: variant, sums: own } =
+            measure(view, reader, thresholds, (&mut load, &mut newest));
         figures.replicas += variant.reporting;
         figures.non_saturated += variant.non_saturated;
         figures.stale += variant.stale;
@@ -187,10 +180,8 @@ pub(crate) fn analyze(
         sums.merge(own);
         variants.push(variant);
     }
-    let with_samples = (
-        figures.replicas - figures.without_kv,
-        figures.replicas - figures.without_queue,
-    );
+    let with_samples =
+        (figures.replicas - figures.without_kv, figures.replicas - figures.without_queue);
     (figures.spare_kv, figures.spare_queue) =
         sums.spare(figures.non_saturated, with_samples, thresholds);
     let spare = compare(figures.spare_kv, figures.spare_queue, thresholds);

@@ -162,10 +162,7 @@ fn shrink(
         |draft| {
             let floor = draft.bounds.floor();
             let at_floor = (draft.count() <= floor).then_some(Reason::AtFloor { floor });
-            standing(draft)
-                .or_else(|| silence(draft))
-                .or_else(|| model.clone())
-                .or(at_floor)
+            standing(draft).or_else(|| silence(draft)).or_else(|| model.clone()).or(at_floor)
         },
         most_expensive_first,
         |draft| (draft.count().minus_one(), Reason::Shrunk { left }),
@@ -214,12 +211,10 @@ fn standing(draft: &PendingDecision<'_>) -> Option<Reason> {
 
 /// A variant without replicas may grow: that is how load spills over to one that was at zero.
 fn growth_obstacle(draft: &PendingDecision<'_>) -> Option<Reason> {
-    standing(draft)
-        .filter(|why| *why != Reason::NoReplicas)
-        .or_else(|| match draft.bounds.max {
-            Some(max) if draft.count() >= max => Some(Reason::AtMaximum { max }),
-            _ => None,
-        })
+    standing(draft).filter(|why| *why != Reason::NoReplicas).or_else(|| match draft.bounds.max {
+        Some(max) if draft.count() >= max => Some(Reason::AtMaximum { max }),
+        _ => None,
+    })
 }
 
 /// A count that would be enough, and that is not applied although it is out of any usual tolerance,
@@ -250,9 +245,7 @@ fn model_obstacle(
     if !transitions.is_empty() {
         Some(Reason::ShrinkWaits { transitions })
     } else if figures.stale > 0 {
-        Some(Reason::ShrinkOnStale {
-            replicas: figures.stale,
-        })
+        Some(Reason::ShrinkOnStale { replicas: figures.stale })
     } else if figures.without_kv > 0 || figures.without_queue > 0 {
         Some(Reason::ShrinkOnPartial {
             without_kv: figures.without_kv,

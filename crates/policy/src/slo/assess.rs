@@ -56,10 +56,8 @@ pub fn assess(
     now: Moment,
 ) -> (Assessment, SloReport) {
     let report = report(input, goal, learned.get(key), now);
-    let peers = input
-        .variants
-        .iter()
-        .filter(|(variant, _)| !report.stragglers.contains_key(*variant));
+    let peers =
+        input.variants.iter().filter(|(variant, _)| !report.stragglers.contains_key(*variant));
     let capacities = peers.filter_map(|(variant, given)| {
         let capacity = VariantCapacity {
             per_replica: report.variants.get(variant)?.per_second,
@@ -86,9 +84,7 @@ pub(super) fn report(
     let load = ModelLoad::of(input);
     let without = input.params.without;
     let demand = learned.and_then(|model| model.demand);
-    let DemandObservation {
-        queue, queue_age, ..
-    } = load.observation;
+    let DemandObservation { queue, queue_age, .. } = load.observation;
     let demand = demand.map(|demand| demand.with_count(queue, queue_age, now));
     let demand = demand.map(|demand| without.map_or(demand, |term| term.left_out(demand)));
     let mut report = SloReport {
@@ -119,9 +115,8 @@ pub(super) fn report(
     let guesses = capacity::guesses(&input.variants, &report.variants, (shape, goal));
     report.variants.extend(guesses);
     let shares = generating_roles(input);
-    let roles: BTreeSet<ServingRole> = (input.variants.values())
-        .map(|variant| variant.role)
-        .collect();
+    let roles: BTreeSet<ServingRole> =
+        (input.variants.values()).map(|variant| variant.role).collect();
     for role in roles {
         let part_of_role = match role {
             ServingRole::Prefill => shares.get(&ServingRole::Decode),
@@ -189,22 +184,15 @@ impl Part<'_> {
     fn arrivals(&self, demand: &DemandTrack, waits: bool, now: Moment) -> Arrivals {
         let rate = demand.rate();
         let is_draining = demand.is_draining(now);
-        let generated = if is_draining {
-            0.0
-        } else {
-            self.generated(demand.generated(), rate, 1.0)
-        };
+        let generated =
+            if is_draining { 0.0 } else { self.generated(demand.generated(), rate, 1.0) };
         let most = if waits || is_draining || self.role == ServingRole::Prefill {
             f64::INFINITY
         } else {
             let served = self.generated(demand.generated_at_most(), rate, SHORTER_PROMPTS);
             demand.most_work(served, self.per_request).max(generated)
         };
-        Arrivals {
-            counted: (rate * self.per_request).min(most),
-            generated,
-            most,
-        }
+        Arrivals { counted: (rate * self.per_request).min(most), generated, most }
     }
 
     /// None where no variant of the role is known.
@@ -217,17 +205,9 @@ impl Part<'_> {
         let start = self.variants().map(|(given, _)| given.start).max()?;
         let waiting = self.waiting(demand);
         let waits = demand.is_backlog(waiting);
-        let Arrivals {
-            counted,
-            generated,
-            most,
-        } = self.arrivals(demand, waits, now);
+        let Arrivals { counted, generated, most } = self.arrivals(demand, waits, now);
         let arriving = counted.max(generated);
-        let grown = if counted > 0.0 {
-            arriving / counted
-        } else {
-            1.0
-        };
+        let grown = if counted > 0.0 { arriving / counted } else { 1.0 };
         let burst = (demand.surge.max(demand.jump) * self.per_request).min(most);
         let need = arriving.max(burst);
         let memory = model.needs.get(&self.role);
@@ -243,18 +223,16 @@ impl Part<'_> {
         let band = self.input.params.band;
         let imbalance = model.imbalances.get(&self.role);
         let imbalance = imbalance.map_or(1.0, Imbalance::ratio);
-        let growth = memory.map_or(0.0, |memory| {
-            arriving * self.growth(memory, demand, start, now)
-        });
+        let growth =
+            memory.map_or(0.0, |memory| arriving * self.growth(memory, demand, start, now));
         let expected = need.max(arriving + growth);
         let ordered = (landing_backlog / drain.as_secs_f64()).mul_add(band.scale_up, expected);
         let reserved = reserve.with(remembered);
         let (service, anticipated) = self.supply();
         let (hold, share_kept) = self.hold(waits, memory, now);
         let ready = self.peers().map(|(given, _)| given.ready).sum();
-        let floor = hold.map_or(0.0, |hold| {
-            hold.floor(share_kept, ready, (service, anticipated), band)
-        });
+        let floor =
+            hold.map_or(0.0, |hold| hold.floor(share_kept, ready, (service, anticipated), band));
         let ceiling = orders_nothing(anticipated, band);
         // What was needed before keeps replicas; those that are missing for it are not worth a start.
         let is_past = arriving * imbalance < FALLEN * remembered && ceiling < reserved;
@@ -372,10 +350,8 @@ impl Part<'_> {
         if self.input.params.without == Some(SloTerm::Landing) {
             return 0.0;
         }
-        let saturated = total(
-            self.variants()
-                .map(|(given, one)| given.ready.to_f64() * one.saturated),
-        );
+        let saturated =
+            total(self.variants().map(|(given, one)| given.ready.to_f64() * one.saturated));
         let mut service = saturated.max(demand.served * self.per_request);
         if demand.queue_keeps_growing > 0.0 {
             // What replicas did with other requests is more than they do.
@@ -410,11 +386,8 @@ impl Part<'_> {
         }
         let generated = tokens * self.share;
         let known = rate * self.answer;
-        let longer = if known > 0.0 {
-            (generated / known).clamp(least, LONGER_PROMPTS)
-        } else {
-            1.0
-        };
+        let longer =
+            if known > 0.0 { (generated / known).clamp(least, LONGER_PROMPTS) } else { 1.0 };
         let prompts = rate * (self.per_request - self.answer);
         longer.mul_add(prompts, generated)
     }
@@ -423,9 +396,8 @@ impl Part<'_> {
     /// queue, all of them read less than they can, and decode is busy, the router holds requests for decode.
     fn waiting(&self, demand: &DemandTrack) -> f64 {
         let params = &self.input.params;
-        let own: Vec<_> = (self.input.variants.values())
-            .filter(|given| given.role == self.role)
-            .collect();
+        let own: Vec<_> =
+            (self.input.variants.values()).filter(|given| given.role == self.role).collect();
         let mut replicas = own.iter().flat_map(|given| given.replicas.values());
         let read = demand.served * self.per_request;
         let are_for_decode = self.role == ServingRole::Prefill
@@ -460,10 +432,7 @@ impl Part<'_> {
             let pending = if counts { given.pending.0 } else { 0 };
             let count = usize::try_from(pending).unwrap_or(usize::MAX);
             let known = given.remaining.iter().take(count).copied();
-            known.map(move |remaining| StartingReplica {
-                remaining,
-                per_second: one.saturated,
-            })
+            known.map(move |remaining| StartingReplica { remaining, per_second: one.saturated })
         });
         replicas.collect()
     }

@@ -103,12 +103,8 @@ impl LatencyCurve {
         }
         let is_queued = is_queued && work >= self.most() * NEAR_MOST;
         let octave = rounding::floor(work.max(1.0).log2() * POINTS_PER_OCTAVE);
-        let point = self.points.entry(octave).or_insert(CurvePoint {
-            work,
-            pace,
-            at: now,
-            seen: 0,
-        });
+        let point =
+            self.points.entry(octave).or_insert(CurvePoint { work, pace, at: now, seen: 0 });
         point.work = blend(point.work, work);
         point.pace = blend(point.pace, pace);
         point.at = now;
@@ -131,18 +127,14 @@ impl LatencyCurve {
     pub(super) fn newest(&self) -> Self {
         let newest = self.points.iter().max_by_key(|(_, point)| point.at);
         Self {
-            points: newest
-                .map(|(place, point)| (*place, *point))
-                .into_iter()
-                .collect(),
+            points: newest.map(|(place, point)| (*place, *point)).into_iter().collect(),
             full: self.full,
         }
     }
 
     /// Drops points that are too old.
     pub fn prune(&mut self, now: Moment) {
-        self.points
-            .retain(|_, point| now.since(point.at) <= MAX_AGE);
+        self.points.retain(|_, point| now.since(point.at) <= MAX_AGE);
     }
 
     /// Whether nothing is known.
@@ -161,14 +153,11 @@ impl LatencyCurve {
     /// Then an empty engine is at least twice as fast as the `objective`, seconds between tokens, which latency that is
     /// seen exceeds: it is that of load.
     pub fn law(&self, resident: Option<f64>, objective: f64, now: Moment) -> Option<LatencyLaw> {
-        let weighted: Vec<(f64, &CurvePoint)> = (self.points.values())
-            .map(|point| (point.weight(now), point))
-            .collect();
+        let weighted: Vec<(f64, &CurvePoint)> =
+            (self.points.values()).map(|point| (point.weight(now), point)).collect();
         let whole: f64 = weighted.iter().map(|(weight, _)| weight).sum();
         let mean = |read: fn(&CurvePoint) -> f64| {
-            let sum: f64 = (weighted.iter())
-                .map(|(weight, point)| weight * read(point))
-                .sum();
+            let sum: f64 = (weighted.iter()).map(|(weight, point)| weight * read(point)).sum();
             (whole > 0.0).then_some(sum / whole)
         };
         let work = mean(|point| point.work)?;
@@ -195,11 +184,7 @@ impl LatencyCurve {
         let highest = by_cache.into_iter().chain(by_objective).reduce(f64::max)?;
         let assumed = work / (1.0 - pace / highest);
         let most = assumed.min(self.end_by_ends() * BEYOND);
-        Some(LatencyLaw {
-            idle: (1.0 - work / most) / pace,
-            most,
-            is_assumed: true,
-        })
+        Some(LatencyLaw { idle: (1.0 - work / most) / pace, most, is_assumed: true })
     }
 
     /// Where the line through the fastest point and that of the most work ends.

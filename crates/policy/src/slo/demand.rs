@@ -39,18 +39,12 @@ pub struct SmoothedRate {
 
 impl SmoothedRate {
     fn new(rate: f64) -> Self {
-        Self {
-            smoothed: rate,
-            recent: rate,
-        }
+        Self { smoothed: rate, recent: rate }
     }
 
     fn after(self, recent: f64, passed: Duration) -> Self {
         let kept = (-passed.as_secs_f64() / LONG_WINDOW.as_secs_f64()).exp();
-        Self {
-            smoothed: kept.mul_add(self.smoothed - recent, recent),
-            recent,
-        }
+        Self { smoothed: kept.mul_add(self.smoothed - recent, recent), recent }
     }
 
     /// The rate since a count, by how much the rate of the last minute changed since then; 0 where that may be
@@ -61,11 +55,7 @@ impl SmoothedRate {
         let rate = self.smoothed + change;
         // Two counts differ.
         let deviation = (2.0 * rate / seconds).sqrt();
-        if change > SIGNIFICANT * deviation {
-            rate
-        } else {
-            0.0
-        }
+        if change > SIGNIFICANT * deviation { rate } else { 0.0 }
     }
 
     /// The smoothed rate, or a higher one that exceeds it by more than chance does, where the rate is a sum
@@ -236,10 +226,11 @@ impl DemandTrack {
         }
         if let Some(generated) = observation.generated.filter(|_| !is_draining) {
             let wanted = generated * next.held_back(observation.placed);
-            next.generated = Some(known.generated.map_or_else(
-                || SmoothedRate::new(wanted),
-                |known| known.after(wanted, passed),
-            ));
+            next.generated = Some(
+                known
+                    .generated
+                    .map_or_else(|| SmoothedRate::new(wanted), |known| known.after(wanted, passed)),
+            );
         }
         Some(next)
     }
@@ -346,11 +337,7 @@ impl DemandTrack {
         let rate = served + (in_flight - before) / seconds + self.queue_growth.max(0.0);
         let by_count = self.arrivals.smoothed / SHORT_WINDOW.as_secs_f64();
         let deviation = ((before + in_flight) / (seconds * seconds) + by_count).sqrt();
-        if rate > SIGNIFICANT.mul_add(deviation, self.arrivals.smoothed) {
-            rate
-        } else {
-            0.0
-        }
+        if rate > SIGNIFICANT.mul_add(deviation, self.arrivals.smoothed) { rate } else { 0.0 }
     }
 
     /// Requests that arrive for each one that is placed, as long as some wait; else 1. A replica that has just
@@ -405,8 +392,7 @@ impl DemandTrack {
     /// Tokens per second to be generated, by what replicas generate; 0 where that is not known. It follows
     /// answers that grow longer at once, where the mean answer takes minutes.
     pub fn generated(&self) -> f64 {
-        self.generated.map_or(0.0, |rate| {
-            rate.or_higher(rate.recent, self.arrivals.smoothed, SIZE_VARIANCE)
-        })
+        self.generated
+            .map_or(0.0, |rate| rate.or_higher(rate.recent, self.arrivals.smoothed, SIZE_VARIANCE))
     }
 }

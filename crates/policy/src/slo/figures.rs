@@ -123,11 +123,7 @@ impl SloReport {
             format!("slo: no engine exposes {signal}, which follows from other signals")
         });
         let first = std::iter::once(first).chain(derived);
-        first
-            .chain(roles)
-            .chain(variants)
-            .chain(stragglers)
-            .collect()
+        first.chain(roles).chain(variants).chain(stragglers).collect()
     }
 }
 

@@ -38,12 +38,7 @@ pub struct Imbalance {
 impl Imbalance {
     /// Of replicas that are seen for the first time.
     pub(super) fn new(now: Moment) -> Self {
-        Self {
-            ratio: 1.0,
-            at: now,
-            ready: Replicas::ZERO,
-            changed: now,
-        }
+        Self { ratio: 1.0, at: now, ready: Replicas::ZERO, changed: now }
     }
 
     /// Demand at which the busiest variant is within its objectives, to the demand; at least 1.
@@ -83,9 +78,8 @@ fn measured(input: &ThroughputModelInput, report: &SloReport, role: ServingRole)
     for (key, given) in own.filter(|(_, given)| given.ready > Replicas::ZERO) {
         let size = report.variants.get(key)?;
         let capacity = size.per_second * given.ready.to_f64();
-        let done: Option<Vec<f64>> = (given.replicas.values())
-            .map(|replica| work::done(role, replica))
-            .collect();
+        let done: Option<Vec<f64>> =
+            (given.replicas.values()).map(|replica| work::done(role, replica)).collect();
         (!matches!(size.bound, CapacityBound::Cost | CapacityBound::Reading)).then_some(())?;
         loads.push((total(done?.into_iter()), capacity));
     }

@@ -33,9 +33,7 @@ impl FluidQueue {
         let landed = (self.starting.iter()).filter(|replica| replica.remaining < horizon);
         for replica in landed {
             let at = replica.remaining.as_secs_f64();
-            backlog = (self.arrivals - service)
-                .mul_add(at - passed, backlog)
-                .max(0.0);
+            backlog = (self.arrivals - service).mul_add(at - passed, backlog).max(0.0);
             service += replica.per_second;
             passed = at;
         }

@@ -132,9 +132,7 @@ impl LearnedSlo {
             left = left.saturating_sub(model.engines.len());
             (key.clone(), model)
         });
-        Self {
-            models: models.collect(),
-        }
+        Self { models: models.collect() }
     }
 }
 
@@ -146,8 +144,7 @@ impl LearnedSloModel {
         room: usize,
         now: Moment,
     ) -> Self {
-        self.stragglers
-            .retain(|key| input.variants.contains_key(key));
+        self.stragglers.retain(|key| input.variants.contains_key(key));
         let before = self.demand;
         let load = ModelLoad::of(input);
         self.demand = DemandTrack::after(before, load.observation, now);
@@ -184,12 +181,7 @@ impl LearnedSloModel {
             let of_role = |key: &VariantKey| {
                 (input.variants.get(key)).is_some_and(|given| given.role == *role)
             };
-            if !self
-                .stragglers
-                .iter()
-                .filter(|key| of_role(key))
-                .eq(found.iter())
-            {
+            if !self.stragglers.iter().filter(|key| of_role(key)).eq(found.iter()) {
                 self.stragglers.retain(|key| !of_role(key));
                 self.stragglers.extend(found);
                 // What serves changes now: nothing of it is a release.
@@ -217,10 +209,7 @@ impl LearnedSloModel {
         now: Moment,
     ) -> Option<Moment> {
         let follows = |signal: &SignalName| {
-            matches!(
-                signal,
-                SignalName::InterTokenLatency | SignalName::GenerationRate
-            )
+            matches!(signal, SignalName::InterTokenLatency | SignalName::GenerationRate)
         };
         input.derived.iter().any(follows).then_some(())?;
         let counts = |demand: Option<&DemandTrack>| {
@@ -228,12 +217,10 @@ impl LearnedSloModel {
             Some((demand.in_flight?, demand.waiting?.replicas))
         };
         let is_shift =
-            counts(before)
-                .zip(counts(self.demand.as_ref()))
-                .is_none_or(|(before, after)| {
-                    let chance = SHIFT * (before.0 + after.0).sqrt();
-                    before.1 != after.1 || (after.0 - before.0).abs() > chance
-                });
+            counts(before).zip(counts(self.demand.as_ref())).is_none_or(|(before, after)| {
+                let chance = SHIFT * (before.0 + after.0).sqrt();
+                before.1 != after.1 || (after.0 - before.0).abs() > chance
+            });
         if is_shift { Some(now) } else { self.shifted }
     }
 
@@ -266,10 +253,7 @@ impl LearnedEngine {
         let mut next = if self.engine == given.engine {
             self
         } else {
-            Self {
-                engine: Arc::clone(&given.engine),
-                ..Self::default()
-            }
+            Self { engine: Arc::clone(&given.engine), ..Self::default() }
         };
         // Half of the time teaches, however often replicas land.
         let has_taught = (next.grown).is_none_or(|at| now.since(at) >= 2 * SHIFTED_FOR);
@@ -332,8 +316,7 @@ fn is_balanced(replica: &ThroughputReplicaInput) -> bool {
 /// Replicas of a role, ready or on their way.
 fn replicas(input: &ThroughputModelInput, role: ServingRole) -> Replicas {
     let own = (input.variants.values()).filter(|variant| variant.role == role);
-    own.flat_map(|variant| [variant.ready, variant.pending])
-        .sum()
+    own.flat_map(|variant| [variant.ready, variant.pending]).sum()
 }
 
 /// Replicas of a role that its targets have, whether they serve, start or are late; without stragglers.

@@ -44,18 +44,13 @@ impl ModelLoad {
             in_flight: sums.in_flight.known(),
             queue: input.router_queue,
             queue_age: input.router_queue_age,
-            waiting: (sums.waiting.known()).map(|requests| ReplicaQueues {
-                requests,
-                replicas: sums.waiting.replicas,
-            }),
+            waiting: (sums.waiting.known())
+                .map(|requests| ReplicaQueues { requests, replicas: sums.waiting.replicas }),
             shape: sums.shape(),
             // In whole seconds, so that records of it stay small.
             answering: Duration::from_secs(u64::from(rounding::ceil(sums.answering))),
         };
-        Self {
-            observation,
-            waiting: sums.backlog,
-        }
+        Self { observation, waiting: sums.backlog }
     }
 
     /// Requests that wait anywhere.
@@ -119,8 +114,7 @@ struct Sums {
 impl Sums {
     fn add(&mut self, role: ServingRole, replica: &ThroughputReplicaInput) {
         let backlog = replica.backlog();
-        self.in_flight
-            .add(replica.running.map(|running| running + backlog));
+        self.in_flight.add(replica.running.map(|running| running + backlog));
         self.waiting.add(replica.waiting);
         self.backlog += backlog;
         self.has_whole |= role == ServingRole::Both;
@@ -142,10 +136,7 @@ impl Sums {
     fn shape(&self) -> Option<RequestShape> {
         let answer = RequestShape::weighted(&self.answers)?;
         Some(match RequestShape::weighted(&self.prompts) {
-            Some(prompt) => RequestShape {
-                output: answer.output,
-                ..prompt
-            },
+            Some(prompt) => RequestShape { output: answer.output, ..prompt },
             None => answer,
         })
     }

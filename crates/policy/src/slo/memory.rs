@@ -132,9 +132,7 @@ impl NeedMemory {
     pub fn taken_back(&self, replicas: Replicas, now: Moment) -> f64 {
         let stands = |release: &TakenBack| now.since(release.at) < release.lasts;
         let known = (self.taken_back).filter(|release| stands(release) && replicas.0 > 0);
-        known.map_or(0.0, |release| {
-            release.replicas.min(replicas).to_f64() / replicas.to_f64()
-        })
+        known.map_or(0.0, |release| release.replicas.min(replicas).to_f64() / replicas.to_f64())
     }
 
     /// Whether replicas were released so lately that those that are left have not shown yet what they bear.
@@ -221,9 +219,8 @@ impl NeedMemory {
         let once = usize::try_from(once).unwrap_or(usize::MAX);
         let rare = once.clamp(growths.len() / RARE, growths.len() / MOST_RARE);
         let place = growths.len() - rare;
-        (growths.get(place)).map_or(FIRST_RESERVE, |growth| {
-            (RESERVE_GAIN * growth).min(MOST_RESERVE)
-        })
+        (growths.get(place))
+            .map_or(FIRST_RESERVE, |growth| (RESERVE_GAIN * growth).min(MOST_RESERVE))
     }
 
     /// The share by which the need will have grown after so long, where requests have become more steadily for
@@ -251,9 +248,7 @@ impl NeedMemory {
         };
         let need = self.buckets.back().map_or(0.0, |bucket| bucket.peak);
         let before = self.buckets.iter().filter(is_before);
-        let is_new = before
-            .map(|bucket| bucket.peak)
-            .all(|peak| need >= peak * SAME);
+        let is_new = before.map(|bucket| bucket.peak).all(|peak| need >= peak * SAME);
         if is_new && least > chance {
             (least * ahead.as_secs_f64() / requests).min(MOST_GROWTH)
         } else {
@@ -288,9 +283,7 @@ impl NeedMemory {
         let before = self.peak(last);
         let remembered = self.peak(now);
         if remembered < before * SAME {
-            let peak = self
-                .forgotten
-                .map_or(before, |known| known.peak.max(before));
+            let peak = self.forgotten.map_or(before, |known| known.peak.max(before));
             self.forgotten = Some(ForgottenNeed { at: now, peak });
         }
         if let Some(forgotten) = self.forgotten {
@@ -330,12 +323,7 @@ impl NeedMemory {
                 bucket.peak = bucket.peak.max(need);
                 bucket.burst = bucket.burst.max(burst);
             }
-            _ => self.buckets.push_back(NeedBucket {
-                at: now,
-                peak: need,
-                burst,
-                requests: None,
-            }),
+            _ => self.buckets.push_back(NeedBucket { at: now, peak: need, burst, requests: None }),
         }
         let is_old = |bucket: &NeedBucket| now.since(bucket.at) > MAX_HORIZON;
         while self.buckets.front().is_some_and(is_old) {

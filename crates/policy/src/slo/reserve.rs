@@ -21,10 +21,7 @@ pub struct HeldReserve {
 }
 
 impl HeldReserve {
-    const NONE: Self = Self {
-        share: 0.0,
-        burst: 0.0,
-    };
+    const NONE: Self = Self { share: 0.0, burst: 0.0 };
 
     /// What is held for a role whose replicas start within so long.
     pub fn of(
@@ -42,10 +39,7 @@ impl HeldReserve {
             BurstReserve::Economical => WORTH,
             BurstReserve::Strict => MAX_HORIZON,
         };
-        Self {
-            share: memory.reserve(landing),
-            burst: memory.burst(held, now),
-        }
+        Self { share: memory.reserve(landing), burst: memory.burst(held, now) }
     }
 
     /// Work that replicas are held for, on top of which nothing is needed.

@@ -82,9 +82,7 @@ struct Mix {
 
 impl Mix {
     fn of(members: &[Member<'_>], sequences: f64, demand: f64) -> Self {
-        let own = members
-            .iter()
-            .filter(|one| one.size.concurrency >= sequences);
+        let own = members.iter().filter(|one| one.size.concurrency >= sequences);
         let mut own: Vec<(f64, f64, &Member<'_>)> = own
             .map(|one| {
                 let work = one.size.work_of(sequences);
@@ -93,9 +91,7 @@ impl Mix {
             .collect();
         own.sort_by(|one, other| one.0.total_cmp(&other.0));
         // The minima of the others are paid all the same.
-        let others = members
-            .iter()
-            .filter(|one| one.size.concurrency < sequences);
+        let others = members.iter().filter(|one| one.size.concurrency < sequences);
         let others = total(others.map(|one| one.given.min.to_f64() * one.cost()));
         let (mut left, mut spent, mut cost) = (demand, others, None);
         let mut is_tried = false;
@@ -117,11 +113,7 @@ impl Mix {
             // Where none of it serves, the dearer ones were tried for the same.
             is_tried = count <= 0.0;
         }
-        Self {
-            sequences,
-            cost,
-            most: total(own.iter().map(|(_, work, one)| work * one.most())),
-        }
+        Self { sequences, cost, most: total(own.iter().map(|(_, work, one)| work * one.most())) }
     }
 
     /// Whether it is to serve in place of the other one, of whose cost it may take so large a share.
@@ -138,10 +130,7 @@ impl Mix {
 
 /// Whether needs are known: where requests wait, or little was seen, they might be more.
 fn are_known(needs: &SloRoleFigures) -> bool {
-    !matches!(
-        needs.hold,
-        Some(ReleaseHold::Backlog | ReleaseHold::ShortMemory)
-    )
+    !matches!(needs.hold, Some(ReleaseHold::Backlog | ReleaseHold::ShortMemory))
 }
 
 /// The stragglers of a role, where these are `known`.
@@ -183,18 +172,10 @@ pub(super) fn find(
     // Load is uneven among those that serve now, and not among those alone that hold more.
     let mixes = members.iter().map(|one| {
         let holds = one.size.concurrency;
-        let raised = if holds > slowest {
-            figures.imbalance
-        } else {
-            1.0
-        };
+        let raised = if holds > slowest { figures.imbalance } else { 1.0 };
         Mix::of(&members, holds, demand / raised)
     });
-    let best = mixes.reduce(
-        |best, mix| {
-            if mix.is_better(&best, 1.0) { mix } else { best }
-        },
-    );
+    let best = mixes.reduce(|best, mix| if mix.is_better(&best, 1.0) { mix } else { best });
     let change = best.filter(|best| best.is_better(&serving, WORTH_A_CHANGE));
     // What a variant holds is known less well while it has no replica: without a change none serves again.
     let stays = change.is_none();
@@ -229,10 +210,7 @@ pub(super) fn describe(
     let own = || {
         let sized = report.variants.iter();
         sized.filter_map(|(key, size)| {
-            let given = input
-                .variants
-                .get(key)
-                .filter(|given| given.role == *role)?;
+            let given = input.variants.get(key).filter(|given| given.role == *role)?;
             Some((key, given, size))
         })
     };
@@ -251,11 +229,8 @@ pub(super) fn describe(
     own()
         .filter(|(key, ..)| known.contains(*key))
         .map(|(key, _, size)| {
-            let straggler = Straggler {
-                sequences: rounding::floor(size.concurrency),
-                others,
-                is_replaced,
-            };
+            let straggler =
+                Straggler { sequences: rounding::floor(size.concurrency), others, is_replaced };
             (key.clone(), straggler)
         })
         .collect()

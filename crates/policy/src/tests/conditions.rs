@@ -21,10 +21,7 @@ fn target() -> TargetKey {
 }
 
 fn not_found(past: TargetPast) -> TargetView {
-    TargetView::NotFound {
-        target: target(),
-        past,
-    }
+    TargetView::NotFound { target: target(), past }
 }
 
 /// The conditions of the only variant of a world after one cycle, as `status/reason: message`.
@@ -33,10 +30,7 @@ fn after_cycle(world: &World) -> [String; 4] {
     let gaps = metrics_gaps(&world.snapshot(at(0)), &plan);
     let key = &world.variants[0].view.key;
     let view = &world.variants[0].view;
-    let hints = Hints {
-        gap: gaps.get(key),
-        ..Hints::default()
-    };
+    let hints = Hints { gap: gaps.get(key), ..Hints::default() };
     said(&conditions(view, plan.decisions.get(key), hints))
 }
 
@@ -46,12 +40,7 @@ fn said([target, metrics, optimization, _, ready]: &Conditions) -> [String; 4] {
 }
 
 fn words(condition: &Condition) -> String {
-    format!(
-        "{}/{}: {}",
-        condition.status.as_str(),
-        condition.reason.as_str(),
-        condition.message
-    )
+    format!("{}/{}: {}", condition.status.as_str(), condition.reason.as_str(), condition.message)
 }
 
 #[test]
@@ -61,12 +50,7 @@ fn a_resolved_variant_waits_for_its_first_decision_and_is_ready_after_it() {
     let waiting = "Unknown/AwaitingFirstDecision: No planning cycle has looked at this variant yet";
     assert_eq!(
         before,
-        [
-            "True/TargetFound: Scale target Deployment d found",
-            waiting,
-            waiting,
-            waiting
-        ]
+        ["True/TargetFound: Scale target Deployment d found", waiting, waiting, waiting]
     );
     assert_eq!(
         after_cycle(&world),
@@ -81,9 +65,8 @@ fn a_resolved_variant_waits_for_its_first_decision_and_is_ready_after_it() {
 
 #[test]
 fn a_target_that_cannot_be_scaled_says_so_in_its_own_way() {
-    let claimants: Vec<VariantKey> = (0..7)
-        .map(|number| VariantKey::new("ns", format!("v{number}")))
-        .collect();
+    let claimants: Vec<VariantKey> =
+        (0..7).map(|number| VariantKey::new("ns", format!("v{number}"))).collect();
     for (view, resolved, ready) in [
         (
             not_found(TargetPast::Existed),
@@ -109,11 +92,7 @@ fn a_target_that_cannot_be_scaled_says_so_in_its_own_way() {
             "Unknown/TargetUnknown: Scale target Deployment d has not been seen yet",
         ),
         (
-            TargetView::Contested {
-                target: target(),
-                claimants: claimants.into(),
-                owner: None,
-            },
+            TargetView::Contested { target: target(), claimants: claimants.into(), owner: None },
             "False/TargetContested: Scale target Deployment d is named by several VariantAutoscalings, and none of them scales it; keep one of: ns/v0, ns/v1, ns/v2, ns/v3, ns/v4 and 2 more",
             "False/TargetContested: Scale target Deployment d is named by several VariantAutoscalings, and none of them scales it; keep one of: ns/v0, ns/v1, ns/v2, ns/v3, ns/v4 and 2 more",
         ),
@@ -127,9 +106,7 @@ fn a_target_that_cannot_be_scaled_says_so_in_its_own_way() {
             "False/UnsupportedTargetKind: Scale target Rollout d cannot be scaled: name its group",
         ),
         (
-            TargetView::Malformed {
-                why: "ns/d: spec.modelID is empty".into(),
-            },
+            TargetView::Malformed { why: "ns/d: spec.modelID is empty".into() },
             "False/MalformedObject: ns/d: spec.modelID is empty",
             "False/MalformedObject: ns/d: spec.modelID is empty",
         ),
@@ -206,11 +183,7 @@ fn messages_do_not_change_with_measurements_or_time() {
     let world = loading(0.78, 0);
     let (_, later) = world.plan_after(&Learned::default(), at(60));
     let view = &world.variants[0].view;
-    let second = said(&conditions(
-        view,
-        later.decisions.get(&view.key),
-        Hints::default(),
-    ));
+    let second = said(&conditions(view, later.decisions.get(&view.key), Hints::default()));
     assert_eq!(first, second);
 }
 
@@ -243,12 +216,7 @@ fn a_published_count_that_is_not_applied_is_not_called_balance() {
     let optimization = |current: u32, [from, to]: [u32; 2], why: Reason| {
         let (from, to) = (Replicas(from), Replicas(to));
         let stage = PlanStage::Optimizer;
-        let steps = vec![Step {
-            stage,
-            from,
-            to,
-            why,
-        }];
+        let steps = vec![Step { stage, from, to, why }];
         let decision = Decision {
             current: Some(Replicas(current)),
             target: Some(to),
@@ -259,10 +227,7 @@ fn a_published_count_that_is_not_applied_is_not_called_balance() {
     };
     let method = Method::LeastCost;
     let stays = || Reason::NotChosen { method };
-    let shrinks = || Reason::ScaledDown {
-        method,
-        releasable: Vec::new(),
-    };
+    let shrinks = || Reason::ScaledDown { method, releasable: Vec::new() };
     let unmeasured = || Reason::NotMeasured {
         analyzer: AnalyzerName::Slo,
         by: None,
@@ -312,16 +277,10 @@ fn noise_under_constant_load_writes_no_status() {
         let view = &world.variants[0].view;
         let decision = &plan.decisions[&view.key];
         let kind = std::mem::discriminant(&decision.decisive().unwrap().why);
-        messages.push((
-            kind,
-            said(&conditions(view, Some(decision), Hints::default())),
-        ));
+        messages.push((kind, said(&conditions(view, Some(decision), Hints::default()))));
     }
     let is_other = |(kind, _): &(_, _)| *kind != messages[0].0;
-    assert!(
-        messages.iter().any(is_other),
-        "the noise crosses a threshold"
-    );
+    assert!(messages.iter().any(is_other), "the noise crosses a threshold");
     messages.dedup_by(|later, earlier| later.1 == earlier.1);
     assert_eq!(messages.len(), 1, "{messages:?}");
 }
@@ -338,10 +297,7 @@ fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
     let mut actuation = |activity: ScalerActivity, exposure: Exposure| {
         let native = native.clone();
         view.scalers = Scalers::Known(Arc::from([Scaler { activity, ..native }]));
-        let hints = Hints {
-            exposure,
-            ..Hints::default()
-        };
+        let hints = Hints { exposure, ..Hints::default() };
         let [_, _, _, actuation, _] = conditions(&view, None, hints);
         words(&actuation)
     };
@@ -378,11 +334,7 @@ fn a_count_that_is_not_scraped_is_named_where_the_scaler_fails() {
 fn a_scaler_that_keda_serves_follows_from_the_first_call_until_calls_fail() {
     let mut view = Variant::new("d").replicas(2, EVEN, 0.0).view;
     let scaled_object = |is_asked| {
-        let input = Input::ExternalScaler {
-            variant: None,
-            aim: Aim::Replicas,
-            is_asked,
-        };
+        let input = Input::ExternalScaler { variant: None, aim: Aim::Replicas, is_asked };
         Scaler {
             min: Replicas(1),
             max: Replicas(9),
@@ -401,10 +353,7 @@ fn a_scaler_that_keda_serves_follows_from_the_first_call_until_calls_fail() {
         view.scalers = Scalers::Known(Arc::from([made, scaled_object(is_asked)]));
         // Nothing reads the series, so that its absence is no cause.
         let exposure = Exposure::Missing;
-        let hints = Hints {
-            exposure,
-            ..Hints::default()
-        };
+        let hints = Hints { exposure, ..Hints::default() };
         let [_, _, _, actuation, _] = conditions(&view, None, hints);
         words(&actuation)
     };
@@ -437,12 +386,7 @@ fn notes_name_legacy_bounds_and_crossed_bounds() {
             .contains("minReplicas 1 and maxReplicas 2 are the original's schema defaults")
     );
     assert!(note(Some(5), Some(3)).contains("minReplicas 5 is above maxReplicas 3"));
-    for (min, max) in [
-        (None, None),
-        (Some(1), Some(3)),
-        (Some(0), Some(2)),
-        (Some(1), None),
-    ] {
+    for (min, max) in [(None, None), (Some(1), Some(3)), (Some(0), Some(2)), (Some(1), None)] {
         assert!(!note(min, max).contains("minReplicas"), "{min:?} {max:?}");
     }
 }

@@ -20,11 +20,7 @@ fn nothing_shrinks_on_samples_that_are_old_or_incomplete_but_growth_goes_on() {
     expect(&aged(LOW, 59), &[("v", 2)]);
     let stale = aged(LOW, 60);
     expect(&stale, &[("v", 3)]);
-    assert!(
-        reason(&stale, "v").contains("replicas concerned 1"),
-        "{}",
-        reason(&stale, "v")
-    );
+    assert!(reason(&stale, "v").contains("replicas concerned 1"), "{}", reason(&stale, "v"));
     expect(&aged(HIGH, 60), &[("v", 4)]);
     let held = aged(HIGH, 120);
     expect(&held, &[("v", 3)]);
@@ -45,25 +41,15 @@ fn nothing_shrinks_on_samples_that_are_old_or_incomplete_but_growth_goes_on() {
     variant.pods[0].kv = None;
     let partial = World::of([variant]).plan(at(0));
     expect(&partial, &[("v", 3)]);
-    assert!(
-        reason(&partial, "v").contains("without KV sample 1"),
-        "{}",
-        reason(&partial, "v")
-    );
-    let figures = partial.models[&ModelKey::new("ns", "m")]
-        .percentage
-        .unwrap();
+    assert!(reason(&partial, "v").contains("without KV sample 1"), "{}", reason(&partial, "v"));
+    let figures = partial.models[&ModelKey::new("ns", "m")].percentage.unwrap();
     assert_eq!((figures.without_kv, figures.replicas), (1, 3));
 }
 
 #[test]
 fn load_spills_over_to_a_variant_at_zero() {
     let zero = Variant::new("zero").cost("20").bounds(Some(0), None);
-    let full = |max| {
-        Variant::new("full")
-            .bounds(None, Some(max))
-            .replicas(2, HIGH, 0.0)
-    };
+    let full = |max| Variant::new("full").bounds(None, Some(max)).replicas(2, HIGH, 0.0);
     let room = World::of([zero.clone(), full(3)]).plan(at(0));
     expect(&room, &[("full", 3), ("zero", 0)]);
     let spill = World::of([zero.clone(), full(2)]).plan(at(0));
@@ -76,18 +62,9 @@ fn load_spills_over_to_a_variant_at_zero() {
 fn cost_ties_go_to_the_variant_with_most_free_capacity() {
     let busy = |name: &str| Variant::new(name).replicas(2, 0.79, 0.0);
     let freer = |name: &str| Variant::new(name).replicas(2, 0.74, 0.0);
-    expect(
-        &World::of([busy("a"), freer("b")]).plan(at(0)),
-        &[("a", 2), ("b", 3)],
-    );
-    expect(
-        &World::of([freer("a"), busy("b")]).plan(at(0)),
-        &[("a", 3), ("b", 2)],
-    );
-    expect(
-        &World::of([busy("a"), busy("b")]).plan(at(0)),
-        &[("a", 3), ("b", 2)],
-    );
+    expect(&World::of([busy("a"), freer("b")]).plan(at(0)), &[("a", 2), ("b", 3)]);
+    expect(&World::of([freer("a"), busy("b")]).plan(at(0)), &[("a", 3), ("b", 2)]);
+    expect(&World::of([busy("a"), busy("b")]).plan(at(0)), &[("a", 3), ("b", 2)]);
 
     let calm = |name: &str, kv| Variant::new(name).replicas(2, kv, 0.0);
     let plan = World::of([calm("a", 0.1), calm("b", 0.2)]).plan(at(0));
@@ -113,15 +90,10 @@ fn a_variant_at_zero_is_steady_and_no_failure() {
 #[test]
 fn the_safety_net_keeps_a_desired_zero_and_everything_else() {
     let mut world = World::of([
-        Variant::new("zero")
-            .bounds(Some(0), None)
-            .desired(Some(0))
-            .replicas(2, HIGH, 0.0),
+        Variant::new("zero").bounds(Some(0), None).desired(Some(0)).replicas(2, HIGH, 0.0),
         Variant::new("kept").desired(Some(5)).replicas(2, HIGH, 0.0),
         Variant::new("bare").replicas(4, LOW, 0.0),
-        Variant::new("over")
-            .bounds(None, Some(3))
-            .replicas(4, LOW, 0.0),
+        Variant::new("over").bounds(None, Some(3)).replicas(4, LOW, 0.0),
     ]);
     world.failed = vec![SignalName::QueueLength];
     let plan = world.plan(at(0));
@@ -166,10 +138,7 @@ fn samples_age_while_no_collection_succeeds() {
 
 #[test]
 fn a_collection_that_may_not_be_used_again_holds_everything() {
-    let looks = [
-        (30, 2, MetricsState::Available),
-        (31, 3, MetricsState::Stale),
-    ];
+    let looks = [(30, 2, MetricsState::Available), (31, 3, MetricsState::Stale)];
     without_collections(&super::world::settings(), &looks);
 }
 
@@ -188,13 +157,7 @@ fn a_target_out_of_sight_keeps_its_count_and_keeps_the_model_from_shrinking() {
     assert!(reason(&unknown, "v").ends_with("shrinking waits for ns/odd"));
     let malformed = with(TargetView::Malformed { why: "bad".into() });
     expect(&malformed, &[("odd", 4), ("v", 3)]);
-    expect(
-        &with(TargetView::NotFound {
-            target: name(),
-            past: TargetPast::Existed,
-        }),
-        &[("v", 2)],
-    );
+    expect(&with(TargetView::NotFound { target: name(), past: TargetPast::Existed }), &[("v", 2)]);
     expect(
         &with(TargetView::Contested {
             target: name(),
@@ -207,9 +170,7 @@ fn a_target_out_of_sight_keeps_its_count_and_keeps_the_model_from_shrinking() {
 
 #[test]
 fn samples_under_another_model_or_of_unknown_pods_do_not_count() {
-    let mut stranger = Variant::new("stranger")
-        .model("other")
-        .replicas(2, HIGH, 0.0);
+    let mut stranger = Variant::new("stranger").model("other").replicas(2, HIGH, 0.0);
     for pod in &mut stranger.pods {
         pod.mirrored = false;
     }
@@ -224,10 +185,7 @@ fn samples_under_another_model_or_of_unknown_pods_do_not_count() {
 fn everything_that_is_shown_or_stored_survives_json() {
     let world = World::of([
         Variant::new("a").replicas(2, HIGH, 0.0),
-        Variant::new("b")
-            .model("n")
-            .replicas(2, LOW, 0.0)
-            .loading(created(0)),
+        Variant::new("b").model("n").replicas(2, LOW, 0.0).loading(created(0)),
     ]);
     let (learned, plan) = world.plan_after(&Learned::default(), at(0));
     let text = serde_json::to_string(&(&learned, &plan)).unwrap();

@@ -10,14 +10,8 @@ use crate::units::Replicas;
 use wva_base::moment::WallTime;
 
 const AGE: Duration = Duration::from_secs(5);
-const UNKNOWN: Signal = Signal::Failed {
-    why: Failure::Absent,
-};
-const STALE_ZERO: Signal = Signal::Stale {
-    value: 0.0,
-    age: AGE,
-    band: StaleBand::NoShrink,
-};
+const UNKNOWN: Signal = Signal::Failed { why: Failure::Absent };
+const STALE_ZERO: Signal = Signal::Stale { value: 0.0, age: AGE, band: StaleBand::NoShrink };
 
 fn known(value: f64) -> Signal {
     Signal::Known { value, age: AGE }
@@ -47,11 +41,7 @@ fn choice(pods: &[(&str, Option<Signal>)], surplus: u32) -> Vec<String> {
             Some("!") => DeletionCost::Foreign,
             _ => DeletionCost::None,
         };
-        DeletionCandidate {
-            pod,
-            cost,
-            in_flight: load.unwrap_or(UNKNOWN),
-        }
+        DeletionCandidate { pod, cost, in_flight: load.unwrap_or(UNKNOWN) }
     });
     let candidates: Vec<_> = candidates.collect();
     let names = chosen(&candidates, Replicas(surplus), "me").into_iter();
@@ -81,22 +71,14 @@ fn those_with_the_least_requests_are_chosen() {
 
 #[test]
 fn an_unknown_load_is_not_chosen() {
-    let loads = [
-        ("a", Some(UNKNOWN)),
-        ("b", Some(known(80.0))),
-        ("c", Some(STALE_ZERO)),
-    ];
+    let loads = [("a", Some(UNKNOWN)), ("b", Some(known(80.0))), ("c", Some(STALE_ZERO))];
     assert_eq!(choice(&loads, 1), ["b"]);
     assert_eq!(choice(&loads, 2), ["b"]);
 }
 
 #[test]
 fn pods_that_are_not_ready_take_their_places_first() {
-    let loads = [
-        ("a", None),
-        ("b", Some(known(3.0))),
-        ("c", Some(known(4.0))),
-    ];
+    let loads = [("a", None), ("b", Some(known(3.0))), ("c", Some(known(4.0)))];
     assert!(choice(&loads, 1).is_empty());
     assert_eq!(choice(&loads, 2), ["b"]);
 }
@@ -120,11 +102,7 @@ fn the_chosen_stay_chosen_until_fewer_are_to_go() {
 #[test]
 fn costs_of_others_stand() {
     for foreign in ["!b", "?b"] {
-        let loads = [
-            ("+a", Some(idle())),
-            (foreign, Some(known(3.0))),
-            ("c", Some(idle())),
-        ];
+        let loads = [("+a", Some(idle())), (foreign, Some(known(3.0))), ("c", Some(idle()))];
         assert!(choice(&loads, 2).is_empty(), "{foreign}");
     }
 }

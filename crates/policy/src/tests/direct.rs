@@ -24,10 +24,7 @@ fn scaler() -> Scaler {
 }
 
 fn stating(actuation: Option<ActuationMode>) -> DynamicSettings {
-    let entry = SaturationEntry {
-        actuation,
-        ..SaturationEntry::default()
-    };
+    let entry = SaturationEntry { actuation, ..SaturationEntry::default() };
     let mut settings = settings();
     settings.saturation.entries.global.default = Some(entry);
     settings
@@ -83,10 +80,7 @@ fn a_reduction_waits_for_the_marks_of_pods() {
     assert_eq!(step(&record, &variant, 7, Some(3), 4), None);
     assert_eq!(step(&record, &variant, 7, Some(3), 5), Some((7, 3)));
     // What was only kept may be an old status.
-    let kept = PublishedRecord {
-        outcome: Some(DecisionOutcome::SafetyNet),
-        ..record
-    };
+    let kept = PublishedRecord { outcome: Some(DecisionOutcome::SafetyNet), ..record };
     assert_eq!(step(&kept, &variant, 7, Some(3), 60), None);
     assert_eq!(step(&kept, &variant, 2, Some(3), 60), Some((2, 3)));
 }
@@ -102,21 +96,12 @@ fn another_target_waits_for_a_decision_of_its_own() {
         target.key.name = "other".into();
     }
     let of = |plan, previous| {
-        PublishedRecord::of(
-            &variant.view,
-            Some(plan),
-            Some(previous),
-            Troubles::default(),
-            at(2),
-        )
+        PublishedRecord::of(&variant.view, Some(plan), Some(previous), Troubles::default(), at(2))
     };
     let second = of(&plan, &first);
     assert!(second.awaits_decision());
     assert_eq!(step(&second, &variant, 10, Some(3), 60), None);
-    let later = Plan {
-        cycle: CycleId(plan.cycle.0 + 1),
-        ..plan.clone()
-    };
+    let later = Plan { cycle: CycleId(plan.cycle.0 + 1), ..plan.clone() };
     let third = of(&later, &second);
     assert_eq!(step(&third, &variant, 10, Some(3), 60), Some((10, 3)));
 }
@@ -150,10 +135,7 @@ fn the_condition_says_who_scales() {
     let mut variant = grows();
     let by_scaler = decided(&variant, None);
     let (status, reason, _) = actuation_ready(&by_scaler);
-    assert_eq!(
-        (status, reason),
-        (ConditionStatus::False, ConditionReason::NoScaler)
-    );
+    assert_eq!((status, reason), (ConditionStatus::False, ConditionReason::NoScaler));
     let direct = decided(&variant, Some(ActuationMode::Direct));
     assert_eq!(
         actuation_ready(&direct),
@@ -166,10 +148,7 @@ fn the_condition_says_who_scales() {
     variant.view.scalers = Scalers::Known(Arc::from([scaler()]));
     let attached = decided(&variant, Some(ActuationMode::Direct));
     let (status, reason, message) = actuation_ready(&attached);
-    assert_eq!(
-        (status, reason),
-        (ConditionStatus::False, ConditionReason::CountNotRead)
-    );
+    assert_eq!((status, reason), (ConditionStatus::False, ConditionReason::CountNotRead));
     let rests = ". Also the setting actuation: direct rests while a scaler is attached";
     assert!(message.ends_with(rests), "{message}");
 }

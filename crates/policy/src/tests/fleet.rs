@@ -53,11 +53,7 @@ fn calm_pod() -> BoxedStrategy<PodGiven> {
 /// A resolved variant with at most as many pods as replicas, and no more ready pods than its status
 /// says.
 fn wild(name: &'static str) -> BoxedStrategy<Variant> {
-    let scale = (
-        prop::collection::vec(wild_pod(), 0..5),
-        0..2_u32,
-        prop::bool::weighted(0.1),
-    );
+    let scale = (prop::collection::vec(wild_pod(), 0..5), 0..2_u32, prop::bool::weighted(0.1));
     let object = (
         prop::sample::select(vec!["5", "10", "20"]),
         prop::option::of(0..4_u32),
@@ -65,11 +61,7 @@ fn wild(name: &'static str) -> BoxedStrategy<Variant> {
         prop::option::of(0..7_u32),
         prop::sample::select(vec!["m", "m", "n"]),
     );
-    let clocks = (
-        prop::option::of(0..NOW),
-        prop::option::of(0..NOW),
-        0..12_u32,
-    );
+    let clocks = (prop::option::of(0..NOW), prop::option::of(0..NOW), 0..12_u32);
     (scale, object, clocks)
         .prop_map(move |(scale, object, clocks)| {
             let (pods, unseen, lagging) = scale;
@@ -92,14 +84,9 @@ fn wild(name: &'static str) -> BoxedStrategy<Variant> {
 
 /// A variant that has long been as it is.
 pub(super) fn calm(name: &'static str) -> BoxedStrategy<Variant> {
-    (
-        prop::collection::vec(calm_pod(), 1..5),
-        prop::sample::select(vec!["5", "10", "20"]),
-    )
+    (prop::collection::vec(calm_pod(), 1..5), prop::sample::select(vec!["5", "10", "20"]))
         .prop_map(move |(pods, cost)| {
-            with_pods(Variant::new(name), &pods, 0)
-                .cost(cost)
-                .pending_since(at(0))
+            with_pods(Variant::new(name), &pods, 0).cost(cost).pending_since(at(0))
         })
         .boxed()
 }
@@ -125,10 +112,7 @@ fn odd_target(variant: Variant, oddity: u32) -> Variant {
     let target = TargetKey::new("ns", TargetKind::Deployment, "d");
     match oddity {
         0 => variant.target(TargetView::Unknown { target }),
-        1 => variant.target(TargetView::NotFound {
-            target,
-            past: TargetPast::Existed,
-        }),
+        1 => variant.target(TargetView::NotFound { target, past: TargetPast::Existed }),
         2 => variant.target(TargetView::Malformed { why: "bad".into() }),
         _ => variant,
     }
@@ -151,11 +135,6 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
 pub(super) fn fleet(
     variant: fn(&'static str) -> BoxedStrategy<Variant>,
 ) -> impl Strategy<Value = World> {
-    (
-        variant("a"),
-        variant("b"),
-        prop::option::of(variant("c")),
-        prop::option::of(variant("d")),
-    )
+    (variant("a"), variant("b"), prop::option::of(variant("c")), prop::option::of(variant("d")))
         .prop_map(|(a, b, c, d)| World::of([a, b].into_iter().chain(c).chain(d)))
 }

@@ -13,13 +13,7 @@ fn a_gated_replica_is_not_pending_until_its_gates_are_gone() {
     let view = refresh(&mut state, (2, 1), None, &both(Readiness::Gated), at(20));
     assert_eq!(pending_for(&view, at(20)), None);
     assert_eq!(view.gated(), Some((Replicas(1), WallTime(START))));
-    let view = refresh(
-        &mut state,
-        (2, 1),
-        None,
-        &both(Readiness::NotReady),
-        at(900),
-    );
+    let view = refresh(&mut state, (2, 1), None, &both(Readiness::NotReady), at(900));
     assert_eq!(pending_for(&view, at(905)), Some(5));
     assert_eq!(view.gated(), None);
 }

@@ -44,10 +44,7 @@ fn text_of(snapshot: &ClusterSnapshot) -> String {
 
 fn report(metrics: &mut MetricsSnapshot, namespace: &str, model: &str, pod: &str, kv: f64) {
     let samples = PodSamples {
-        kv_usage: Some(Sample {
-            value: kv,
-            age: std::time::Duration::ZERO,
-        }),
+        kv_usage: Some(Sample { value: kv, age: std::time::Duration::ZERO }),
         ..PodSamples::default()
     };
     let pods = metrics.models.entry(ModelKey::new(namespace, model));
@@ -61,10 +58,7 @@ fn a_pod_that_is_not_ready_is_no_fault_of_the_scrape() {
         pod.readiness = Readiness::NotReady;
     }
     loading.set_counts(2, 0);
-    assert_eq!(
-        text(&[loading], |_| {}),
-        "no pod of the scale target is ready"
-    );
+    assert_eq!(text(&[loading], |_| {}), "no pod of the scale target is ready");
 }
 
 #[test]
@@ -105,13 +99,7 @@ fn another_model_name_of_its_own_pods_is_named() {
 fn models_and_pods_that_are_scraped_in_the_namespace_are_named_and_bounded() {
     let models = text(&[silent("d")], |metrics| {
         for number in 0..7 {
-            report(
-                metrics,
-                "ns",
-                &format!("m{number}"),
-                &format!("x-{number}"),
-                0.5,
-            );
+            report(metrics, "ns", &format!("m{number}"), &format!("x-{number}"), 0.5);
         }
     });
     assert!(
@@ -155,10 +143,7 @@ fn series_that_lack_a_label_are_named() {
     let pod = lacking(|unlabelled| unlabelled.add_without_pod(&"ns".into(), &"m".into()));
     assert!(pod.contains("its series have no label pod: "), "{pod}");
     let namespace = lacking(|unlabelled| unlabelled.add_without_namespace(&"m".into()));
-    assert!(
-        namespace.contains("series of that model have no label namespace: "),
-        "{namespace}"
-    );
+    assert!(namespace.contains("series of that model have no label namespace: "), "{namespace}");
     let unrelated = lacking(|unlabelled| unlabelled.add_without_namespace(&"n".into()));
     assert!(unrelated.contains("no engine series at all"), "{unrelated}");
 }
@@ -210,10 +195,7 @@ fn a_target_that_never_existed_differs_from_one_that_is_gone() {
     let (gone, view) = look(&mut state, TargetLookupRef::Missing, 4);
     assert_eq!(gone, Some(TargetPast::Existed));
     let mut next = VariantState::new(named.key.clone(), Some(view));
-    assert_eq!(
-        look(&mut next, TargetLookupRef::Missing, 5).0,
-        Some(TargetPast::Existed)
-    );
+    assert_eq!(look(&mut next, TargetLookupRef::Missing, 5).0, Some(TargetPast::Existed));
 
     // A new process knows by the status that there was one, and goes on to know it once that is cleared.
     let mut decided = object();
@@ -222,8 +204,5 @@ fn a_target_that_never_existed_differs_from_one_that_is_gone() {
     fresh.refresh(&objects(&decided, TargetLookupRef::Missing), at(6));
     let seen = fresh.refresh(&objects(&decided, TargetLookupRef::Missing), at(7));
     assert_eq!(past(&seen.view.target), Some(TargetPast::Existed));
-    assert_eq!(
-        look(&mut fresh, TargetLookupRef::Missing, 8).0,
-        Some(TargetPast::Existed)
-    );
+    assert_eq!(look(&mut fresh, TargetLookupRef::Missing, 8).0, Some(TargetPast::Existed));
 }

@@ -24,10 +24,7 @@ fn learned(world: &World, seconds: u64) -> Learned {
         let state = if position % 2 == 0 {
             Reporting::Complete
         } else {
-            Reporting::Silent {
-                since: Since::at(at(seconds)),
-                current: Replicas(6),
-            }
+            Reporting::Silent { since: Since::at(at(seconds)), current: Replicas(6) }
         };
         learned.reporting.insert(variant.view.key.clone(), state);
     }
@@ -62,11 +59,7 @@ fn loss() -> impl Strategy<Value = Loss> {
 impl Loss {
     /// Whether a pod that serves is concerned, at an age that matters.
     fn hits_a_ready_pod(&self, world: &World) -> bool {
-        let pods: Vec<_> = world
-            .variants
-            .iter()
-            .flat_map(|variant| &variant.pods)
-            .collect();
+        let pods: Vec<_> = world.variants.iter().flat_map(|variant| &variant.pods).collect();
         match self {
             Self::Kv(index) | Self::Queue(index) | Self::Both(index) | Self::Pod(index) => {
                 pods[index % pods.len()].readiness == Readiness::Ready
@@ -77,22 +70,14 @@ impl Loss {
     }
 
     fn strike(&self, world: &mut World) {
-        let mut pods: Vec<_> = world
-            .variants
-            .iter_mut()
-            .flat_map(|variant| &mut variant.pods)
-            .collect();
+        let mut pods: Vec<_> =
+            world.variants.iter_mut().flat_map(|variant| &mut variant.pods).collect();
         let count = pods.len().max(1);
         match self {
             Self::Query(signal) => world.failed.push(*signal),
-            Self::Everything => pods
-                .iter_mut()
-                .for_each(|pod| (pod.kv, pod.queue) = (None, None)),
+            Self::Everything => pods.iter_mut().for_each(|pod| (pod.kv, pod.queue) = (None, None)),
             Self::Freshness(seconds) => {
-                for sample in pods
-                    .iter_mut()
-                    .flat_map(|pod| [&mut pod.kv, &mut pod.queue])
-                {
+                for sample in pods.iter_mut().flat_map(|pod| [&mut pod.kv, &mut pod.queue]) {
                     *sample = sample.map(|(value, age)| (value, age + seconds));
                 }
             }
@@ -291,9 +276,6 @@ fn apply(world: &mut World, plan: &Plan, share: impl Fn(u32) -> f64) {
     let total: u32 = published.values().sum();
     for variant in &mut world.variants {
         let target = published[&*variant.view.key.name];
-        *variant = variant
-            .clone()
-            .replicas(target, share(total), 1.0)
-            .desired(Some(target));
+        *variant = variant.clone().replicas(target, share(total), 1.0).desired(Some(target));
     }
 }

@@ -18,11 +18,7 @@ fn target_key() -> TargetKey {
 }
 
 fn values(desired: u32, current: u32, ratio: f64) -> GaugeValues {
-    GaugeValues {
-        desired: Replicas(desired),
-        current: Replicas(current),
-        ratio,
-    }
+    GaugeValues { desired: Replicas(desired), current: Replicas(current), ratio }
 }
 
 fn record(
@@ -35,10 +31,7 @@ fn record(
 }
 
 fn ready(record: &PublishedRecord) -> (ConditionStatus, ConditionReason) {
-    let ready = record
-        .conditions
-        .iter()
-        .find(|condition| condition.kind == ConditionType::Ready);
+    let ready = record.conditions.iter().find(|condition| condition.kind == ConditionType::Ready);
     ready.map(|ready| (ready.status, ready.reason)).unwrap()
 }
 
@@ -49,10 +42,7 @@ fn plan_of(variant: &Variant, now: Moment) -> Plan {
 #[test]
 fn before_the_first_plan_a_resolved_variant_shows_what_is_stored_else_what_exists() {
     let variant = Variant::new("a").replicas(2, 0.1, 0.0);
-    assert_eq!(
-        record(&variant, None, None, at(0)).values,
-        Some(values(2, 2, 1.0))
-    );
+    assert_eq!(record(&variant, None, None, at(0)).values, Some(values(2, 2, 1.0)));
     let variant = variant.desired(Some(5));
     let record = record(&variant, None, None, at(0));
     assert_eq!(record.values, Some(values(5, 2, 2.5)));
@@ -74,10 +64,7 @@ fn a_decision_is_shown_and_keeps_its_cycle_until_something_that_status_shows_cha
     let arrived = Variant::new("a").replicas(3, 0.5, 1.0).desired(Some(3));
     let same = record(&arrived, Some(&plan), Some(&grown), at(9));
     assert_eq!(same.values, Some(values(3, 3, 1.0)));
-    assert_eq!(
-        (same.decided, same.conditions.clone()),
-        (grown.decided, grown.conditions.clone())
-    );
+    assert_eq!((same.decided, same.conditions.clone()), (grown.decided, grown.conditions.clone()));
     assert_eq!(same.change_from(Some(&grown)), None);
 }
 
@@ -87,39 +74,24 @@ fn a_target_that_goes_takes_the_values_along_and_one_that_is_out_of_sight_keeps_
     let shown = record(&variant, None, None, at(0));
     assert!(shown.values.is_some());
 
-    let unseen = variant.clone().target(TargetView::Unknown {
-        target: target_key(),
-    });
-    assert_eq!(
-        record(&unseen, None, Some(&shown), at(1)).values,
-        shown.values
-    );
+    let unseen = variant.clone().target(TargetView::Unknown { target: target_key() });
+    assert_eq!(record(&unseen, None, Some(&shown), at(1)).values, shown.values);
 
-    let gone = variant.target(TargetView::NotFound {
-        target: target_key(),
-        past: TargetPast::Existed,
-    });
+    let gone =
+        variant.target(TargetView::NotFound { target: target_key(), past: TargetPast::Existed });
     let gone = record(&gone, None, Some(&shown), at(2));
     assert_eq!(gone.values, None);
-    assert_eq!(
-        ready(&gone),
-        (ConditionStatus::False, ConditionReason::DeploymentNotFound)
-    );
+    assert_eq!(ready(&gone), (ConditionStatus::False, ConditionReason::DeploymentNotFound));
     assert_eq!(gone.change_from(Some(&shown)), None);
 }
 
 #[test]
 fn a_decision_on_another_state_of_the_target_is_not_used() {
-    let missing = Variant::new("a").target(TargetView::NotFound {
-        target: target_key(),
-        past: TargetPast::Existed,
-    });
+    let missing = Variant::new("a")
+        .target(TargetView::NotFound { target: target_key(), past: TargetPast::Existed });
     let plan = plan_of(&missing, at(0));
     let found = Variant::new("a").replicas(4, 0.1, 0.0);
-    assert_eq!(
-        record(&found, Some(&plan), None, at(1)).values,
-        Some(values(4, 4, 1.0))
-    );
+    assert_eq!(record(&found, Some(&plan), None, at(1)).values, Some(values(4, 4, 1.0)));
 }
 
 /// A VariantAutoscaling with five goes, and a scaler with twenty takes its name over.
@@ -161,10 +133,7 @@ fn a_contested_target_shows_nothing_and_a_new_accelerator_is_a_new_decision() {
     let mut moved = variant;
     moved.view.accelerator = Accelerator::Named("L40S".into());
     let moved = record(&moved, None, Some(&shown), at(7));
-    assert_eq!(
-        (moved.accelerator.label(), moved.decided.at),
-        ("L40S", at(7).wall)
-    );
+    assert_eq!((moved.accelerator.label(), moved.decided.at), ("L40S", at(7).wall));
 }
 
 #[test]
@@ -172,16 +141,10 @@ fn a_quarantined_variant_keeps_its_count_and_says_so() {
     let variant = Variant::new("a").replicas(2, 0.1, 0.0).desired(Some(2));
     let fine = record(&variant, None, None, at(0));
     assert_ne!(ready(&fine).1, ConditionReason::VariantQuarantined);
-    let panicking = Troubles {
-        quarantine: Some("panic"),
-        ..Troubles::default()
-    };
+    let panicking = Troubles { quarantine: Some("panic"), ..Troubles::default() };
     let ill = PublishedRecord::of(&variant.view, None, Some(&fine), panicking, at(1));
     assert_eq!(ill.values, fine.values);
-    assert_eq!(
-        ready(&ill),
-        (ConditionStatus::False, ConditionReason::VariantQuarantined)
-    );
+    assert_eq!(ready(&ill), (ConditionStatus::False, ConditionReason::VariantQuarantined));
 }
 
 #[test]
@@ -190,14 +153,9 @@ fn an_error_whose_figures_alone_change_keeps_its_words() {
     world.failed = vec![SignalName::KvUsage];
     let plan = world.plan(at(0));
     let after = |previous: Option<&PublishedRecord>, error: &str| {
-        let gap = MetricsGap::QueryFailed {
-            error: error.into(),
-        };
+        let gap = MetricsGap::QueryFailed { error: error.into() };
         let troubles = Troubles {
-            hints: Hints {
-                gap: Some(&gap),
-                ..Hints::default()
-            },
+            hints: Hints { gap: Some(&gap), ..Hints::default() },
             ..Troubles::default()
         };
         let view = &world.variants[0].view;
@@ -231,13 +189,8 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
 
     let first = PublishedRecord::of(&before.view, Some(&plan), None, Troubles::default(), at(1));
     assert_eq!(desired(&first), Some(Replicas(2)));
-    let down = PublishedRecord::of(
-        &gone.view,
-        Some(&plan),
-        Some(&first),
-        Troubles::default(),
-        at(2),
-    );
+    let down =
+        PublishedRecord::of(&gone.view, Some(&plan), Some(&first), Troubles::default(), at(2));
     assert_eq!(desired(&down), None);
 
     // The old plan stays the newest one for a while.
@@ -253,13 +206,8 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
         assert_eq!(desired(&record), Some(Replicas(3)), "at {seconds} s");
     }
     plan.cycle = CycleId(2);
-    let decided = PublishedRecord::of(
-        &back.view,
-        Some(&plan),
-        Some(&record),
-        Troubles::default(),
-        at(5),
-    );
+    let decided =
+        PublishedRecord::of(&back.view, Some(&plan), Some(&record), Troubles::default(), at(5));
     assert_eq!(desired(&decided), Some(Replicas(2)));
 }
 
@@ -267,10 +215,7 @@ fn a_decision_about_a_target_that_is_gone_is_not_published_again() {
 fn trouble_is_news_when_it_begins_changes_and_ends() {
     let reasons =
         |record: &PublishedRecord, previous: Option<&PublishedRecord>| -> Vec<&'static str> {
-            record
-                .news(previous)
-                .map(|said| said.reason.as_str())
-                .collect()
+            record.news(previous).map(|said| said.reason.as_str()).collect()
         };
     let state = |scalers: Scalers| {
         let world = World::of([Variant::new("d").replicas(2, 0.75, 0.0)]);
@@ -280,11 +225,7 @@ fn trouble_is_news_when_it_begins_changes_and_ends() {
         PublishedRecord::of(&view, Some(&plan), None, Troubles::default(), at(0))
     };
     let unknown = state(Scalers::Unknown);
-    assert_eq!(
-        reasons(&unknown, None),
-        Vec::<&str>::new(),
-        "not known is no trouble"
-    );
+    assert_eq!(reasons(&unknown, None), Vec::<&str>::new(), "not known is no trouble");
     let none = state(Scalers::Known(Arc::from([])));
     assert_eq!(reasons(&none, None), ["NoScaler"]);
     let world = World::of([Variant::new("d").replicas(2, 0.75, 0.0)]);
@@ -298,19 +239,12 @@ fn trouble_is_news_when_it_begins_changes_and_ends() {
     );
     assert_eq!(reasons(&none, Some(&unknown)), ["NoScaler"]);
     assert_eq!(reasons(&none, Some(&none)), Vec::<&str>::new());
-    let scaler = |inputs| Scaler {
-        max: Replicas(9),
-        ..world::scaler(ScalerKind::ScaledObject, inputs)
-    };
+    let scaler =
+        |inputs| Scaler { max: Replicas(9), ..world::scaler(ScalerKind::ScaledObject, inputs) };
     let foreign = state(Scalers::Known(Arc::from([scaler(vec![Input::Other])])));
     assert_eq!(reasons(&foreign, Some(&none)), ["CountNotRead"]);
-    let published = Published {
-        namespace: None,
-        ..world::published("d")
-    };
-    let follows = state(Scalers::Known(Arc::from([scaler(vec![Input::Published(
-        published,
-    )])])));
+    let published = Published { namespace: None, ..world::published("d") };
+    let follows = state(Scalers::Known(Arc::from([scaler(vec![Input::Published(published)])])));
     assert_eq!(reasons(&follows, Some(&foreign)), ["ScalerFollows"]);
     assert_eq!(reasons(&follows, Some(&unknown)), Vec::<&str>::new());
     assert_eq!(reasons(&unknown, Some(&foreign)), Vec::<&str>::new());

@@ -17,18 +17,11 @@ type Given = (&'static str, ServingRole, &'static str, u32, u32);
 
 fn candidates(given: &[Given]) -> BTreeMap<VariantKey, Candidate> {
     let candidate = |&(name, role, cost, count, late): &Given| {
-        let declared = DeclaredBounds {
-            min: Some(Replicas::ONE),
-            max: Some(Replicas(10)),
-        };
+        let declared = DeclaredBounds { min: Some(Replicas::ONE), max: Some(Replicas(10)) };
         let candidate = Candidate {
             overdue: Replicas(late),
             late: Replicas(late),
-            prospect: if late > 0 {
-                StartProspect::Stalled
-            } else {
-                StartProspect::Open
-            },
+            prospect: if late > 0 { StartProspect::Stalled } else { StartProspect::Open },
             ..world::candidate(role, cost, count, &declared)
         };
         (key(name), candidate)
@@ -39,12 +32,7 @@ fn candidates(given: &[Given]) -> BTreeMap<VariantKey, Candidate> {
 /// One replica of every variant supplies 100.
 fn claims(analyzer: AnalyzerName, given: &[Given], amount: f64) -> Vec<CapacityClaim> {
     let per_replica = given.iter().map(|(name, ..)| (key(name), 100.0)).collect();
-    vec![CapacityClaim {
-        analyzer,
-        amount,
-        anticipated: 100.0,
-        per_replica,
-    }]
+    vec![CapacityClaim { analyzer, amount, anticipated: 100.0, per_replica }]
 }
 
 fn counts(
@@ -60,11 +48,7 @@ fn counts(
 }
 
 fn grow(analyzer: AnalyzerName, given: &[Given], amount: f64) -> RoleTarget {
-    RoleTarget::Grow {
-        claims: claims(analyzer, given, amount),
-        votes: Vec::new(),
-        replicas: None,
-    }
+    RoleTarget::Grow { claims: claims(analyzer, given, amount), votes: Vec::new(), replicas: None }
 }
 
 fn release(given: &[Given], amount: f64) -> RoleTarget {
@@ -115,10 +99,8 @@ fn what_is_gated_covers_no_claim_and_is_not_ordered_twice() {
         (AnalyzerName::Saturation, 600.0, [5, 10]),
         (AnalyzerName::Slo, 600.0, [5, 10]),
     ] {
-        let given = [
-            ("cheap", ServingRole::Both, "4", 4, 3),
-            ("dear", ServingRole::Both, "10", 8, 0),
-        ];
+        let given =
+            [("cheap", ServingRole::Both, "4", 4, 3), ("dear", ServingRole::Both, "10", 8, 0)];
         let mut candidates = candidates(&given);
         for one in candidates.values_mut() {
             one.gated = std::mem::take(&mut one.late);

@@ -33,10 +33,7 @@ fn every_kind_that_says_what_it_is_can_be_named() {
         assert_eq!(target.to_string(), expected);
         let is_other = matches!(target.kind, TargetKind::Other(_));
         let foreign = ["argoproj.io/v1alpha1", "v1"];
-        assert_eq!(
-            is_other,
-            api_version.is_some_and(|text| foreign.contains(&text))
-        );
+        assert_eq!(is_other, api_version.is_some_and(|text| foreign.contains(&text)));
     }
 }
 
@@ -61,9 +58,7 @@ fn one_replica_is_described_by_the_target_and_remembered_without_it() {
     target.template.gpus = [("nvidia.com/gpu".into(), Gpus(2))].into();
     let mut state = VariantState::new(object.key.clone(), None);
     let gpus = |view: &VariantView| view.template.gpus_per_replica();
-    let view = state
-        .refresh(&objects(&object, TargetLookupRef::Unsynced), at(0))
-        .view;
+    let view = state.refresh(&objects(&object, TargetLookupRef::Unsynced), at(0)).view;
     assert_eq!(gpus(&view), Gpus(1));
     let found = objects(&object, TargetLookupRef::Found(&target));
     assert_eq!(gpus(&state.refresh(&found, at(1)).view), Gpus(2));
@@ -76,21 +71,16 @@ fn one_replica_is_described_by_the_target_and_remembered_without_it() {
 fn what_pods_showed_is_remembered_while_their_target_has_none() {
     let object = object();
     let mut target = deployment(1, 1);
-    let unknown = ReplicaTemplate {
-        gpu_count: GpuCount::Unknown,
-        ..ReplicaTemplate::default()
-    };
+    let unknown = ReplicaTemplate { gpu_count: GpuCount::Unknown, ..ReplicaTemplate::default() };
     let shown = ReplicaTemplate {
         role: ServingRole::Decode,
         gpus: [("nvidia.com/gpu".into(), Gpus(16))].into(),
         ..ReplicaTemplate::default()
     };
     let mut state = VariantState::new(object.key.clone(), None);
-    for (template, seen) in [
-        (unknown.clone(), &unknown),
-        (shown.clone(), &shown),
-        (unknown.clone(), &shown),
-    ] {
+    for (template, seen) in
+        [(unknown.clone(), &unknown), (shown.clone(), &shown), (unknown.clone(), &shown)]
+    {
         target.template = template;
         let found = objects(&object, TargetLookupRef::Found(&target));
         assert_eq!(&state.refresh(&found, at(0)).view.template, seen);
@@ -141,10 +131,7 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
         uid: format!("{name}-uid").into(),
     };
     let controlled = |of: &OwnerIdentity| match &*of.name {
-        "d" => Controlled {
-            pods: vec![pod("b", Lifecycle::Live)],
-            owners: vec![owner("set")],
-        },
+        "d" => Controlled { pods: vec![pod("b", Lifecycle::Live)], owners: vec![owner("set")] },
         "set" => Controlled {
             pods: vec![pod("a", Lifecycle::Live), pod("c", Lifecycle::Deleting)],
             owners: Vec::new(),
@@ -158,9 +145,6 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
     assert_eq!(names("d"), ["a", "b"]);
     assert_eq!(names("other"), [""; 0]);
     // A chain that leads back to itself ends.
-    let endless = |_: &OwnerIdentity| Controlled {
-        pods: Vec::new(),
-        owners: vec![owner("d")],
-    };
+    let endless = |_: &OwnerIdentity| Controlled { pods: Vec::new(), owners: vec![owner("d")] };
     assert!(pods_of(owner("d"), endless).is_empty());
 }

@@ -18,10 +18,7 @@ use crate::{check_plan, learn, plan, tiered};
 
 /// An entry by which a model grows below this spare share of its KV cache.
 fn grows_below(share: f64) -> SaturationEntry {
-    SaturationEntry {
-        kv_spare_trigger: Some(share),
-        ..SaturationEntry::default()
-    }
+    SaturationEntry { kv_spare_trigger: Some(share), ..SaturationEntry::default() }
 }
 
 /// Tiers `early` and `late`; the default leaves a model of half load alone.
@@ -29,9 +26,7 @@ fn with_tiers() -> DynamicSettings {
     let mut settings = settings();
     let global = &mut settings.saturation.entries.global;
     let tiers = [("early", 0.4), ("late", 0.05)];
-    global.tiers = tiers
-        .map(|(tier, share)| (tier.to_owned(), grows_below(share)))
-        .into();
+    global.tiers = tiers.map(|(tier, share)| (tier.to_owned(), grows_below(share))).into();
     settings
 }
 
@@ -113,10 +108,8 @@ fn of_two_tiers_that_of_the_first_variant_acts_and_both_say_so() {
 /// Latency targets of two classes for model `m`.
 fn with_classes() -> DynamicSettings {
     let mut settings = settings();
-    let slo = SaturationEntry {
-        analyzer_name: Some("slo".to_owned()),
-        ..SaturationEntry::default()
-    };
+    let slo =
+        SaturationEntry { analyzer_name: Some("slo".to_owned()), ..SaturationEntry::default() };
     settings.saturation.entries.global.default = Some(slo);
     let targets = LatencyTargets {
         time_to_first_token: Duration::from_millis(500),
@@ -146,11 +139,7 @@ fn a_class_without_effect_is_said() {
     let plan = planned([of_class("a", "gold"), of_class("b", "Gold")], &settings);
     assert!(notes(&plan, "a").is_empty() && notes(&plan, "b").is_empty());
     let plan = planned(
-        [
-            of_class("a", "Other"),
-            of_class("b", "gold"),
-            of_class("c", "silver"),
-        ],
+        [of_class("a", "Other"), of_class("b", "gold"), of_class("c", "silver")],
         &settings,
     );
     let missing = "wva.llmd.ai/service-class \"Other\" is no class with targets for this model, and what applies without \
@@ -175,9 +164,7 @@ fn a_class_without_effect_is_said() {
 fn trigger(layers: &SaturationLayers) -> (String, Option<(LayerScope, String)>) {
     let values = layers.effective(&ModelKey::new("ns", "m"));
     let mut values = values.into_iter();
-    let found = values
-        .find(|value| value.field == "kvSpareTrigger")
-        .unwrap();
+    let found = values.find(|value| value.field == "kvSpareTrigger").unwrap();
     let PolicyValue { value, source, .. } = found;
     let place = |EntryLayer { scope, key }: EntryLayer<'_>| (scope, key.to_owned());
     (value, source.map(place))
@@ -214,11 +201,7 @@ fn a_tier_is_above_defaults_and_below_the_entry_of_the_namespace() {
     );
     expect(
         &|layers| {
-            layers
-                .entries
-                .global
-                .tiers
-                .insert("early".to_owned(), grows_below(0.22));
+            layers.entries.global.tiers.insert("early".to_owned(), grows_below(0.22));
         },
         "0.22",
         Some(Global),
@@ -236,13 +219,9 @@ fn a_tier_is_above_defaults_and_below_the_entry_of_the_namespace() {
     );
     expect(
         &|layers| {
-            let identity = crate::params::Identity {
-                model: "m".into(),
-                namespace: None,
-            };
+            let identity = crate::params::Identity { model: "m".into(), namespace: None };
             local(layers, &|set| {
-                set.models
-                    .insert(identity.clone(), ("own".to_owned(), grows_below(0.24)));
+                set.models.insert(identity.clone(), ("own".to_owned(), grows_below(0.24)));
             });
         },
         "0.24",

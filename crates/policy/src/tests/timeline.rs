@@ -18,10 +18,7 @@ fn a_loading_variant_is_skipped_and_the_next_one_grows() {
     let cheap = |desired| Variant::new("v1").cost("5").desired(Some(desired));
     let dear = |desired| Variant::new("v2").cost("20").desired(Some(desired));
 
-    let world = World::of([
-        cheap(2).replicas(2, HIGH, 0.0),
-        dear(2).replicas(2, HIGH, 0.0),
-    ]);
+    let world = World::of([cheap(2).replicas(2, HIGH, 0.0), dear(2).replicas(2, HIGH, 0.0)]);
     let (learned, plan) = world.plan_after(&Learned::default(), at(0));
     expect(&plan, &[("v1", 3), ("v2", 2)]);
 
@@ -48,9 +45,7 @@ fn a_loading_variant_is_skipped_and_the_next_one_grows() {
 #[test]
 fn ten_to_eleven_to_twelve_and_back() {
     let variant = |desired, replicas, kv| {
-        World::of([Variant::new("v")
-            .desired(Some(desired))
-            .replicas(replicas, kv, 0.0)])
+        World::of([Variant::new("v").desired(Some(desired)).replicas(replicas, kv, 0.0)])
     };
     let mut learned = Learned::default();
     let mut now = 0;
@@ -62,10 +57,7 @@ fn ten_to_eleven_to_twelve_and_back() {
     };
     let loading = |desired, replicas, kv| {
         let mut world = variant(desired, replicas, kv);
-        world.variants[0] = world.variants[0]
-            .clone()
-            .loading(created(0))
-            .pending_since(at(0));
+        world.variants[0] = world.variants[0].clone().loading(created(0)).pending_since(at(0));
         world
     };
     cycle(&variant(10, 10, HIGH), 11);
@@ -198,21 +190,13 @@ fn silence_begins_anew_with_an_added_replica_and_ends_when_all_report() {
     let (learned, _) = grown.plan_after(&learned, at(600));
     let (learned, plan) = quiet.plan_after(&learned, at(700));
     expect(&plan, &[("v", 3)]);
-    assert!(
-        reason(&plan, "v").contains("silent for 100s"),
-        "{}",
-        reason(&plan, "v")
-    );
+    assert!(reason(&plan, "v").contains("silent for 100s"), "{}", reason(&plan, "v"));
 
     let reporting = World::of([Variant::new("v").replicas(3, HIGH, 0.0)]);
     let (learned, plan) = reporting.plan_after(&learned, at(710));
     expect(&plan, &[("v", 4)]);
     let (_, plan) = quiet.plan_after(&learned, at(720));
-    assert!(
-        reason(&plan, "v").contains("silent for 0s"),
-        "{}",
-        reason(&plan, "v")
-    );
+    assert!(reason(&plan, "v").contains("silent for 0s"), "{}", reason(&plan, "v"));
 }
 
 #[test]
@@ -225,10 +209,7 @@ fn at_the_first_collection_silence_began_with_the_oldest_pod_that_is_not_ready()
     let (_, plan) = world.plan_after(&Learned::default(), at(0));
     let steps = &plan.decisions[&key("v")].steps;
     let texts: Vec<String> = steps.iter().map(|step| step.why.to_string()).collect();
-    assert!(
-        texts.iter().any(|text| text.contains("silent for 1000s")),
-        "{texts:?}"
-    );
+    assert!(texts.iter().any(|text| text.contains("silent for 1000s")), "{texts:?}");
 }
 
 #[test]
@@ -245,10 +226,8 @@ fn a_failed_query_neither_begins_nor_ends_silence() {
 
 #[test]
 fn a_silent_variant_never_shrinks_limit_or_not() {
-    let world = World::of([
-        one_silent("quiet", LOW),
-        Variant::new("v").cost("20").replicas(3, LOW, 0.0),
-    ]);
+    let world =
+        World::of([one_silent("quiet", LOW), Variant::new("v").cost("20").replicas(3, LOW, 0.0)]);
     let (learned, plan) = world.plan_after(&Learned::default(), at(0));
     expect(&plan, &[("quiet", 3), ("v", 3)]);
     let (_, plan) = world.plan_after(&learned, at(100_000));
@@ -281,12 +260,8 @@ fn a_silent_variant_never_shrinks_limit_or_not() {
 /// A release that the scaler holds back for its window, with a load that came back meanwhile.
 #[test]
 fn growth_first_cancels_a_release_that_is_not_applied() {
-    let released = |kv| {
-        Variant::new("v")
-            .desired(Some(1))
-            .replicas(2, kv, 0.0)
-            .unapplied_since(at(0))
-    };
+    let released =
+        |kv| Variant::new("v").desired(Some(1)).replicas(2, kv, 0.0).unapplied_since(at(0));
     // While the load stays low, the release stands.
     expect(&World::of([released(LOW)]).plan(at(30)), &[("v", 1)]);
     expect(&World::of([released(EVEN)]).plan(at(30)), &[("v", 1)]);
@@ -363,10 +338,7 @@ fn peaks_from_before_the_last_start_order_nothing() {
 
     // A replica that is ready once more did not start, and while one is on its way another rule holds.
     expect(&World::of([landing(-600, 150)]).plan(at(160)), &[("v", 4)]);
-    let loading = landing(0, 150)
-        .desired(Some(4))
-        .loading(created(140))
-        .pending_since(at(140));
+    let loading = landing(0, 150).desired(Some(4)).loading(created(140)).pending_since(at(140));
     let spill = World::of([loading, Variant::new("w").replicas(1, HIGH, 0.0)]);
     expect(&spill.plan(at(160)), &[("v", 4), ("w", 2)]);
 }
@@ -375,12 +347,8 @@ fn peaks_from_before_the_last_start_order_nothing() {
 fn who_does_not_grow_while_requests_wait_says_why() {
     // One replica is full and counts no more; the others could not do with one less.
     let loads = [(0.1, 40.0), (0.1, 1.5), (0.1, 1.5), (0.1, 1.5)];
-    let waiting = |max| {
-        World::of([Variant::new("v")
-            .bounds(None, max)
-            .desired(Some(4))
-            .loads(&loads)])
-    };
+    let waiting =
+        |max| World::of([Variant::new("v").bounds(None, max).desired(Some(4)).loads(&loads)]);
     let after = |world: &World, seconds: u64| {
         let (known, first) = world.plan_after(&Learned::default(), at(0));
         assert!(!reason(&first, "v").contains("waited"), "{first:#?}");

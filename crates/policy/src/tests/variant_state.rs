@@ -115,8 +115,7 @@ pub(super) fn pending_for(view: &VariantView, now: Moment) -> Option<u64> {
 }
 
 fn unapplied_for(view: &VariantView, now: Moment) -> Option<u64> {
-    view.unapplied_since
-        .map(|since| since.elapsed(now).as_secs())
+    view.unapplied_since.map(|since| since.elapsed(now).as_secs())
 }
 
 #[test]
@@ -142,14 +141,10 @@ fn a_status_behind_its_specification_is_pending() {
     let object = object();
     let mut target = deployment(2, 2);
     let mut state = state();
-    let view = state
-        .refresh(&objects(&object, TargetLookupRef::Found(&target)), at(0))
-        .view;
+    let view = state.refresh(&objects(&object, TargetLookupRef::Found(&target)), at(0)).view;
     assert!(!view.target.resolved().unwrap().is_pending());
     target.generation = 2;
-    let view = state
-        .refresh(&objects(&object, TargetLookupRef::Found(&target)), at(1))
-        .view;
+    let view = state.refresh(&objects(&object, TargetLookupRef::Found(&target)), at(1)).view;
     assert!(view.target.resolved().unwrap().is_pending());
 }
 
@@ -176,9 +171,7 @@ fn after_a_process_start_clocks_begin_with_the_oldest_pod_that_is_not_ready() {
     let now = at(600);
     let object = object();
     let target = deployment(3, 1);
-    let view = state
-        .refresh(&objects(&object, TargetLookupRef::Found(&target)), now)
-        .view;
+    let view = state.refresh(&objects(&object, TargetLookupRef::Found(&target)), now).view;
     assert_eq!(view.pending_since, None, "no pods in sight, no beginning");
     let seen = pods(&[(0, Ready), (480, NotReady), (540, NotReady)]);
     let view = refresh(&mut state, (3, 1), Some(4), &seen, now);
@@ -223,10 +216,7 @@ fn a_re_created_target_has_clocks_of_its_own() {
 #[test]
 fn a_missing_target_is_said_at_the_second_look() {
     let object = VariantObject {
-        stored: StoredAllocation {
-            desired: Some(Replicas(3)),
-            accelerator: Some("H100".into()),
-        },
+        stored: StoredAllocation { desired: Some(Replicas(3)), accelerator: Some("H100".into()) },
         ..object()
     };
     let mut state = state();
@@ -254,10 +244,7 @@ fn a_missing_target_is_said_at_the_second_look() {
     let gone = state.refresh(&objects(&object, TargetLookupRef::Missing), at(5));
     assert!(matches!(gone.view.target, TargetView::Unknown { .. }));
 
-    let deleting = TargetObject {
-        lifecycle: Lifecycle::Deleting,
-        ..target
-    };
+    let deleting = TargetObject { lifecycle: Lifecycle::Deleting, ..target };
     let leaving = state.refresh(&objects(&object, TargetLookupRef::Found(&deleting)), at(6));
     assert!(matches!(leaving.view.target, TargetView::NotFound { .. }));
 }
@@ -291,9 +278,7 @@ fn a_model_that_no_series_can_name_is_said() {
         };
         spec.model_id = model.into();
         let target = deployment(1, 1);
-        let view = state()
-            .refresh(&objects(&object, TargetLookupRef::Found(&target)), at(0))
-            .view;
+        let view = state().refresh(&objects(&object, TargetLookupRef::Found(&target)), at(0)).view;
         match &view.target {
             TargetView::Malformed { why } => Some(why.to_string()),
             _ => None,
@@ -301,10 +286,7 @@ fn a_model_that_no_series_can_name_is_said() {
     };
     assert_eq!(named("meta-llama/\"8B\" {x}"), None);
     let why = named("two\nlines").unwrap();
-    assert!(
-        why.contains("spec.modelID \"two\\nlines\" contains a control character"),
-        "{why}"
-    );
+    assert!(why.contains("spec.modelID \"two\\nlines\" contains a control character"), "{why}");
 }
 
 #[test]
@@ -360,9 +342,7 @@ fn two_claimants_and_foreign_kinds_differ_from_a_missing_target() {
             spec.target.kind = kind.into();
             spec.target.api_version = api_version.map(Into::into);
         }
-        let view = state
-            .refresh(&objects(&foreign, TargetLookupRef::Missing), at(1))
-            .view;
+        let view = state.refresh(&objects(&foreign, TargetLookupRef::Missing), at(1)).view;
         assert!(
             matches!(&view.target, TargetView::UnsupportedKind { kind, .. } if **kind == *expected),
             "{:?}",
@@ -406,10 +386,7 @@ fn a_malformed_object_keeps_what_it_last_said_in_good_order() {
         (spoil(|spec| spec.max = Some(0)), "spec.maxReplicas is 0"),
     } {
         let bad = spoil(good.clone());
-        let objects = VariantObjects {
-            object: &bad,
-            ..published
-        };
+        let objects = VariantObjects { object: &bad, ..published };
         let view = state.refresh(&objects, at(1)).view;
         let TargetView::Malformed { why } = &view.target else {
             panic!("{part}: {:?}", view.target);
@@ -425,20 +402,12 @@ fn a_malformed_object_keeps_what_it_last_said_in_good_order() {
 #[test]
 fn a_malformed_object_without_a_past_shows_its_status() {
     let object = VariantObject {
-        spec: SpecReading::Malformed {
-            why: "ns/va: spec.modelID is a number".into(),
-        },
-        stored: StoredAllocation {
-            desired: Some(Replicas(3)),
-            accelerator: Some("H100".into()),
-        },
+        spec: SpecReading::Malformed { why: "ns/va: spec.modelID is a number".into() },
+        stored: StoredAllocation { desired: Some(Replicas(3)), accelerator: Some("H100".into()) },
         ..object()
     };
     let refreshed = state().refresh(&objects(&object, TargetLookupRef::Unsynced), at(0));
-    assert!(matches!(
-        refreshed.view.target,
-        TargetView::Malformed { .. }
-    ));
+    assert!(matches!(refreshed.view.target, TargetView::Malformed { .. }));
     assert_eq!(refreshed.view.desired, Some(Replicas(3)));
     let accelerator = Accelerator::Named("H100".into());
     assert_eq!(refreshed.view.accelerator, accelerator);
@@ -459,15 +428,9 @@ fn a_cost_that_is_no_number_is_replaced_and_said() {
     if let SpecReading::Read(spec) = &mut object.spec {
         spec.cost = Some("cheap".into());
     }
-    let view = state()
-        .refresh(&objects(&object, TargetLookupRef::Unsynced), at(0))
-        .view;
+    let view = state().refresh(&objects(&object, TargetLookupRef::Unsynced), at(0)).view;
     assert_eq!(view.cost, Cost::DEFAULT);
-    assert!(
-        view.notes[0].contains("variantCost \"cheap\""),
-        "{:?}",
-        view.notes
-    );
+    assert!(view.notes[0].contains("variantCost \"cheap\""), "{:?}", view.notes);
 }
 
 /// A rollout has one replica beyond what is asked for, for as long as it lasts: it is applied all the same.

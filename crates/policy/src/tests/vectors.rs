@@ -25,11 +25,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn of(passed: usize, corrected: usize, not_applicable: usize) -> Self {
-        Self {
-            passed,
-            corrected,
-            not_applicable,
-        }
+        Self { passed, corrected, not_applicable }
     }
 }
 

@@ -33,10 +33,7 @@ struct Figures {
 
 #[track_caller]
 fn assert_close(id: &str, what: &str, actual: f64, expected: f64) {
-    assert!(
-        (actual - expected).abs() < 1e-6,
-        "{id}: {what} is {actual}, expected {expected}"
-    );
+    assert!((actual - expected).abs() < 1e-6, "{id}: {what} is {actual}, expected {expected}");
 }
 
 #[test]
@@ -100,9 +97,7 @@ fn sat1r_reason_and_figures_of_each_variant() {
     let tally = run(
         include_str!("../../../../tests/vectors/sat1r.yaml"),
         |id, given: BTreeMap<String, Vec<(f64, f64)>>, expect: Detail| {
-            let variants = given
-                .iter()
-                .map(|(name, loads)| Variant::new(name).loads(loads));
+            let variants = given.iter().map(|(name, loads)| Variant::new(name).loads(loads));
             let plan = World::of(variants).plan(at(0));
             if let Some(expected) = &expect.reason {
                 let grown = plan.decisions.values().find_map(|decision| {

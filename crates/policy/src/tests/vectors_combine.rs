@@ -21,10 +21,7 @@ use crate::reason::ViewGap;
 use crate::rounding;
 use crate::units::{Cost, Replicas};
 
-const BAND: Band = Band {
-    scale_up: 0.85,
-    scale_down: 0.70,
-};
+const BAND: Band = Band { scale_up: 0.85, scale_down: 0.70 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,15 +60,9 @@ fn thresholds() {
     let tally = run(
         include_str!("../../../../tests/vectors/combine.yaml"),
         |id, given: Role, expect: Wishes| {
-            let band = Band {
-                scale_up: given.up,
-                scale_down: given.down,
-            };
+            let band = Band { scale_up: given.up, scale_down: given.down };
             let balance = Balance::of(given.demand, given.supply, given.anticipated, band);
-            assert!(
-                is_near(balance.required, expect.required),
-                "{id}: {balance:?}"
-            );
+            assert!(is_near(balance.required, expect.required), "{id}: {balance:?}");
             assert!(is_near(balance.spare, expect.spare), "{id}: {balance:?}");
             if let Some(releasable) = expect.releasable {
                 assert!(is_near(balance.releasable, releasable), "{id}: {balance:?}");
@@ -147,11 +138,7 @@ fn n099_n101_who_runs_and_who_votes() {
     } {
         assert_eq!(participation(&list, Saturation), saturation, "{list:?}");
         assert_eq!(participation(&list, Throughput), throughput, "{list:?}");
-        assert_eq!(
-            lacks_saturation_vote(&list),
-            saturation != Votes,
-            "{list:?}"
-        );
+        assert_eq!(lacks_saturation_vote(&list), saturation != Votes, "{list:?}");
     }
 }
 
@@ -215,16 +202,11 @@ fn result(
 }
 
 fn costs(names: &[&str]) -> BTreeMap<VariantKey, Cost> {
-    names
-        .iter()
-        .map(|name| (key(name), Cost::DEFAULT))
-        .collect()
+    names.iter().map(|name| (key(name), Cost::DEFAULT)).collect()
 }
 
 fn outcome(results: &[AnalyzerResult]) -> Option<RoleTarget> {
-    combine(results, &costs(&["v", "w"]))
-        .roles
-        .remove(&ServingRole::Both)
+    combine(results, &costs(&["v", "w"])).roles.remove(&ServingRole::Both)
 }
 
 const IDLE: f64 = 7_000.0;
@@ -232,28 +214,17 @@ const IDLE: f64 = 7_000.0;
 #[test]
 fn n107_n109_a_silent_voter_has_no_veto_and_silence_is_no_basis() {
     let roomy = result(AnalyzerName::Saturation, 1.0, IDLE, &[("v", 10_000.0, 3)]);
-    let mut full = result(
-        AnalyzerName::Throughput,
-        1.0,
-        24_000.0,
-        &[("v", 10_000.0, 3)],
-    );
+    let mut full = result(AnalyzerName::Throughput, 1.0, 24_000.0, &[("v", 10_000.0, 3)]);
     let veto = outcome(&[roomy.clone(), full.clone()]);
     assert!(
         matches!(
             veto,
-            Some(RoleTarget::Hold(BlockReason::Vetoed {
-                analyzer: AnalyzerName::Throughput,
-                ..
-            }))
+            Some(RoleTarget::Hold(BlockReason::Vetoed { analyzer: AnalyzerName::Throughput, .. }))
         ),
         "{veto:?}"
     );
     full.liveness = Liveness::Silent;
-    assert!(matches!(
-        outcome(&[roomy.clone(), full]),
-        Some(RoleTarget::Release { .. })
-    ));
+    assert!(matches!(outcome(&[roomy.clone(), full]), Some(RoleTarget::Release { .. })));
     let mut silent = roomy;
     silent.liveness = Liveness::Silent;
     assert!(matches!(outcome(&[silent]), Some(RoleTarget::Hold(_))));
@@ -283,15 +254,10 @@ fn n113_two_candidates_without_saturation_hold_the_model() {
     let results = [saturation, throughput.clone(), queueing.clone()];
     assert!(matches!(
         outcome(&results),
-        Some(RoleTarget::Hold(BlockReason::Unsized {
-            anchor: CapacitySource::Ambiguous { .. }
-        }))
+        Some(RoleTarget::Hold(BlockReason::Unsized { anchor: CapacitySource::Ambiguous { .. } }))
     ));
     let [saturation, ..] = results;
-    assert!(matches!(
-        outcome(&[saturation, throughput]),
-        Some(RoleTarget::Grow { .. })
-    ));
+    assert!(matches!(outcome(&[saturation, throughput]), Some(RoleTarget::Grow { .. })));
 }
 
 #[test]
@@ -307,23 +273,13 @@ fn latency_objectives_size_a_model_where_saturation_does_not_vote() {
 
 #[test]
 fn n115_only_a_variant_of_known_capacity_is_claimed() {
-    let ballot = result(
-        AnalyzerName::Throughput,
-        1.0,
-        10_200.0,
-        &[("v", 5_000.0, 0), ("w", 0.0, 0)],
-    );
-    let Some(RoleTarget::Grow {
-        claims, replicas, ..
-    }) = outcome(&[ballot])
-    else {
+    let ballot =
+        result(AnalyzerName::Throughput, 1.0, 10_200.0, &[("v", 5_000.0, 0), ("w", 0.0, 0)]);
+    let Some(RoleTarget::Grow { claims, replicas, .. }) = outcome(&[ballot]) else {
         panic!("it grows");
     };
     assert!(is_near(claims[0].amount, 12_000.0));
-    assert_eq!(
-        claims[0].per_replica.keys().collect::<Vec<_>>(),
-        [&key("v")]
-    );
+    assert_eq!(claims[0].per_replica.keys().collect::<Vec<_>>(), [&key("v")]);
     assert!(is_near(replicas.unwrap(), 2.4));
 }
 
@@ -332,22 +288,14 @@ fn n275_a_voter_without_a_view_on_the_role_abstains() {
     let roomy = result(AnalyzerName::Saturation, 1.0, IDLE, &[("v", 10_000.0, 3)]);
     let mut other = result(AnalyzerName::Throughput, 1.0, 0.0, &[("v", 10_000.0, 3)]);
     other.assessment.as_mut().unwrap().demand.clear();
-    assert!(matches!(
-        outcome(&[roomy, other]),
-        Some(RoleTarget::Release { .. })
-    ));
+    assert!(matches!(outcome(&[roomy, other]), Some(RoleTarget::Release { .. })));
 }
 
 #[test]
 fn n277_every_claim_keeps_its_own_unit() {
     let one = result(AnalyzerName::Saturation, 1.0, 3_400.0, &[("v", 1_000.0, 0)]);
     let other = result(AnalyzerName::Throughput, 1.0, 85.0, &[("v", 50.0, 0)]);
-    let Some(RoleTarget::Grow {
-        claims,
-        votes,
-        replicas,
-    }) = outcome(&[one, other])
-    else {
+    let Some(RoleTarget::Grow { claims, votes, replicas }) = outcome(&[one, other]) else {
         panic!("it grows");
     };
     assert!(is_near(votes[0].replicas, 4.0) && is_near(votes[1].replicas, 2.0));
@@ -356,10 +304,7 @@ fn n277_every_claim_keeps_its_own_unit() {
         .iter()
         .map(|claim| (claim.amount - 2.0 * claim.per_replica[&key("v")]).max(0.0))
         .collect();
-    assert!(
-        is_near(left[0], 2_000.0) && is_near(left[1], 0.0),
-        "{left:?}"
-    );
+    assert!(is_near(left[0], 2_000.0) && is_near(left[1], 0.0), "{left:?}");
 }
 
 #[test]
@@ -387,11 +332,8 @@ fn a_voter_counts_where_it_cannot_size_every_variant() {
         content(&[("v", 10_000.0, 1), ("w", 10_000.0, 1)]),
         content(&[("w", 10_000.0, 1)]),
     ] {
-        let Some(RoleTarget::Grow {
-            claims,
-            votes,
-            replicas,
-        }) = outcome(&[saturation.clone(), short.clone()])
+        let Some(RoleTarget::Grow { claims, votes, replicas }) =
+            outcome(&[saturation.clone(), short.clone()])
         else {
             panic!("it grows");
         };
@@ -399,31 +341,18 @@ fn a_voter_counts_where_it_cannot_size_every_variant() {
             is_near(votes[0].replicas, 0.0) && is_near(votes[1].replicas, 4.0),
             "{saturation:?}: {votes:?}"
         );
-        assert!(
-            is_near(replicas.unwrap(), 0.8),
-            "{saturation:?}: {replicas:?}"
-        );
+        assert!(is_near(replicas.unwrap(), 0.8), "{saturation:?}: {replicas:?}");
         assert!(is_near(claims[0].amount, 0.0), "{saturation:?}: {claims:?}");
-        assert!(
-            is_near(claims[1].amount, 800.0),
-            "{saturation:?}: {claims:?}"
-        );
+        assert!(is_near(claims[1].amount, 800.0), "{saturation:?}: {claims:?}");
     }
 }
 
 #[test]
 fn a_release_weighs_a_voter_that_cannot_size_every_variant() {
-    let roomy = result(
-        AnalyzerName::Saturation,
-        9.0,
-        0.0,
-        &[("v", 10_000.0, 4), ("w", 10_000.0, 4)],
-    );
+    let roomy =
+        result(AnalyzerName::Saturation, 9.0, 0.0, &[("v", 10_000.0, 4), ("w", 10_000.0, 4)]);
     let careful = result(AnalyzerName::Throughput, 1.0, 2_325.0, &[("v", 1_000.0, 4)]);
-    let Some(RoleTarget::Release {
-        votes, replicas, ..
-    }) = outcome(&[roomy, careful])
-    else {
+    let Some(RoleTarget::Release { votes, replicas, .. }) = outcome(&[roomy, careful]) else {
         panic!("it shrinks");
     };
     // 8 at weight 9 against 1 at weight 1, which is 4 less 2325 / 775: 1 + 7 * 8 / 10.

@@ -29,20 +29,14 @@ fn answer(given: &Given) -> Expect {
         .claimants
         .iter()
         .map(|(name, (weight, need))| {
-            let claimant = Claimant {
-                weight: *weight,
-                need: *need,
-            };
+            let claimant = Claimant { weight: *weight, need: *need };
             (key(name), claimant)
         })
         .collect();
     let shares = headroom(Gpus(given.budget), &claimants);
     let rounded = |share: f64| (share * 1e4).round() / 1e4;
     Expect {
-        shares: shares
-            .iter()
-            .map(|(key, share)| (key.name.to_string(), rounded(*share)))
-            .collect(),
+        shares: shares.iter().map(|(key, share)| (key.name.to_string(), rounded(*share))).collect(),
     }
 }
 

@@ -48,9 +48,7 @@ impl RequestGiven {
 }
 
 fn named(name: Option<&str>) -> Accelerator {
-    name.map_or(Accelerator::Unresolved, |name| {
-        Accelerator::Named(name.into())
-    })
+    name.map_or(Accelerator::Unresolved, |name| Accelerator::Named(name.into()))
 }
 
 #[derive(Deserialize)]
@@ -84,11 +82,8 @@ fn held(requests: &[GrowthRequest]) -> BTreeMap<Arc<str>, Gpus> {
 }
 
 fn on_nodes(total: &BTreeMap<Arc<str>, Gpus>, requests: &[GrowthRequest]) -> GpuPools {
-    let physical = Physical::Known {
-        limits: total.clone(),
-        used: held(requests),
-        unlisted: BTreeSet::new(),
-    };
+    let physical =
+        Physical::Known { limits: total.clone(), used: held(requests), unlisted: BTreeSet::new() };
     GpuPools::new(physical, &[], ManagedUse::new())
 }
 
@@ -105,18 +100,11 @@ fn limits_of_one_round() {
     let tally = run(
         include_str!("../../../../tests/vectors/limit.yaml"),
         |id, given: Round, expect: Outcome| {
-            let requests: Vec<GrowthRequest> = given
-                .requests
-                .iter()
-                .map(|(name, request)| request.request(name))
-                .collect();
+            let requests: Vec<GrowthRequest> =
+                given.requests.iter().map(|(name, request)| request.request(name)).collect();
             let mut pools = on_nodes(&given.total, &requests);
             let grants = allocate(&requests, &mut pools);
-            assert_eq!(
-                by_name(&grants, |grant| grant.change.to.0),
-                expect.targets,
-                "{id}"
-            );
+            assert_eq!(by_name(&grants, |grant| grant.change.to.0), expect.targets, "{id}");
             assert_eq!(by_name(&grants, |grant| grant.gpus.0), expect.gpus, "{id}");
             let is_limited = |grant: &Grant| {
                 let why = &grant.change.why;
@@ -208,11 +196,7 @@ impl Cluster {
             GpuPod {
                 named: None,
                 node: Some(Arc::clone(node)),
-                phase: if phase == "active" {
-                    PodPhase::Active
-                } else {
-                    PodPhase::Finished
-                },
+                phase: if phase == "active" { PodPhase::Active } else { PodPhase::Finished },
                 containers: requests(containers),
                 init_containers: requests(init),
             }
@@ -271,10 +255,7 @@ fn only_open_selected_nodes_count_and_any_pod_uses_them() {
     assert_eq!(left(&nodes, &all, "A100"), Budget::Finite(Gpus(8)));
     nodes.get_mut("n2").unwrap().scheduling = Scheduling::Closed;
     assert_eq!(left(&nodes, &all, "A100"), Budget::Finite(Gpus(5)));
-    assert_eq!(
-        left(&nodes, &all, "NVIDIA-H100-SXM"),
-        Budget::Finite(Gpus(4))
-    );
+    assert_eq!(left(&nodes, &all, "NVIDIA-H100-SXM"), Budget::Finite(Gpus(4)));
     let h100 = LabelSelector::parse("nvidia.com/gpu.product=NVIDIA-H100").unwrap();
     assert_eq!(left(&nodes, &h100, "H100"), Budget::Finite(Gpus(4)));
     assert_eq!(left(&nodes, &h100, "A100"), Budget::Finite(Gpus::ZERO));
@@ -321,18 +302,11 @@ impl LimiterGiven {
         let scope = match (&self.cluster, &self.namespaces) {
             (Some(given), None) => LimiterScope::Cluster(quotas(given)),
             (None, Some(given)) => LimiterScope::Namespaces(
-                given
-                    .iter()
-                    .map(|(name, given)| (name.clone(), quotas(given)))
-                    .collect(),
+                given.iter().map(|(name, given)| (name.clone(), quotas(given))).collect(),
             ),
             _ => panic!("either cluster or namespaces"),
         };
-        Limiter {
-            name: self.name.as_str().into(),
-            scope,
-            exclude: self.exclude.clone(),
-        }
+        Limiter { name: self.name.as_str().into(), scope, exclude: self.exclude.clone() }
     }
 }
 
@@ -399,9 +373,7 @@ fn an_unknown_budget_grants_nothing_and_lowers_nothing() {
 #[test]
 fn a_quota_counts_what_is_written_in_another_case_where_one_fits() {
     let left = |kinds: &[(&str, u32)], asked: &str| {
-        let limits = kinds
-            .iter()
-            .map(|(kind, most)| ((*kind).to_owned(), Quota::AtMost(*most)));
+        let limits = kinds.iter().map(|(kind, most)| ((*kind).to_owned(), Quota::AtMost(*most)));
         let limiter = Limiter {
             name: "q".into(),
             scope: LimiterScope::Cluster(limits.collect()),
@@ -428,10 +400,7 @@ fn an_accelerator_that_is_not_stated_is_the_only_type_there_is() {
     let mut pools = on_nodes(&total, &[]);
     let granted = allocate(std::slice::from_ref(&request), &mut pools);
     assert_eq!(granted[&request.key].change.to, Replicas(3));
-    assert_eq!(
-        pools.budget("ns", &named(Some("A100"))),
-        Budget::Finite(Gpus(1))
-    );
+    assert_eq!(pools.budget("ns", &named(Some("A100"))), Budget::Finite(Gpus(1)));
 }
 
 prop_compose! {

@@ -83,11 +83,7 @@ struct TargetExpected {
 fn expressions(given: Vec<(Arc<str>, Arc<str>, Arc<str>)>) -> Vec<NodeExpression> {
     given
         .into_iter()
-        .map(|(key, operator, value)| NodeExpression {
-            key,
-            operator,
-            values: vec![value],
-        })
+        .map(|(key, operator, value)| NodeExpression { key, operator, values: vec![value] })
         .collect()
 }
 
@@ -109,9 +105,7 @@ fn check_accelerator(id: &str, stated: Stated, expected: Option<String>) {
         required: expressions(stated.required),
         preferred: expressions(stated.preferred),
     };
-    let expected = expected.map_or(Accelerator::Unresolved, |name| {
-        Accelerator::Named(name.into())
-    });
+    let expected = expected.map_or(Accelerator::Unresolved, |name| Accelerator::Named(name.into()));
     let resolved = accelerator::resolve(&placement, stated.label.as_ref());
     assert_eq!(resolved, expected, "{id}");
 }
@@ -131,10 +125,7 @@ fn gpus(group: Group) -> u32 {
     let template = |containers: Vec<BTreeMap<Arc<str>, u32>>| PodTemplate {
         containers: containers
             .into_iter()
-            .map(|gpus| TemplateContainer {
-                gpus,
-                ..TemplateContainer::default()
-            })
+            .map(|gpus| TemplateContainer { gpus, ..TemplateContainer::default() })
             .collect(),
         ..PodTemplate::default()
     };
@@ -147,10 +138,7 @@ fn gpus(group: Group) -> u32 {
 }
 
 fn role(label: Option<Arc<str>>) -> ServingRole {
-    let template = PodTemplate {
-        role: label,
-        ..PodTemplate::default()
-    };
+    let template = PodTemplate { role: label, ..PodTemplate::default() };
     ReplicaPods::pod(template).replica().role
 }
 
@@ -170,11 +158,7 @@ fn tgt_groups_accelerators_and_counts() {
                 assert_eq!(roles, expect.roles.unwrap(), "{id}");
             } else {
                 let counted = replica_counts(&given.replicas.unwrap());
-                assert_eq!(
-                    counted,
-                    (expect.current.unwrap(), expect.pending.unwrap()),
-                    "{id}"
-                );
+                assert_eq!(counted, (expect.current.unwrap(), expect.pending.unwrap()), "{id}");
             }
         },
     );
@@ -242,10 +226,7 @@ fn act_series_of_a_decision() {
 }
 
 fn said(condition: &Condition) -> (String, String) {
-    (
-        condition.status.as_str().to_owned(),
-        condition.reason.as_str().to_owned(),
-    )
+    (condition.status.as_str().to_owned(), condition.reason.as_str().to_owned())
 }
 
 #[derive(Deserialize)]
@@ -281,15 +262,12 @@ fn rcl_an_object_and_its_conditions() {
             let target = deployment(replicas, replicas);
             let mut state = VariantState::new(object.key.clone(), None);
             if given.target_appears {
-                let view = state
-                    .refresh(&objects(&object, TargetLookupRef::Missing), at(0))
-                    .view;
+                let view = state.refresh(&objects(&object, TargetLookupRef::Missing), at(0)).view;
                 let [resolved, ..] = conditions(&view, None, Hints::default());
                 assert_ne!(resolved.status.as_str(), "True", "{id}: before it appears");
             }
-            let view = state
-                .refresh(&objects(&object, TargetLookupRef::Found(&target)), at(1))
-                .view;
+            let view =
+                state.refresh(&objects(&object, TargetLookupRef::Found(&target)), at(1)).view;
             let mut variant = Variant::new("va").replicas(replicas, 0.5, 1.0);
             variant.view = (*view).clone();
             let snapshot = World::of([variant]).snapshot(at(1));

@@ -99,11 +99,7 @@ impl Round {
 }
 
 fn targets(allocation: &ReplicaAllocation) -> BTreeMap<String, u32> {
-    allocation
-        .changes
-        .iter()
-        .map(|(key, change)| (key.name.to_string(), change.to.0))
-        .collect()
+    allocation.changes.iter().map(|(key, change)| (key.name.to_string(), change.to.0)).collect()
 }
 
 #[test]
@@ -136,9 +132,7 @@ fn a_reason_names_the_optimizer_and_the_amount() {
     );
     let grows = round("{ required: { both: 5000 }, variants: { v: [5, 10000, 1] } }");
     assert_eq!(
-        grows.allocate(Method::Greedy).changes[&key("v")]
-            .why
-            .to_string(),
+        grows.allocate(Method::Greedy).changes[&key("v")].why.to_string(),
         "V2 scale-up (optimizer: cost-aware, required: 5000)"
     );
 }
@@ -191,19 +185,9 @@ fn what_cannot_be_had_is_named() {
 }
 
 fn rounds() -> impl Strategy<Value = Round> {
-    let role = prop_oneof![
-        Just(ServingRole::Prefill),
-        Just(ServingRole::Decode),
-        Just(ServingRole::Both)
-    ];
-    let variant = (
-        0_u32..20,
-        0_u32..9,
-        0_u32..6,
-        role,
-        0_u32..3,
-        proptest::option::of(0_u32..9),
-    );
+    let role =
+        prop_oneof![Just(ServingRole::Prefill), Just(ServingRole::Decode), Just(ServingRole::Both)];
+    let variant = (0_u32..20, 0_u32..9, 0_u32..6, role, 0_u32..3, proptest::option::of(0_u32..9));
     let amounts = || {
         proptest::collection::btree_map(
             prop_oneof![
@@ -215,12 +199,8 @@ fn rounds() -> impl Strategy<Value = Round> {
             0..3,
         )
     };
-    (
-        proptest::collection::vec(variant, 1..6),
-        amounts(),
-        amounts(),
-    )
-        .prop_map(|(variants, required, mut spare)| {
+    (proptest::collection::vec(variant, 1..6), amounts(), amounts()).prop_map(
+        |(variants, required, mut spare)| {
             let mut round = Round::default();
             for (index, (cost, capacity, count, role, min, more)) in
                 variants.into_iter().enumerate()
@@ -230,16 +210,16 @@ fn rounds() -> impl Strategy<Value = Round> {
                     round.max.insert(name.clone(), min + more);
                 }
                 round.min.insert(name.clone(), min);
-                round.variants.insert(
-                    name,
-                    VariantGiven::InRole(cost, f64::from(capacity), count, role),
-                );
+                round
+                    .variants
+                    .insert(name, VariantGiven::InRole(cost, f64::from(capacity), count, role));
             }
             spare.retain(|role, _| !required.contains_key(role));
             round.required = required;
             round.spare = spare;
             round
-        })
+        },
+    )
 }
 
 fn cost(round: &Round, allocation: &ReplicaAllocation) -> u64 {

@@ -76,10 +76,8 @@ fn sat1t_targets() {
     let tally = run(
         include_str!("../../../../tests/vectors/sat1t.yaml"),
         |id, given: Model, expect: Targets| {
-            let variants = given
-                .variants
-                .iter()
-                .map(|(name, state)| state.variant(name, given.load));
+            let variants =
+                given.variants.iter().map(|(name, state)| state.variant(name, given.load));
             let plan = World::of(variants).plan(at(0));
             assert_eq!(targets(&plan), expect.targets, "{id}");
             for (name, part) in &expect.why {
@@ -138,9 +136,7 @@ fn snet_fallback() {
             variant.view.accelerator = given
                 .accelerator
                 .as_deref()
-                .map_or(Accelerator::Unresolved, |name| {
-                    Accelerator::Named(name.into())
-                });
+                .map_or(Accelerator::Unresolved, |name| Accelerator::Named(name.into()));
             variant = match given.target {
                 Some(current) => variant.replicas(current, 0.1, 0.0),
                 None => variant.target(TargetView::Unknown {

@@ -21,18 +21,9 @@ use crate::units::{Cost, Gpus, Replicas};
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Given {
-    Water {
-        budget: u32,
-        bidders: BTreeMap<String, (f64, f64, u32, u32)>,
-    },
-    Round {
-        total: u32,
-        parts: BTreeMap<String, (f64, u32)>,
-    },
-    Split {
-        share: u32,
-        roles: BTreeMap<ServingRole, (f64, u32, u32)>,
-    },
+    Water { budget: u32, bidders: BTreeMap<String, (f64, f64, u32, u32)> },
+    Round { total: u32, parts: BTreeMap<String, (f64, u32)> },
+    Split { share: u32, roles: BTreeMap<ServingRole, (f64, u32, u32)> },
     Pools(World),
 }
 
@@ -77,10 +68,7 @@ struct Expect {
 }
 
 fn bounds(min: u32, max: Option<u32>) -> Bounds {
-    let declared = DeclaredBounds {
-        min: Some(Replicas(min)),
-        max: max.map(Replicas),
-    };
+    let declared = DeclaredBounds { min: Some(Replicas(min)), max: max.map(Replicas) };
     Bounds::effective(&declared, ZeroPolicy::Enabled)
 }
 
@@ -109,11 +97,8 @@ impl VariantGiven {
 impl World {
     fn sharers(&self) -> BTreeMap<ModelKey, RescaleCandidate> {
         let sharer = |key: &ModelKey, priority: f64, given: &BTreeMap<String, VariantGiven>| {
-            let mut sharer = RescaleCandidate {
-                priority,
-                demand: BTreeMap::new(),
-                variants: BTreeMap::new(),
-            };
+            let mut sharer =
+                RescaleCandidate { priority, demand: BTreeMap::new(), variants: BTreeMap::new() };
             for (name, given) in given {
                 let (role, demand, variant) = given.parts();
                 *sharer.demand.entry(role).or_default() += demand;
@@ -136,10 +121,8 @@ impl World {
                 let kind: Arc<str> = variant.accelerator.label().into();
                 let held = variant.gpus.times(variant.current);
                 let of = managed.entry(Arc::clone(&key.namespace)).or_default();
-                for sum in [
-                    of.entry(Arc::clone(&kind)).or_default(),
-                    used.entry(kind).or_default(),
-                ] {
+                for sum in [of.entry(Arc::clone(&kind)).or_default(), used.entry(kind).or_default()]
+                {
                     *sum = sum.plus(held);
                 }
             }
@@ -147,41 +130,27 @@ impl World {
         let physical = match &self.total {
             _ if self.is_unknown => Physical::Unknown,
             None => Physical::Unlimited,
-            Some(total) => Physical::Known {
-                limits: total.clone(),
-                used,
-                unlisted: BTreeSet::new(),
-            },
+            Some(total) => {
+                Physical::Known { limits: total.clone(), used, unlisted: BTreeSet::new() }
+            }
         };
         let capped = |quotas: &BTreeMap<String, u32>| {
-            quotas
-                .iter()
-                .map(|(kind, cap)| (kind.clone(), Quota::AtMost(*cap)))
-                .collect()
+            quotas.iter().map(|(kind, cap)| (kind.clone(), Quota::AtMost(*cap))).collect()
         };
         let limiters = [Limiter {
             name: "quota".into(),
             scope: LimiterScope::Namespaces(
-                self.quotas
-                    .iter()
-                    .map(|(name, quotas)| (name.clone(), capped(quotas)))
-                    .collect(),
+                self.quotas.iter().map(|(name, quotas)| (name.clone(), capped(quotas))).collect(),
             ),
             exclude: self.exclude.clone(),
         }];
-        let limiters = if self.quotas.is_empty() {
-            &[][..]
-        } else {
-            &limiters
-        };
+        let limiters = if self.quotas.is_empty() { &[][..] } else { &limiters };
         GpuPools::new(physical, limiters, managed)
     }
 
     fn rescale(&self, pools: &mut GpuPools) -> Rescaled {
-        let switches = RescaleSwitches {
-            cluster: self.cluster,
-            namespaces: self.namespaces.clone(),
-        };
+        let switches =
+            RescaleSwitches { cluster: self.cluster, namespaces: self.namespaces.clone() };
         rescale(&self.sharers(), &switches, pools, &[], |_, _| Vec::new())
     }
 }
@@ -189,11 +158,8 @@ impl World {
 fn check_world(id: &str, world: &World, expect: &Expect) {
     let mut pools = world.pools();
     let rescaled = world.rescale(&mut pools);
-    let targets: BTreeMap<String, u32> = rescaled
-        .changes
-        .iter()
-        .map(|(key, change)| (key.name.to_string(), change.to.0))
-        .collect();
+    let targets: BTreeMap<String, u32> =
+        rescaled.changes.iter().map(|(key, change)| (key.name.to_string(), change.to.0)).collect();
     assert_eq!(targets, expect.targets, "{id}");
     assert_eq!(rescaled.handled, expect.handled, "{id}");
     for (name, why) in &expect.why {
@@ -215,9 +181,7 @@ fn check_world(id: &str, world: &World, expect: &Expect) {
 fn split(share: u32, roles: &BTreeMap<ServingRole, (f64, u32, u32)>) -> BTreeMap<String, Gpus> {
     let variant = |role: ServingRole, current: u32, min: u32| ShareVariant {
         bounds: bounds(min, None),
-        ..VariantGiven::Plain(role, "A100".to_owned(), 1, current, 0.0)
-            .parts()
-            .2
+        ..VariantGiven::Plain(role, "A100".to_owned(), 1, current, 0.0).parts().2
     };
     let model = RescaleCandidate {
         priority: 1.0,
@@ -266,10 +230,8 @@ fn rescaling() {
                 Given::Split { share, roles } => split(share, &roles),
                 Given::Pools(world) => return check_world(id, &world, &expect),
             };
-            let shares: BTreeMap<String, u32> = shares
-                .into_iter()
-                .map(|(name, gpus)| (name, gpus.0))
-                .collect();
+            let shares: BTreeMap<String, u32> =
+                shares.into_iter().map(|(name, gpus)| (name, gpus.0)).collect();
             assert_eq!(shares, expect.shares, "{id}");
         },
     );

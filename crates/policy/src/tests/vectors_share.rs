@@ -79,11 +79,8 @@ impl ModelGiven {
                 anticipated: 0.0,
                 per_replica,
             };
-            let role_target = RoleTarget::Grow {
-                claims: vec![claim],
-                votes: Vec::new(),
-                replicas: None,
-            };
+            let role_target =
+                RoleTarget::Grow { claims: vec![claim], votes: Vec::new(), replicas: None };
             (*role, role_target)
         };
         Contest {
@@ -99,10 +96,7 @@ fn pools(free: Option<&BTreeMap<String, i64>>) -> GpuPools {
         return GpuPools::new(Physical::Unknown, &[], ManagedUse::new());
     };
     let quota = |count: &i64| u32::try_from(*count).map_or(Quota::Unlimited, Quota::AtMost);
-    let quotas = free
-        .iter()
-        .map(|(kind, count)| (kind.clone(), quota(count)))
-        .collect();
+    let quotas = free.iter().map(|(kind, count)| (kind.clone(), quota(count))).collect();
     let limiter = Limiter {
         name: "free".into(),
         scope: LimiterScope::Cluster(quotas),
@@ -123,10 +117,8 @@ fn fair_share() {
                 .collect();
             let mut pools = pools(given.free.as_ref());
             let changes = share(&contests, &mut pools);
-            let targets: BTreeMap<String, u32> = changes
-                .iter()
-                .map(|(key, change)| (key.name.to_string(), change.to.0))
-                .collect();
+            let targets: BTreeMap<String, u32> =
+                changes.iter().map(|(key, change)| (key.name.to_string(), change.to.0)).collect();
             assert_eq!(targets, expect.targets, "{id}");
             for (kind, left) in &expect.left {
                 let budget = pools.budget("ns", &named(kind));
@@ -139,10 +131,7 @@ fn fair_share() {
             }
         },
     );
-    assert_eq!(
-        (tally.passed, tally.corrected, tally.not_applicable),
-        (22, 4, 5)
-    );
+    assert_eq!((tally.passed, tally.corrected, tally.not_applicable), (22, 4, 5));
 }
 
 #[test]
@@ -151,14 +140,8 @@ fn a_share_goes_to_the_variant_that_serves_every_claim() {
         priority: 1.0,
         required: BTreeMap::from([(ServingRole::Both, 1.0)]),
         variants: BTreeMap::from([
-            (
-                "dear".to_owned(),
-                ("A100".to_owned(), 20, 100.0, 1, 1, ServingRole::Both),
-            ),
-            (
-                "v".to_owned(),
-                ("A100".to_owned(), 10, 100.0, 1, 1, ServingRole::Both),
-            ),
+            ("dear".to_owned(), ("A100".to_owned(), 20, 100.0, 1, 1, ServingRole::Both)),
+            ("v".to_owned(), ("A100".to_owned(), 10, 100.0, 1, 1, ServingRole::Both)),
         ]),
     };
     let mut contest = given.contest();
@@ -175,10 +158,7 @@ fn a_share_goes_to_the_variant_that_serves_every_claim() {
     let contests = BTreeMap::from([(ModelKey::new("ns", "m"), contest)]);
     let free = BTreeMap::from([("A100".to_owned(), 10)]);
     let changes = share(&contests, &mut pools(Some(&free)));
-    assert_eq!(
-        (changes[&key("v")].to, changes[&key("dear")].to),
-        (Replicas(5), Replicas(1))
-    );
+    assert_eq!((changes[&key("v")].to, changes[&key("dear")].to), (Replicas(5), Replicas(1)));
 }
 
 proptest! {

@@ -42,10 +42,7 @@ struct Zeroed {
 }
 
 fn serving(role: ServingRole, cost: &str) -> ServingMember {
-    ServingMember {
-        role,
-        cost: Cost::parse(cost).unwrap(),
-    }
+    ServingMember { role, cost: Cost::parse(cost).unwrap() }
 }
 
 fn wake_member(serving: ServingMember, (kept, ready): (u32, u32), has_room: bool) -> WakeMember {
@@ -69,21 +66,13 @@ fn to_zero_and_minimum_of_one() {
                 .variants
                 .iter()
                 .map(|(name, (_, _, count, min))| {
-                    let member = ZeroMember {
-                        count: Replicas(*count),
-                        min: Replicas(*min),
-                        woken: None,
-                    };
+                    let member =
+                        ZeroMember { count: Replicas(*count), min: Replicas(*min), woken: None };
                     (VariantKey::new("ns", name.as_str()), member)
                 })
                 .collect();
             let (running, waiting, queued) = given.load;
-            let load = ModelLoad {
-                running,
-                waiting,
-                queued,
-                ..idle()
-            };
+            let load = ModelLoad { running, waiting, queued, ..idle() };
             let policy = ZeroPolicy::from(given.enabled);
             let rule = ZeroRule {
                 policy,
@@ -99,10 +88,8 @@ fn to_zero_and_minimum_of_one() {
                 };
                 assert_eq!(block, expect.block, "{id}");
             }
-            let mut targets: BTreeMap<String, u32> = changes
-                .iter()
-                .map(|(key, change)| (key.name.to_string(), change.to.0))
-                .collect();
+            let mut targets: BTreeMap<String, u32> =
+                changes.iter().map(|(key, change)| (key.name.to_string(), change.to.0)).collect();
             let kept = (given.variants.iter())
                 .map(|(name, (role, cost, count, _))| {
                     let member = wake_member(serving(*role, cost), (*count, *count), true);
@@ -162,10 +149,8 @@ fn from_zero() {
                     Wake::AwaitDecode { decode, .. } => ("await-decode", Some(decode)),
                     Wake::NoServingSet { .. } => ("none", None),
                 };
-            let found = Woken {
-                wake: word.to_owned(),
-                variant: variant.map(|key| key.name.to_string()),
-            };
+            let found =
+                Woken { wake: word.to_owned(), variant: variant.map(|key| key.name.to_string()) };
             assert_eq!(found, expect, "{id}");
         },
     );
@@ -206,11 +191,7 @@ fn last_activity_starts_with_the_process_and_errs_late() {
         ModelLoad { arriving: Some(1.0), ..idle() },
     } {
         let used = log.clone().learn(&look(load), &none, look_at(50));
-        assert_eq!(
-            used.idle_for(&model, at(50)),
-            Some(Duration::ZERO),
-            "{load:?}"
-        );
+        assert_eq!(used.idle_for(&model, at(50)), Some(Duration::ZERO), "{load:?}");
     }
     let woken = BTreeSet::from([model.clone()]);
     let started = log.clone().learn(&look(idle()), &woken, look_at(50));
@@ -221,10 +202,7 @@ fn last_activity_starts_with_the_process_and_errs_late() {
 }
 
 fn looked(second: u64, after: u64) -> Look {
-    Look {
-        now: at(second),
-        after: Duration::from_secs(after),
-    }
+    Look { now: at(second), after: Duration::from_secs(after) }
 }
 
 /// A collector that hung for two minutes, and found no request when it was back, passed those minutes for idle ones.
@@ -259,10 +237,7 @@ fn a_started_variant_is_held_for_its_retention() {
     let kept = log.clone().learn(&none, &retentions, at(609));
     assert_eq!(kept, log);
     assert_eq!(kept.learn(&none, &retentions, at(610)), WakeLog::default());
-    assert_eq!(
-        log.learn(&none, &BTreeMap::new(), at(11)),
-        WakeLog::default()
-    );
+    assert_eq!(log.learn(&none, &BTreeMap::new(), at(11)), WakeLog::default());
 }
 
 #[test]
@@ -274,10 +249,7 @@ fn a_stalled_prefill_is_replaced_by_another_or_awaited() {
     let wanted = |prospect, has_other: bool| {
         let key = |name: &str| VariantKey::new("ns", name);
         let mut members = BTreeMap::from([
-            (
-                key("d"),
-                member(ServingRole::Decode, (1, 1), StartProspect::Open),
-            ),
+            (key("d"), member(ServingRole::Decode, (1, 1), StartProspect::Open)),
             (key("p"), member(ServingRole::Prefill, (1, 0), prospect)),
         ]);
         if has_other {
@@ -288,10 +260,7 @@ fn a_stalled_prefill_is_replaced_by_another_or_awaited() {
     };
     assert_eq!(wanted(StartProspect::Open, true), Wake::Serving);
     assert_eq!(wanted(StartProspect::Stalled, false), Wake::Serving);
-    let other = Wake::Start {
-        variant: VariantKey::new("ns", "q"),
-        next: None,
-        cause: WakeCause::Pair,
-    };
+    let other =
+        Wake::Start { variant: VariantKey::new("ns", "q"), next: None, cause: WakeCause::Pair };
     assert_eq!(wanted(StartProspect::Stalled, true), other);
 }

@@ -23,12 +23,7 @@ fn decision<'a>(plan: &'a mut Plan, name: &str) -> &'a mut Decision {
 fn move_to(decision: &mut Decision, to: u32) {
     let from = decision.steps[0].from;
     let to = Replicas(to);
-    let step = |stage, from, why| Step {
-        stage,
-        from,
-        to,
-        why,
-    };
+    let step = |stage, from, why| Step { stage, from, to, why };
     decision.steps = vec![
         step(PlanStage::Saturation, from, Reason::NoReplicas),
         step(PlanStage::Bounds, to, Reason::NoReplicas),
@@ -45,26 +40,16 @@ fn two() -> World {
 
 #[test]
 fn d1_growth_while_pending() {
-    let world = World::of([Variant::new("v")
-        .replicas(2, 0.75, 0.0)
-        .loading(WallTime(START))]);
+    let world = World::of([Variant::new("v").replicas(2, 0.75, 0.0).loading(WallTime(START))]);
     let found = spoiled(&world, |plan| move_to(decision(plan, "v"), 4));
-    assert_eq!(
-        found.to_string(),
-        "D1: ns/v was grown to 4 while replicas of it are pending"
-    );
+    assert_eq!(found.to_string(), "D1: ns/v was grown to 4 while replicas of it are pending");
 }
 
 #[test]
 fn d2_target_outside_the_bounds() {
-    let world = World::of([Variant::new("v")
-        .bounds(Some(1), Some(2))
-        .replicas(2, 0.5, 1.0)]);
+    let world = World::of([Variant::new("v").bounds(Some(1), Some(2)).replicas(2, 0.5, 1.0)]);
     let found = spoiled(&world, |plan| move_to(decision(plan, "v"), 3));
-    assert_eq!(
-        found.to_string(),
-        "D2: ns/v has target 3, and its bounds allow 2"
-    );
+    assert_eq!(found.to_string(), "D2: ns/v has target 3, and its bounds allow 2");
 }
 
 #[test]
@@ -116,16 +101,10 @@ fn d5_a_record_that_does_not_follow_from_the_snapshot() {
 #[test]
 fn d6_one_step_and_the_right_one() {
     let second = spoiled(&two(), |plan| move_to(decision(plan, "dear"), 3));
-    assert!(
-        matches!(second, PlanViolation::SecondStep { .. }),
-        "{second}"
-    );
+    assert!(matches!(second, PlanViolation::SecondStep { .. }), "{second}");
 
     let double = spoiled(&two(), |plan| move_to(decision(plan, "cheap"), 4));
-    assert!(
-        matches!(double, PlanViolation::SecondStep { .. }),
-        "{double}"
-    );
+    assert!(matches!(double, PlanViolation::SecondStep { .. }), "{double}");
 
     let swap = |plan: &mut Plan, from: &str, to: &str, count: u32| {
         let passed_over = decision(plan, to).steps.clone();

@@ -39,11 +39,7 @@ pub(crate) fn settings() -> DynamicSettings {
     DynamicSettings {
         interval: Duration::from_secs(30),
         freshness: FreshnessBands::default(),
-        transition_limits: TransitionLimits {
-            pending: limit,
-            unapplied: limit,
-            silent: limit,
-        },
+        transition_limits: TransitionLimits { pending: limit, unapplied: limit, silent: limit },
         ..DynamicSettings::default()
     }
 }
@@ -160,10 +156,7 @@ impl Variant {
     }
 
     pub(crate) fn bounds(mut self, min: Option<u32>, max: Option<u32>) -> Self {
-        self.view.bounds = DeclaredBounds {
-            min: min.map(Replicas),
-            max: max.map(Replicas),
-        };
+        self.view.bounds = DeclaredBounds { min: min.map(Replicas), max: max.map(Replicas) };
         self
     }
 
@@ -201,10 +194,7 @@ impl Variant {
     pub(crate) fn loads(mut self, loads: &[(f64, f64)]) -> Self {
         let count = u32::try_from(loads.len()).unwrap();
         self.set_counts(count, count);
-        self.pods = (1..)
-            .zip(loads)
-            .map(|(n, load)| self.pod(n, *load))
-            .collect();
+        self.pods = (1..).zip(loads).map(|(n, load)| self.pod(n, *load)).collect();
         self
     }
 
@@ -253,19 +243,14 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn of(variants: impl IntoIterator<Item = Variant>) -> Self {
-        Self {
-            variants: variants.into_iter().collect(),
-            failed: Vec::new(),
-        }
+        Self { variants: variants.into_iter().collect(), failed: Vec::new() }
     }
 
     /// The snapshot of a collection that ended now.
     pub(crate) fn snapshot(&self, now: Moment) -> ClusterSnapshot {
         let mut metrics = MetricsSnapshot::empty(Some(now));
         for signal in &self.failed {
-            metrics
-                .failures
-                .insert(*signal, "connection refused".into());
+            metrics.failures.insert(*signal, "connection refused".into());
         }
         let mut variants = BTreeMap::new();
         for variant in &self.variants {
@@ -282,18 +267,14 @@ impl World {
                     });
                 }
                 if pod.kv.is_some() || pod.queue.is_some() {
-                    metrics
-                        .models
-                        .entry(view.model.clone())
-                        .or_default()
-                        .insert(
-                            Arc::clone(&pod.name),
-                            PodSamples {
-                                kv_usage: pod.kv.map(sample),
-                                queue_length: pod.queue.map(sample),
-                                ..PodSamples::default()
-                            },
-                        );
+                    metrics.models.entry(view.model.clone()).or_default().insert(
+                        Arc::clone(&pod.name),
+                        PodSamples {
+                            kv_usage: pod.kv.map(sample),
+                            queue_length: pod.queue.map(sample),
+                            ..PodSamples::default()
+                        },
+                    );
                 }
             }
             pods.sort();
@@ -323,10 +304,7 @@ impl World {
 }
 
 fn sample((value, age): (f64, u64)) -> Sample {
-    Sample {
-        value,
-        age: Duration::from_secs(age),
-    }
+    Sample { value, age: Duration::from_secs(age) }
 }
 
 /// Targets by variant name; those that publish nothing are left out.
@@ -334,9 +312,7 @@ pub(crate) fn targets(plan: &Plan) -> BTreeMap<String, u32> {
     plan.decisions
         .values()
         .filter_map(|decision| {
-            decision
-                .target
-                .map(|target| (decision.key.name.to_string(), target.0))
+            decision.target.map(|target| (decision.key.name.to_string(), target.0))
         })
         .collect()
 }
@@ -348,10 +324,8 @@ pub(crate) fn reason(plan: &Plan, name: &str) -> String {
 
 #[track_caller]
 pub(crate) fn expect(plan: &Plan, expected: &[(&str, u32)]) {
-    let expected: BTreeMap<String, u32> = expected
-        .iter()
-        .map(|(name, count)| ((*name).to_owned(), *count))
-        .collect();
+    let expected: BTreeMap<String, u32> =
+        expected.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
     assert_eq!(targets(plan), expected);
 }
 

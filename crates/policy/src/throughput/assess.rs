@@ -73,11 +73,7 @@ pub(crate) fn assess(
     let assessment = Assessment {
         analyzer: AnalyzerName::Throughput,
         unit: report.unit,
-        demand: report
-            .roles
-            .iter()
-            .map(|(role, figures)| (*role, figures.stated))
-            .collect(),
+        demand: report.roles.iter().map(|(role, figures)| (*role, figures.stated)).collect(),
         variants: capacities.collect(),
     };
     (assessment, report)
@@ -93,9 +89,7 @@ pub(super) fn report(
         .keys()
         .filter_map(|key| Some((key.clone(), variant_figures(input, key, learned)?)))
         .collect();
-    let arrivals = input
-        .arrivals
-        .filter(|rate| rate.is_finite() && *rate >= 0.0);
+    let arrivals = input.arrivals.filter(|rate| rate.is_finite() && *rate >= 0.0);
     let router_queue = positive(input.router_queue).unwrap_or(0.0);
     let generating = |figures: &&ThroughputVariantFigures| figures.role != ServingRole::Prefill;
     let full_latency =
@@ -109,9 +103,8 @@ pub(super) fn report(
         router_queue,
         output_tokens,
         input_tokens: input_tokens(&variants),
-        queue_demand: full_latency.map_or(0.0, |latency| {
-            queue_demand(router_queue, QUEUE_DRAIN_FACTOR, latency)
-        }),
+        queue_demand: full_latency
+            .map_or(0.0, |latency| queue_demand(router_queue, QUEUE_DRAIN_FACTOR, latency)),
         demand: None,
         undemanded_for: learned.and_then(|model| Some(now.since(model.undemanded?))),
         is_prefill_masked: learned.is_some_and(|model| model.coupling.masks_prefill(now)),
@@ -137,12 +130,7 @@ fn variant_figures(
     let donor = learned
         .filter(|_| !given.engine.is_empty())
         .and_then(|model| model.variants.values().find(|tracker| tracker.is_of(given)));
-    Some(ThroughputVariantFigures::of(
-        given,
-        own,
-        donor,
-        &input.params,
-    ))
+    Some(ThroughputVariantFigures::of(given, own, donor, &input.params))
 }
 
 impl ThroughputReport {
@@ -157,18 +145,12 @@ impl ThroughputReport {
     /// What is to be known about an analyzer that has had supply and no demand for as long as it
     /// remembers what it sees: either the model is not in use, or its use is not counted.
     pub fn note(&self) -> Option<String> {
-        let minutes = self
-            .undemanded_for
-            .filter(|since| *since >= MAX_AGE)?
-            .as_secs()
-            / 60;
+        let minutes = self.undemanded_for.filter(|since| *since >= MAX_AGE)?.as_secs() / 60;
         let why = match self.arrivals {
             Some(_) => "the router counts no arrivals; look whether requests pass by it",
             None => "arrivals are not known; look whether the router's metrics are read",
         };
-        Some(format!(
-            "throughput sees replicas and no demand for {minutes} min: {why}"
-        ))
+        Some(format!("throughput sees replicas and no demand for {minutes} min: {why}"))
     }
 
     fn role_figures(
@@ -176,20 +158,14 @@ impl ThroughputReport {
         input: &ThroughputModelInput,
         learned: Option<&LearnedModel>,
     ) -> BTreeMap<ServingRole, ThroughputRoleFigures> {
-        let roles: BTreeSet<ServingRole> = input
-            .variants
-            .values()
-            .map(|variant| variant.role)
-            .collect();
+        let roles: BTreeSet<ServingRole> =
+            input.variants.values().map(|variant| variant.role).collect();
         let figures = roles.into_iter().filter_map(|role| {
             let parts: Vec<Part<'_>> = (input.variants.iter())
                 .filter(|(_, variant)| variant.role == role)
                 .filter_map(|(key, variant)| {
                     let figures = self.variants.get(key)?;
-                    Some(Part {
-                        input: variant,
-                        figures,
-                    })
+                    Some(Part { input: variant, figures })
                 })
                 .collect();
             let streak = learned.and_then(|model| model.streaks.get(&role).copied());
@@ -262,11 +238,7 @@ pub(crate) fn generating_roles(input: &ThroughputModelInput) -> BTreeMap<Serving
             .collect()
     };
     let populated = roles(true);
-    let roles = if populated.is_empty() {
-        roles(false)
-    } else {
-        populated
-    };
+    let roles = if populated.is_empty() { roles(false) } else { populated };
     let count = f64::from(u32::try_from(roles.len()).unwrap_or(u32::MAX));
     roles.into_iter().map(|role| (role, 1.0 / count)).collect()
 }
@@ -288,18 +260,11 @@ fn by_count<'a>(
     variants: impl Iterator<Item = &'a ThroughputVariantFigures>,
     of: impl Fn(&ThroughputVariantFigures) -> Option<f64>,
 ) -> Option<f64> {
-    let values: Vec<(f64, f64)> = variants
-        .filter_map(|figures| Some((figures.counted.to_f64(), of(figures)?)))
-        .collect();
+    let values: Vec<(f64, f64)> =
+        variants.filter_map(|figures| Some((figures.counted.to_f64(), of(figures)?))).collect();
     let count: f64 = values.iter().map(|(count, _)| count).sum();
     if count > 0.0 {
-        Some(
-            values
-                .iter()
-                .map(|(count, value)| count * value)
-                .sum::<f64>()
-                / count,
-        )
+        Some(values.iter().map(|(count, value)| count * value).sum::<f64>() / count)
     } else {
         mean(values.iter().map(|(_, value)| *value))
     }

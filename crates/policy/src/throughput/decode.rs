@@ -71,10 +71,8 @@ impl DecodeEngine {
     }
 
     pub(super) fn model(&self, readings: &[DecodeReading]) -> LatencyModel {
-        let current: Vec<_> = readings
-            .iter()
-            .map(|reading| (reading.fullness, reading.latency))
-            .collect();
+        let current: Vec<_> =
+            readings.iter().map(|reading| (reading.fullness, reading.latency)).collect();
         LatencyModel::of(&self.window, &current, self.intercept)
     }
 
@@ -118,9 +116,7 @@ impl DecodeEngine {
     /// Takes a latency in, unless it was guessed from engines that are all but idle: there the
     /// intercept drowns the slope, and a full replica looks several times slower than it is.
     fn settle(&mut self, readings: &[DecodeReading], model: LatencyModel) {
-        let is_loaded = readings
-            .iter()
-            .any(|reading| reading.fullness >= Domain::USAGE.least);
+        let is_loaded = readings.iter().any(|reading| reading.fullness >= Domain::USAGE.least);
         let is_reliable = model.source == LatencyModelSource::Fitted || is_loaded;
         if let Some(line) = model.line.filter(|_| is_reliable) {
             while self.full_latencies.len() >= SMOOTHED_CYCLES {
@@ -137,14 +133,9 @@ impl DecodeEngine {
     }
 
     fn compare(&mut self, readings: &[DecodeReading], sight: Sight, model: LatencyModel) {
-        let is_contradicted = model
-            .line
-            .is_some_and(|line| readings.iter().any(|one| one.contradicts(sight, line)));
-        self.mismatches = if is_contradicted {
-            self.mismatches.saturating_add(1)
-        } else {
-            0
-        };
+        let is_contradicted =
+            model.line.is_some_and(|line| readings.iter().any(|one| one.contradicts(sight, line)));
+        self.mismatches = if is_contradicted { self.mismatches.saturating_add(1) } else { 0 };
         if self.mismatches >= MISMATCH_CYCLES {
             self.window.clear();
             self.fitted = None;

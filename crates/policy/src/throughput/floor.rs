@@ -42,9 +42,7 @@ pub(crate) fn served(
     remaining: &[Duration],
     start: Duration,
 ) -> f64 {
-    let begun: f64 = (remaining.iter())
-        .map(|left| start.saturating_sub(*left).as_secs_f64())
-        .sum();
+    let begun: f64 = (remaining.iter()).map(|left| start.saturating_sub(*left).as_secs_f64()).sum();
     rate_per_replica * ready.to_f64().mul_add(start.as_secs_f64(), begun)
 }
 
@@ -62,14 +60,8 @@ impl Landing {
     /// Projects a load; `served` is what the fleet serves within `start`.
     pub(crate) fn of(load: FloorLoad, served: f64, start: Duration) -> Self {
         let arrived = load.arrivals * start.as_secs_f64();
-        let then = FloorLoad {
-            backlog: (load.backlog + arrived - served).max(0.0),
-            ..load
-        };
-        Self {
-            backlog: then.backlog,
-            rate: then.rate(start),
-        }
+        let then = FloorLoad { backlog: (load.backlog + arrived - served).max(0.0), ..load };
+        Self { backlog: then.backlog, rate: then.rate(start) }
     }
 }
 

@@ -178,8 +178,7 @@ impl ThroughputReplicaInput {
     }
 
     pub(crate) fn is_queued(&self, params: &Params) -> bool {
-        self.waiting
-            .is_some_and(|waiting| waiting > 0.0 && waiting >= params.queue_threshold)
+        self.waiting.is_some_and(|waiting| waiting > 0.0 && waiting >= params.queue_threshold)
     }
 
     /// How full it is, 0 to 1: the larger of the share of its KV cache in use and that of the requests
@@ -285,9 +284,7 @@ impl ThroughputReplicaInput {
     }
 
     fn share_cached(&self) -> f64 {
-        self.hit_rate
-            .filter(|share| (0.0..=1.0).contains(share))
-            .unwrap_or(0.0)
+        self.hit_rate.filter(|share| (0.0..=1.0).contains(share)).unwrap_or(0.0)
     }
 }
 
@@ -324,9 +321,7 @@ impl ThroughputVariantInput {
     }
 
     pub(super) fn capacities(&self) -> impl Iterator<Item = f64> {
-        self.replicas
-            .values()
-            .filter_map(ThroughputReplicaInput::capacity)
+        self.replicas.values().filter_map(ThroughputReplicaInput::capacity)
     }
 
     /// Mean requests of a shape that fill a replica; none where no KV capacity is known.
@@ -358,9 +353,7 @@ impl ThroughputVariantInput {
     /// Readings of a prefill variant in one order.
     pub(super) fn prefill(&self) -> Vec<PrefillReading> {
         let replicas = self.replicas.values();
-        let mut readings: Vec<_> = replicas
-            .filter_map(ThroughputReplicaInput::prefill)
-            .collect();
+        let mut readings: Vec<_> = replicas.filter_map(ThroughputReplicaInput::prefill).collect();
         readings.sort_by(|one, other| {
             (one.tokens.total_cmp(&other.tokens)).then(one.latency.total_cmp(&other.latency))
         });

@@ -46,15 +46,10 @@ impl LearnedThroughput {
     #[must_use]
     pub fn lines(self) -> Self {
         let models = self.models.into_iter().map(|(key, model)| {
-            let lines = LearnedModel {
-                variants: model.variants,
-                ..LearnedModel::default()
-            };
+            let lines = LearnedModel { variants: model.variants, ..LearnedModel::default() };
             (key, lines)
         });
-        Self {
-            models: models.collect(),
-        }
+        Self { models: models.collect() }
     }
 
     /// Learns from one collection. `models` names every model and variant that there is, whether or
@@ -100,12 +95,7 @@ impl LearnedModel {
             })
             .take(room)
             .collect();
-        let mut next = Self {
-            coupling,
-            streaks: BTreeMap::new(),
-            undemanded: None,
-            variants,
-        };
+        let mut next = Self { coupling, streaks: BTreeMap::new(), undemanded: None, variants };
         let report = report(input, Some(&next), now);
         let is_undemanded = report.has_supply(input) && report.demand.unwrap_or(0.0) <= 0.0;
         next.undemanded = is_undemanded.then(|| before.undemanded.unwrap_or(now));

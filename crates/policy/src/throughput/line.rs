@@ -47,10 +47,7 @@ impl LatencyLine {
             product += (y - intercept) * x;
             square += x * x;
         }
-        (square > 0.0).then(|| Self {
-            slope: product / square,
-            intercept,
-        })
+        (square > 0.0).then(|| Self { slope: product / square, intercept })
     }
 
     fn rises(self) -> bool {
@@ -74,20 +71,10 @@ impl Fit {
             return None;
         }
         let slope = covariance / variance;
-        let line = LatencyLine {
-            slope,
-            intercept: mean_y - slope * mean_x,
-        };
+        let line = LatencyLine { slope, intercept: mean_y - slope * mean_x };
         let missed: f64 = points.iter().map(|(x, y)| (y - line.at(*x)).powi(2)).sum();
-        let determination = if total > 0.0 {
-            1.0 - missed / total
-        } else {
-            1.0
-        };
-        Some(Self {
-            line,
-            determination,
-        })
+        let determination = if total > 0.0 { 1.0 - missed / total } else { 1.0 };
+        Some(Self { line, determination })
     }
 }
 

@@ -39,11 +39,7 @@ impl LatencyModel {
     /// Fitted where the window allows, else through this cycle's readings of (usage, latency) and
     /// the intercept of the last fit.
     pub fn of(window: &ObservationWindow, current: &[(f64, f64)], remembered: Option<f64>) -> Self {
-        if let Some(Fit {
-            line,
-            determination,
-        }) = window.fit(Domain::USAGE)
-        {
+        if let Some(Fit { line, determination }) = window.fit(Domain::USAGE) {
             return Self {
                 line: Some(line),
                 source: LatencyModelSource::Fitted,
@@ -57,10 +53,6 @@ impl LatencyModel {
             (Some(_), Some(_)) => LatencyModelSource::Pinned,
             (Some(_), None) => LatencyModelSource::Default,
         };
-        Self {
-            line,
-            source,
-            determination: None,
-        }
+        Self { line, source, determination: None }
     }
 }

@@ -76,19 +76,14 @@ impl Rates {
     /// The median of a class; where it has no reading, the least median of another one.
     pub(crate) fn of(&self, class: OutputClass) -> Option<Measured> {
         let measured = |readings: &RateReadings, is_of_other_class| {
-            Some(Measured {
-                rate: readings.median()?,
-                readings: readings.len(),
-                is_of_other_class,
-            })
+            Some(Measured { rate: readings.median()?, readings: readings.len(), is_of_other_class })
         };
         let own = self.classes.get(&class);
-        own.and_then(|readings| measured(readings, false))
-            .or_else(|| {
-                self.classes
-                    .values()
-                    .filter_map(|readings| measured(readings, true))
-                    .min_by(|one, other| one.rate.total_cmp(&other.rate))
-            })
+        own.and_then(|readings| measured(readings, false)).or_else(|| {
+            self.classes
+                .values()
+                .filter_map(|readings| measured(readings, true))
+                .min_by(|one, other| one.rate.total_cmp(&other.rate))
+        })
     }
 }

@@ -98,10 +98,7 @@ pub(super) fn figures(
     is_masked: bool,
 ) -> Option<ThroughputRoleFigures> {
     let fleet = Fleet::of(parts)?;
-    let Fleet {
-        supply,
-        anticipated,
-    } = fleet;
+    let Fleet { supply, anticipated } = fleet;
     let floor = FloorFigures::of(parts, load, fleet, params.band);
     let demand = floor.map_or(load.demand, |floor| floor.demanded(load));
     let demand = if is_masked {
@@ -194,10 +191,7 @@ impl Fleet {
                 anticipated += rate * (input.ready.to_f64() + input.pending.to_f64());
             }
         }
-        is_sized.then_some(Self {
-            supply,
-            anticipated,
-        })
+        is_sized.then_some(Self { supply, anticipated })
     }
 }
 
@@ -212,16 +206,11 @@ impl FloorFigures {
         let capacity = mean(rated.iter().map(|(_, capacity)| *capacity))?;
         let start = parts.iter().map(|part| part.input.start).max()?;
         let of_engines: f64 = parts.iter().map(|part| part.input.backlog()).sum();
-        let requests = FloorLoad {
-            arrivals: load.arrivals,
-            backlog: of_engines + load.router_queue,
-        };
+        let requests =
+            FloorLoad { arrivals: load.arrivals, backlog: of_engines + load.router_queue };
         let replicas = requests.replicas(rate, start)?;
-        let landing = Landing::of(
-            requests,
-            parts.iter().map(|part| part.served(rate, start)).sum(),
-            start,
-        );
+        let landing =
+            Landing::of(requests, parts.iter().map(|part| part.served(rate, start)).sum(), start);
         let per_request = capacity / rate;
         let existing: f64 = parts.iter().map(Part::existing).sum();
         let mut figures = Self {
@@ -244,11 +233,8 @@ impl FloorFigures {
     /// Tokens per second that the role is asked for. A proven floor has the router's queue in its
     /// backlog: it is not priced by the latency of a token once more.
     fn demanded(&self, load: RoleLoad) -> f64 {
-        let alone = if self.is_proven {
-            load.arrivals * load.tokens_per_request
-        } else {
-            load.demand
-        };
+        let alone =
+            if self.is_proven { load.arrivals * load.tokens_per_request } else { load.demand };
         alone.max(self.permitted)
     }
 
@@ -270,9 +256,7 @@ impl FloorFigures {
 
 impl Part<'_> {
     fn is_proven(&self) -> bool {
-        self.figures
-            .service
-            .is_some_and(|service| service.source.is_proven())
+        self.figures.service.is_some_and(|service| service.source.is_proven())
     }
 
     fn existing(&self) -> f64 {

@@ -21,10 +21,7 @@ impl Streak {
         let before = previous
             .filter(|streak| streak.direction == direction)
             .map_or(0, |streak| streak.cycles);
-        Some(Self {
-            direction,
-            cycles: before.saturating_add(1),
-        })
+        Some(Self { direction, cycles: before.saturating_add(1) })
     }
 
     pub(crate) fn confirms(self, direction: VoteDirection) -> bool {

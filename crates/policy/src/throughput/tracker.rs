@@ -86,9 +86,8 @@ impl Tracker {
         let Some(shape) = RequestShape::weighted(&shapes) else {
             return known.cloned();
         };
-        let mut next = Self::begin(known, input, shape, now, || {
-            Work::Decode(DecodeEngine::default())
-        });
+        let mut next =
+            Self::begin(known, input, shape, now, || Work::Decode(DecodeEngine::default()));
         let sight = Sight {
             shape,
             is_new: known.is_some_and(|before| shape.differs_from(before.shape)),
@@ -124,9 +123,8 @@ impl Tracker {
         let Some(shape) = RequestShape::weighted(&shapes) else {
             return known.cloned();
         };
-        let mut next = Self::begin(known, input, shape, now, || {
-            Work::Prefill(PrefillEngine::default())
-        });
+        let mut next =
+            Self::begin(known, input, shape, now, || Work::Prefill(PrefillEngine::default()));
         if !masks_prefill {
             if let Work::Prefill(engine) = &mut next.work {
                 engine.learn(&readings, now);

@@ -103,11 +103,7 @@ pub enum RateSource {
 
 impl RateSource {
     fn of_line(is_proven: bool) -> Self {
-        if is_proven {
-            Self::Line
-        } else {
-            Self::FirstLine
-        }
+        if is_proven { Self::Line } else { Self::FirstLine }
     }
 
     /// Whether a floor from it may order replicas, and not only hold them.
@@ -145,10 +141,7 @@ impl ThroughputVariantFigures {
     ) -> Self {
         let own = own.filter(|tracker| tracker.is_of(input));
         let Some(tracker) = own.or(donor) else {
-            return Self {
-                role: input.role,
-                ..Self::default()
-            };
+            return Self { role: input.role, ..Self::default() };
         };
         let shape = tracker.shape();
         let mut figures = Self {
@@ -227,9 +220,7 @@ impl ThroughputVariantFigures {
         let of_line = (engine.fitted()).and_then(|fit| Some((fit.line.asymptotic_rate()?, source)));
         self.service = Service::of(self.measured, of_line, shape.effective_input());
         self.per_replica = self.service.map(|service| service.tokens_per_second);
-        self.is_settled = self
-            .service
-            .is_some_and(|service| service.source.is_proven());
+        self.is_settled = self.service.is_some_and(|service| service.source.is_proven());
         !input.prefill().is_empty()
     }
 }
@@ -252,10 +243,8 @@ impl Service {
             };
             (measured.rate, source)
         });
-        let (rate, source) = measured
-            .filter(|(_, source)| source.is_proven())
-            .or(line)
-            .or(measured)?;
+        let (rate, source) =
+            measured.filter(|(_, source)| source.is_proven()).or(line).or(measured)?;
         (length > 0.0 && rate > 0.0 && rate.is_finite()).then(|| Self {
             tokens_per_second: rate,
             requests_per_second: rate / length,

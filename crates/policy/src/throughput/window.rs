@@ -36,17 +36,9 @@ pub enum Spread {
 
 impl Domain {
     /// KV usage: below, latency is mostly the intercept; above, it is preemption.
-    pub const USAGE: Self = Self {
-        least: 0.15,
-        most: 0.85,
-        spread: Spread::Absolute(0.30),
-    };
+    pub const USAGE: Self = Self { least: 0.15, most: 0.85, spread: Spread::Absolute(0.30) };
     /// Prompt tokens.
-    pub const TOKENS: Self = Self {
-        least: 1.0,
-        most: f64::MAX,
-        spread: Spread::OfLargest(0.30),
-    };
+    pub const TOKENS: Self = Self { least: 1.0, most: f64::MAX, spread: Spread::OfLargest(0.30) };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -105,16 +97,11 @@ impl ObservationWindow {
                 while self.observations.len() >= WINDOW_SIZE {
                     self.observations.pop_front();
                 }
-                let observation = LatencyObservation {
-                    at: now,
-                    x,
-                    latency,
-                };
+                let observation = LatencyObservation { at: now, x, latency };
                 self.observations.push_back(observation);
             }
         }
-        self.observations
-            .retain(|observation| now.since(observation.at) <= MAX_AGE);
+        self.observations.retain(|observation| now.since(observation.at) <= MAX_AGE);
     }
 
     pub fn clear(&mut self) {

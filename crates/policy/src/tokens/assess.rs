@@ -40,9 +40,7 @@ pub(crate) fn assess(
     let workload = MeanWorkload::of(input);
     let router = RouterDemand::of(input.router, workload, input.default_output);
     let variants = measure_all(key, (input, workload), learned, now);
-    let roles = by_role(input, &variants, &router, |role| {
-        learned.trust(key, role, now)
-    });
+    let roles = by_role(input, &variants, &router, |role| learned.trust(key, role, now));
     let assessment = assessment(&roles, &variants);
     let is_split = roles.keys().any(|role| *role != ServingRole::Both);
     let report = TokensReport {

@@ -55,12 +55,7 @@ pub(super) fn derived_from(
     output_tokens: f64,
 ) -> Option<KvTokens> {
     let args = args?;
-    derived(
-        args.step_budget(),
-        args.max_num_seqs,
-        input_tokens,
-        output_tokens,
-    )
+    derived(args.step_budget(), args.max_num_seqs, input_tokens, output_tokens)
 }
 
 /// The middle of several capacities with its reason. Of an even number, the mean of the two in the

@@ -45,10 +45,7 @@ impl EngineKey {
 
     /// What engines are compared by whose capacity is taken over; `args` are those of this engine.
     pub(super) fn likeness(&self, args: Option<&EngineArgs>) -> Self {
-        Self {
-            fingerprint: args.map(EngineArgs::likeness),
-            ..self.clone()
-        }
+        Self { fingerprint: args.map(EngineArgs::likeness), ..self.clone() }
     }
 }
 
@@ -70,10 +67,7 @@ pub(super) struct RollingWindow {
 
 impl RollingWindow {
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            readings: VecDeque::new(),
-        }
+        Self { limit, readings: VecDeque::new() }
     }
 
     /// Adds one reading; the oldest one goes where there are too many.
@@ -101,10 +95,8 @@ impl KeyReadings {
     /// Adds the readings of one collection. Their order does not count; of more than fit, as many
     /// as fit are taken, evenly over their range.
     pub(super) fn with(earlier: Option<&Self>, mut new: Vec<KvTokens>, now: Moment) -> Self {
-        let mut window = earlier.map_or_else(
-            || RollingWindow::new(HISTORY_WINDOW),
-            |earlier| earlier.window.clone(),
-        );
+        let mut window = earlier
+            .map_or_else(|| RollingWindow::new(HISTORY_WINDOW), |earlier| earlier.window.clone());
         new.sort_by(|one, other| one.order(*other));
         let taken = new.len().min(HISTORY_WINDOW);
         for index in 0..taken {
@@ -113,10 +105,7 @@ impl KeyReadings {
                 window.push(*reading);
             }
         }
-        Self {
-            window,
-            updated: now,
-        }
+        Self { window, updated: now }
     }
 
     /// Their mean in whole tokens, if it is at least one.

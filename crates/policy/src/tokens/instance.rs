@@ -148,12 +148,8 @@ pub(super) fn measure(
         let in_use = KvTokens((usage * total.0).round()).min(total);
         (in_use, compute_bound(&said, in_use, k1, around))
     };
-    let charge = waiting_charge(
-        around.variant.role,
-        waiting,
-        said.input_tokens,
-        said.output_tokens,
-    );
+    let charge =
+        waiting_charge(around.variant.role, waiting, said.input_tokens, said.output_tokens);
     let demand = in_use.plus(charge);
     let capacity = k1.min(k2);
     Some(InstanceFigures {
@@ -177,11 +173,7 @@ pub(super) fn measure(
 /// instance.
 fn memory_bound(total: KvTokens, thresholds: &SaturationThresholds) -> KvTokens {
     let share = total.share(thresholds.kv_cache_threshold);
-    if thresholds.kv_cache_threshold > 0.0 {
-        KvTokens(share.0.max(1.0))
-    } else {
-        share
-    }
+    if thresholds.kv_cache_threshold > 0.0 { KvTokens(share.0.max(1.0)) } else { share }
 }
 
 fn compute_bound(
@@ -190,9 +182,7 @@ fn compute_bound(
     k1: KvTokens,
     around: &Surroundings<'_>,
 ) -> (KvTokens, CapacityReason) {
-    let is_queued = said
-        .waiting
-        .is_some_and(|waiting| is_queued(waiting, around.thresholds));
+    let is_queued = said.waiting.is_some_and(|waiting| is_queued(waiting, around.thresholds));
     if is_queued && in_use.is_some() && around.trust == Trust::Own {
         return (in_use, CapacityReason::Observed);
     }
@@ -214,20 +204,13 @@ fn known_bound(
         return Some((tokens, CapacityReason::History));
     }
     let input = said.input_tokens.or(around.workload.input_tokens);
-    let derived = derived_from(
-        around.variant.engine.as_ref(),
-        input.unwrap_or(0.0),
-        output.unwrap_or(0.0),
-    );
+    let derived =
+        derived_from(around.variant.engine.as_ref(), input.unwrap_or(0.0), output.unwrap_or(0.0));
     derived.map(|tokens| (tokens, CapacityReason::Derived))
 }
 
 pub(super) fn history_key(engine: &EngineKey, role: ServingRole, output: f64) -> HistoryKey {
-    HistoryKey {
-        engine: engine.clone(),
-        role,
-        bucket: OutputClass::of(output),
-    }
+    HistoryKey { engine: engine.clone(), role, bucket: OutputClass::of(output) }
 }
 
 /// Whether a queue has the length from which an engine is taken for full. The threshold counts in

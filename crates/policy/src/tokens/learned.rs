@@ -132,15 +132,9 @@ impl LearnedTokens {
 
     /// Whether the readings of a role's instances are about themselves.
     pub(super) fn trust(&self, model: &ModelKey, role: ServingRole, now: Moment) -> Trust {
-        let is_full = self
-            .decode_full
-            .get(model)
-            .is_some_and(|coupling| coupling.masks_prefill(now));
-        if role == ServingRole::Prefill && is_full {
-            Trust::PartnersBacklog
-        } else {
-            Trust::Own
-        }
+        let is_full =
+            self.decode_full.get(model).is_some_and(|coupling| coupling.masks_prefill(now));
+        if role == ServingRole::Prefill && is_full { Trust::PartnersBacklog } else { Trust::Own }
     }
 
     /// Learns from one collection. `models` names every model and variant that there is, whether or
@@ -186,10 +180,8 @@ impl LearnedTokens {
     }
 
     fn forget<M: Borrow<TokenModelInput>>(&mut self, models: &BTreeMap<ModelKey, M>, now: Moment) {
-        self.history
-            .retain(|_, readings| !readings.is_forgotten(now));
-        self.engines
-            .retain(|_, exemplar| now.since(exemplar.updated) <= RECORD_AGE);
+        self.history.retain(|_, readings| !readings.is_forgotten(now));
+        self.engines.retain(|_, exemplar| now.since(exemplar.updated) <= RECORD_AGE);
         self.decode_full
             .retain(|model, coupling| models.contains_key(model) && coupling.masks_prefill(now));
         self.records.retain(|model, records| {
@@ -250,11 +242,7 @@ impl LearnedTokens {
             earlier.and_then(|record| record.confirmed)
         };
         let ranks = figures.ranks;
-        let exemplar = Exemplar {
-            capacity,
-            ranks,
-            updated: now,
-        };
+        let exemplar = Exemplar { capacity, ranks, updated: now };
         let likeness = figures.engine.likeness(figures.args.as_ref());
         self.exemplify(&likeness, exemplar);
         let record = CapacityRecord {

@@ -55,19 +55,15 @@ impl TokenRoleFigures {
         let sum = |part: fn(&TokenVariantFigures) -> KvTokens| -> KvTokens {
             variants.iter().map(|variant| part(variant)).sum()
         };
-        let (supply, anticipated) = (
-            sum(|variant| variant.supply),
-            sum(|variant| variant.anticipated),
-        );
+        let (supply, anticipated) =
+            (sum(|variant| variant.supply), sum(|variant| variant.anticipated));
         let local = sum(|variant| variant.demand);
         let held = (trust == Trust::PartnersBacklog && anticipated.is_some())
             .then(|| hold(local, supply, anticipated, band));
         let waiting = router.of_role(role);
         let demand = held.unwrap_or(local).0 + waiting;
         let balance = Balance::of(demand, supply.0, anticipated.0, band);
-        let is_sized = variants
-            .iter()
-            .any(|variant| variant.per_instance.is_some());
+        let is_sized = variants.iter().any(|variant| variant.per_instance.is_some());
         let required = balance.required;
         Self {
             local,
@@ -90,11 +86,7 @@ fn hold(local: KvTokens, supply: KvTokens, anticipated: KvTokens, band: Band) ->
 }
 
 fn utilisation(balance: &Balance) -> f64 {
-    if balance.supply > 0.0 {
-        balance.demand / balance.supply
-    } else {
-        0.0
-    }
+    if balance.supply > 0.0 { balance.demand / balance.supply } else { 0.0 }
 }
 
 pub(super) fn by_role(
@@ -125,10 +117,7 @@ pub(super) fn of_model(
 ) -> TokenRoleFigures {
     let held = roles.values().any(|role| role.held.is_some());
     let local: KvTokens = roles.values().map(|role| role.local).sum();
-    let counted: KvTokens = roles
-        .values()
-        .map(|role| role.held.unwrap_or(role.local))
-        .sum();
+    let counted: KvTokens = roles.values().map(|role| role.held.unwrap_or(role.local)).sum();
     let sum = |part: fn(&Balance) -> f64| total(roles.values().map(|role| part(&role.balance)));
     let balance = Balance::of(
         counted.0 + router.total,

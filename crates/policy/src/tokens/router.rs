@@ -30,10 +30,7 @@ impl RouterDemand {
         default_output: Option<f64>,
     ) -> Self {
         let Some(queue) = queue else {
-            return Self {
-                is_complete: true,
-                ..Self::default()
-            };
+            return Self { is_complete: true, ..Self::default() };
         };
         let requests = amount(queue.requests);
         let known = requests.unwrap_or(0.0);
@@ -47,12 +44,7 @@ impl RouterDemand {
             || (workload.output_tokens.is_some()
                 && amount(queue.bytes).is_some()
                 && workload.input_tokens.is_some());
-        Self {
-            input,
-            output,
-            total: input + output,
-            is_complete: requests.is_some() && is_priced,
-        }
+        Self { input, output, total: input + output, is_complete: requests.is_some() && is_priced }
     }
 
     /// The part that a role will hold. Decode holds the prompt too.
@@ -70,16 +62,10 @@ mod tests {
 
     #[test]
     fn a_stated_answer_prices_a_queue_until_one_is_known_and_permits_no_release() {
-        let queue = Some(RouterQueue {
-            requests: Some(3.0),
-            bytes: Some(400.0),
-        });
+        let queue = Some(RouterQueue { requests: Some(3.0), bytes: Some(400.0) });
         let priced = |answer, stated| {
-            let workload = MeanWorkload {
-                input_tokens: Some(10.0),
-                output_tokens: answer,
-                hit_rate: None,
-            };
+            let workload =
+                MeanWorkload { input_tokens: Some(10.0), output_tokens: answer, hit_rate: None };
             let demand = RouterDemand::of(queue, workload, stated);
             (demand.total, demand.is_complete)
         };

@@ -127,16 +127,8 @@ pub(super) fn measure_all(
             .collect();
         let is_stale = record.is_none_or(|record| record.is_stale(now));
         let bound = record.and_then(|record| record.upper_bound(now));
-        let idle = || {
-            IdleFigures::of(
-                variant,
-                &engine,
-                record,
-                learned,
-                workload,
-                &input.thresholds,
-            )
-        };
+        let idle =
+            || IdleFigures::of(variant, &engine, record, learned, workload, &input.thresholds);
         let figures = figures(variant, engine.clone(), instances, bound, is_stale, idle);
         (key.clone(), figures)
     });

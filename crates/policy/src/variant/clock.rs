@@ -46,14 +46,11 @@ impl Clocks {
         Self {
             sight: Sight::Followed,
             pending: view.pending_since.map(|since| Pending { since, current }),
-            unapplied: view
-                .unapplied_since
-                .zip(view.desired)
-                .map(|(since, desired)| Unapplied {
-                    since,
-                    desired,
-                    current,
-                }),
+            unapplied: view.unapplied_since.zip(view.desired).map(|(since, desired)| Unapplied {
+                since,
+                desired,
+                current,
+            }),
         }
     }
 
@@ -115,9 +112,8 @@ impl Clocks {
         now: Moment,
     ) {
         let current = target.current;
-        self.unapplied = desired
-            .filter(|desired| !target.is_applied(*desired))
-            .and_then(|desired| {
+        self.unapplied =
+            desired.filter(|desired| !target.is_applied(*desired)).and_then(|desired| {
                 let since = match self.unapplied {
                     Some(known) if known.desired == desired && known.current == current => {
                         Some(known.since)
@@ -125,11 +121,7 @@ impl Clocks {
                     Some(_) => Some(Since::at(now)),
                     None => began,
                 };
-                since.map(|since| Unapplied {
-                    since,
-                    desired,
-                    current,
-                })
+                since.map(|since| Unapplied { since, desired, current })
             });
     }
 }

@@ -101,17 +101,14 @@ impl VariantState {
     /// Begins a life. `published` is the view that an earlier life of the same variant published in
     /// this process, if there was one: its clocks go on.
     pub fn new(key: VariantKey, published: Option<Arc<VariantView>>) -> Self {
-        let clocks = published
-            .as_deref()
-            .map_or_else(Clocks::default, Clocks::resume);
+        let clocks = published.as_deref().map_or_else(Clocks::default, Clocks::resume);
         let target = published.as_deref().map(|view| &view.target);
         let is_gone = matches!(target, Some(TargetView::NotFound { .. }));
         let existed = match target {
             Some(TargetView::Resolved(target)) => Some(target.key.clone()),
-            Some(TargetView::NotFound {
-                target,
-                past: TargetPast::Existed,
-            }) => Some(target.clone()),
+            Some(TargetView::NotFound { target, past: TargetPast::Existed }) => {
+                Some(target.clone())
+            }
             _ => None,
         };
         Self {
@@ -177,10 +174,7 @@ impl VariantState {
             router: RouterPresence::Possible,
         };
         self.complete(&mut view, objects, now);
-        Refreshed {
-            view: self.publish(view),
-            look_again,
-        }
+        Refreshed { view: self.publish(view), look_again }
     }
 
     /// Keeps what the object last said in good order, and says what is wrong with it now.
@@ -204,10 +198,7 @@ impl VariantState {
         view.pods = Arc::from([]);
         view.pending_since = None;
         view.unapplied_since = None;
-        Refreshed {
-            view: self.publish(view),
-            look_again: None,
-        }
+        Refreshed { view: self.publish(view), look_again: None }
     }
 
     fn target(&mut self, objects: &VariantObjects<'_>, spec: &VariantSpec) -> TargetView {
@@ -271,11 +262,7 @@ impl VariantState {
     fn complete(&mut self, view: &mut VariantView, objects: &VariantObjects<'_>, now: Moment) {
         match (&view.target, objects.target) {
             (TargetView::Resolved(target), TargetLookupRef::Found(object)) => {
-                if self
-                    .target_uid
-                    .as_ref()
-                    .is_some_and(|uid| *uid != object.uid)
-                {
+                if self.target_uid.as_ref().is_some_and(|uid| *uid != object.uid) {
                     self.clocks = Clocks::default();
                 }
                 self.target_uid = Some(Arc::clone(&object.uid));
@@ -283,8 +270,7 @@ impl VariantState {
                     Pods::Unsynced => None,
                     Pods::Found(pods) => Some(pods),
                 };
-                self.clocks
-                    .advance(target, view.desired, pods.map(|pods| &**pods), now);
+                self.clocks.advance(target, view.desired, pods.map(|pods| &**pods), now);
                 view.pods = pods.cloned().unwrap_or_else(|| Arc::from([]));
                 view.pending_since = self.clocks.pending_since();
                 view.unapplied_since = self.clocks.unapplied_since();
@@ -415,11 +401,7 @@ fn unsupported(spec: &VariantSpec, why: &Arc<str>) -> TargetView {
         Some(version) => format!("{} ({version})", spec.target.kind).into(),
         None => Arc::clone(&spec.target.kind),
     };
-    TargetView::UnsupportedKind {
-        kind,
-        name: Arc::clone(&spec.target.name),
-        why: Arc::clone(why),
-    }
+    TargetView::UnsupportedKind { kind, name: Arc::clone(&spec.target.name), why: Arc::clone(why) }
 }
 
 fn scale(target: &TargetObject) -> ResolvedTarget {

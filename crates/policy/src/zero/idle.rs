@@ -105,22 +105,13 @@ impl ZeroBlock {
         if rule.policy == ZeroPolicy::Disabled {
             return Some(Self::PolicyForbidsZero);
         }
-        let floor = members
-            .iter()
-            .find(|(_, member)| member.min > Replicas::ZERO);
+        let floor = members.iter().find(|(_, member)| member.min > Replicas::ZERO);
         if let Some((variant, member)) = floor {
-            return Some(Self::VariantFloor {
-                variant: variant.clone(),
-                min: member.min,
-            });
+            return Some(Self::VariantFloor { variant: variant.clone(), min: member.min });
         }
         let woken = (members.iter()).find_map(|(key, member)| Some((key, member.woken?)));
         if let Some((variant, Kept { ago, hold })) = woken {
-            return Some(Self::Woken {
-                variant: variant.clone(),
-                ago,
-                hold,
-            });
+            return Some(Self::Woken { variant: variant.clone(), ago, hold });
         }
         match rule.restart {
             Restart::Possible => {}
@@ -154,12 +145,7 @@ pub(crate) fn to_zero(
         .iter()
         .map(|(key, member)| {
             let (to, why) = match &block {
-                Some(block) => (
-                    member.count,
-                    Reason::ZeroBlocked {
-                        block: block.clone(),
-                    },
-                ),
+                Some(block) => (member.count, Reason::ZeroBlocked { block: block.clone() }),
                 None => (
                     Replicas::ZERO,
                     Reason::NoRequests {

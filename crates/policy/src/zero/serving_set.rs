@@ -54,9 +54,5 @@ pub(crate) fn cheapest_fitting(
 
 /// A cost of zero means that none is stated.
 fn charged(cost: Cost) -> Cost {
-    if cost.millionths() > 0.0 {
-        cost
-    } else {
-        Cost::DEFAULT
-    }
+    if cost.millionths() > 0.0 { cost } else { Cost::DEFAULT }
 }

@@ -100,9 +100,7 @@ fn next_start(
     fits: impl Fn(&VariantKey, &VariantKey) -> bool,
 ) -> Wake {
     let runs = |role: ServingRole| {
-        members
-            .iter()
-            .find(|(_, member)| member.serving.role == role && member.serves())
+        members.iter().find(|(_, member)| member.serving.role == role && member.serves())
     };
     if runs(ServingRole::Both).is_some() {
         return Wake::Serving;
@@ -142,11 +140,7 @@ fn start(
         .collect();
     let mut set = cheapest_fitting(&startable, fits).map(Vec::into_iter);
     match set.as_mut().and_then(Iterator::next) {
-        Some(variant) => Wake::Start {
-            variant,
-            next: set.and_then(|mut rest| rest.next()),
-            cause,
-        },
+        Some(variant) => Wake::Start { variant, next: set.and_then(|mut rest| rest.next()), cause },
         None => no_serving_set(members, cause),
     }
 }
@@ -165,17 +159,10 @@ fn complete_pair(members: &BTreeMap<VariantKey, WakeMember>, decode: &VariantKey
     let is_decode_ready =
         of_role(members, ServingRole::Decode).any(|(_, member)| member.ready > Replicas::ZERO);
     if !is_decode_ready {
-        return Wake::AwaitDecode {
-            decode: decode.clone(),
-            next: chosen,
-        };
+        return Wake::AwaitDecode { decode: decode.clone(), next: chosen };
     }
     match chosen {
-        Some(variant) => Wake::Start {
-            variant,
-            next: None,
-            cause: WakeCause::Pair,
-        },
+        Some(variant) => Wake::Start { variant, next: None, cause: WakeCause::Pair },
         None => no_serving_set(members, WakeCause::Pair),
     }
 }
@@ -184,9 +171,7 @@ fn of_role(
     members: &BTreeMap<VariantKey, WakeMember>,
     role: ServingRole,
 ) -> impl Iterator<Item = (&VariantKey, &WakeMember)> {
-    members
-        .iter()
-        .filter(move |(_, member)| member.serving.role == role)
+    members.iter().filter(move |(_, member)| member.serving.role == role)
 }
 
 fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, cause: WakeCause) -> Wake {
@@ -197,9 +182,7 @@ fn no_serving_set(members: &BTreeMap<VariantKey, WakeMember>, cause: WakeCause) 
     } else {
         WakeObstacle::NoPartner
     };
-    let waiting = members
-        .iter()
-        .filter(|(_, member)| member.kept == Replicas::ZERO);
+    let waiting = members.iter().filter(|(_, member)| member.kept == Replicas::ZERO);
     Wake::NoServingSet {
         cause,
         obstacles: waiting

@@ -38,11 +38,8 @@ impl WakeLog {
         for variant in started {
             self.started.insert(variant.clone(), now);
         }
-        self.started.retain(|variant, at| {
-            holds
-                .get(variant)
-                .is_some_and(|hold| now.since(*at) < *hold)
-        });
+        self.started
+            .retain(|variant, at| holds.get(variant).is_some_and(|hold| now.since(*at) < *hold));
         self
     }
 

@@ -50,10 +50,7 @@ fn an_accelerator_that_no_node_has_is_named_with_those_that_they_have() {
         let expected = format!("no node offers GPUs of type B200; known: {known}");
         assert!(said.contains(&expected), "{said}");
         assert!(!said.contains("limit 0"), "{said}");
-        assert_eq!(
-            made.pools[0].to_string(),
-            format!("inventory[type=B200]: {expected}")
-        );
+        assert_eq!(made.pools[0].to_string(), format!("inventory[type=B200]: {expected}"));
     }
     let made = plan("H100", NVIDIA, &[H100, L4]);
     assert_eq!(targets(&made)["v"], 2, "{}", reason(&made, "v"));

@@ -25,12 +25,7 @@ struct Limits {
     rescales: bool,
 }
 
-const NODES: Limits = Limits {
-    settings: "",
-    cluster: None,
-    namespaces: None,
-    rescales: false,
-};
+const NODES: Limits = Limits { settings: "", cluster: None, namespaces: None, rescales: false };
 
 /// Every way to limit growth.
 const LIMITS: [Limits; 8] = [
@@ -120,10 +115,7 @@ fn with_inventory(document: &SnapshotDocument, sums: &Sums) -> SnapshotDocument 
         })
         .collect();
     SnapshotDocument {
-        inventory: Some(InventoryDocument {
-            types: Some(types),
-            ..InventoryDocument::default()
-        }),
+        inventory: Some(InventoryDocument { types: Some(types), ..InventoryDocument::default() }),
         ..document.clone()
     }
 }
@@ -147,12 +139,8 @@ impl Room {
 fn rooms(limits: &Limits, sums: Option<&Sums>, made: &Plan) -> Vec<Room> {
     let mut rooms = Vec::new();
     let mut add = |limit: u32, used: Option<u32>, namespace: Option<&'static str>, kind| {
-        let mut room = Room {
-            name: format!("{namespace:?} {kind} of {limit}"),
-            free: 0,
-            namespace,
-            kind,
-        };
+        let mut room =
+            Room { name: format!("{namespace:?} {kind} of {limit}"), free: 0, namespace, kind };
         let held = made.decisions.values().filter(|one| room.holds(one));
         let held = held.map(|one| one.current.unwrap_or_default().0).sum();
         room.free = limit.saturating_sub(used.unwrap_or(held));
@@ -168,9 +156,7 @@ fn rooms(limits: &Limits, sums: Option<&Sums>, made: &Plan) -> Vec<Room> {
         }
         if let Some(quotas) = limits.namespaces {
             for namespace in NAMESPACES {
-                let listed = quotas
-                    .iter()
-                    .find(|one| (one.0, one.1) == (namespace, kind));
+                let listed = quotas.iter().find(|one| (one.0, one.1) == (namespace, kind));
                 let quota = listed.map_or(0, |(_, _, quota)| *quota);
                 add(quota, None, Some(namespace), kind);
             }
@@ -276,10 +262,7 @@ fn a_share_leaves_the_minimum_of_a_model_that_asks_for_nothing() {
         let pods: Vec<String> = loads.iter().enumerate().map(pod).collect();
         pods.join(", ")
     };
-    let (a, c) = (
-        pods("a", &[(0.05, 6, 0), (0.6, 6, 0)]),
-        pods("c", &[(0.3, 0, 60)]),
-    );
+    let (a, c) = (pods("a", &[(0.05, 6, 0), (0.6, 6, 0)]), pods("c", &[(0.3, 0, 60)]));
     let text = format!(
         "version: 1
 variants:
@@ -290,19 +273,13 @@ models: [{{namespace: ns, model: m, router: {{queueRequests: 2, queueBytes: 4000
 inventory: {{types: {{H100: {{total: 9, used: 0}}}}}}
 "
     );
-    let shared = LIMITS
-        .iter()
-        .find(|limits| limits.settings.contains("throughput"));
+    let shared = LIMITS.iter().find(|limits| limits.settings.contains("throughput"));
     let settings = settings(shared.unwrap().settings);
     let document = SnapshotDocument::parse(&text).unwrap();
     let situation = at(&document, 0, &settings);
     let (_, made) = decide(&situation, &Learned::default(), &settings);
     let added = |decision: &Decision| {
-        decision
-            .target
-            .unwrap()
-            .0
-            .saturating_sub(decision.current.unwrap().0)
+        decision.target.unwrap().0.saturating_sub(decision.current.unwrap().0)
     };
     let all: u32 = made.decisions.values().map(added).sum();
     assert_eq!((all, targets(&made)["b"]), (9, 1), "{:?}", made.decisions);
@@ -311,8 +288,7 @@ inventory: {{types: {{H100: {{total: 9, used: 0}}}}}}
 /// Limits by what nodes offer. Quotas without limited mode take its place.
 fn of_nodes() -> Vec<Limits> {
     let all = LIMITS.into_iter();
-    all.filter(|limits| settings(limits.settings).wants_nodes())
-        .collect()
+    all.filter(|limits| settings(limits.settings).wants_nodes()).collect()
 }
 
 proptest! {

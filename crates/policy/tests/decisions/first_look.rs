@@ -64,10 +64,7 @@ fn looks(with: &str, looks: &[(u64, &str)]) -> Vec<(u32, String)> {
 fn a_voter_without_a_result_yet_is_waited_for_as_long_as_it_may_be_live() {
     let known = looks(VOTERS, &[(3_600, RATES)]).remove(0);
     assert_eq!(known.0, 3, "{}", known.1);
-    let unknown = looks(
-        VOTERS,
-        &[(3_600, ""), (3_630, ""), (3_780, ""), (3_781, "")],
-    );
+    let unknown = looks(VOTERS, &[(3_600, ""), (3_630, ""), (3_780, ""), (3_781, "")]);
     let counts: Vec<u32> = unknown.iter().map(|(count, _)| *count).collect();
     // After three intervals it counts as silent, and a silent voter has no veto (N107).
     assert_eq!(counts, [3, 3, 3, 1], "{unknown:#?}");
@@ -96,11 +93,8 @@ fn a_voter_that_was_just_selected_is_waited_for_too() {
     let settings = [alone, VOTERS].map(settings);
     let mut learned = Learned::default();
     let mut counts = Vec::new();
-    for (uptime, settings) in [
-        (3_600, &settings[0]),
-        (4_200, &settings[1]),
-        (4_381, &settings[1]),
-    ] {
+    for (uptime, settings) in [(3_600, &settings[0]), (4_200, &settings[1]), (4_381, &settings[1])]
+    {
         let (known, decided) = look(&fleet(uptime, ""), &learned, settings);
         learned = known;
         counts.push(decided[0].0);
@@ -116,9 +110,7 @@ fn in_hybrid_mode_the_model_is_waited_for_and_then_saturation_decides_alone() {
     let counts: Vec<u32> = unknown.iter().map(|(count, _)| *count).collect();
     assert_eq!(counts, [3, 3, 2], "{unknown:#?}");
     assert!(
-        unknown[0]
-            .1
-            .contains("has had no result since it was first asked 0s ago"),
+        unknown[0].1.contains("has had no result since it was first asked 0s ago"),
         "{}",
         unknown[0].1
     );
@@ -156,10 +148,7 @@ fn a_full_replica_that_hides_the_length_of_its_answers_lets_none_go() {
     let with = |outputs: &str| {
         let text = variant("v", "prefill", "", &[(0.0, 0, 0), (0.05, 6, 0)]);
         let text = text.replace(", outputTokens: 0", outputs);
-        first_look(
-            "saturation: {default: {analyzers: [{name: saturation}]}}",
-            &[text],
-        )
+        first_look("saturation: {default: {analyzers: [{name: saturation}]}}", &[text])
     };
     let (known, said) = with(", outputTokens: 0").remove(0);
     assert_eq!(known, 3, "{said}");
@@ -177,18 +166,8 @@ fn a_budget_is_not_shared_by_a_part_of_the_demand() {
                     quotas: {H100: 6}}]}}";
     let look = |lost: &str| {
         let variants = [
-            variant(
-                "both",
-                "both",
-                "cost: 10,",
-                &[(0.6, 30, 60), (0.8, 30, 60), (1.0, 0, 0)],
-            ),
-            variant(
-                "first",
-                "prefill",
-                "cost: 30, bounds: {min: 2},",
-                &[(1.0, 6, 0)],
-            ),
+            variant("both", "both", "cost: 10,", &[(0.6, 30, 60), (0.8, 30, 60), (1.0, 0, 0)]),
+            variant("first", "prefill", "cost: 30, bounds: {min: 2},", &[(1.0, 6, 0)]),
         ];
         first_look(settings, &variants.map(|text| text.replace(lost, "")))
     };
@@ -218,10 +197,7 @@ fn hybrid_takes_nothing_away_while_a_count_is_not_applied() {
     assert_eq!(target, 1, "{said}");
     let (target, said) = at(5);
     assert_eq!(target, 5, "{said}");
-    assert!(
-        said.contains("saturation safety block: scale-down unsafe"),
-        "{said}"
-    );
+    assert!(said.contains("saturation safety block: scale-down unsafe"), "{said}");
 }
 
 /// Replicas on their way up hold GPUs, and have nothing to report.

@@ -91,11 +91,7 @@ fn the_fresher_of_what_prometheus_and_routers_say_wakes_a_model() {
             let text = document(0, collection, &model);
             let target = Replicas(u32::from(source.is_some()));
             let expected = (Some(target), source, failure.clone());
-            assert_eq!(
-                outcome(&planned(&text, settings)),
-                expected,
-                "{text}{settings}"
-            );
+            assert_eq!(outcome(&planned(&text, settings)), expected, "{text}{settings}");
         }
     }
 }
@@ -107,10 +103,7 @@ fn what_routers_say_is_written_down_and_read_back() {
     let read = |text: &str| situation(text, &settings);
     let Situation { snapshot, now, .. } = read(&document(0, DOWN, model));
     let queue = &snapshot.direct[&ModelKey::new("ns", "m")];
-    assert_eq!(
-        queue.counted.map(|counted| now.since(counted.at).as_secs()),
-        Some(5)
-    );
+    assert_eq!(queue.counted.map(|counted| now.since(counted.at).as_secs()), Some(5));
     let written = SnapshotDocument::of(&snapshot, &Learned::default(), now);
     let again = read(&serde_json::to_string(&written).unwrap()).snapshot;
     assert_eq!(again.direct, snapshot.direct);
@@ -122,10 +115,7 @@ fn what_routers_say_is_written_down_and_read_back() {
         .situation(&settings.freshness)
         .unwrap_err()
         .to_string();
-    assert!(
-        fault.starts_with("models[0].directQueue.requests: "),
-        "{fault}"
-    );
+    assert!(fault.starts_with("models[0].directQueue.requests: "), "{fault}");
 }
 
 /// Learns from a document so many seconds after the last one.
@@ -163,10 +153,7 @@ fn a_start_is_kept_before_a_collection_knows_of_it() {
                 let Situation { snapshot, now, .. } = after(&started, 1_215, &settings);
                 plan(&snapshot, learned, &settings, 1, now).decisions[&variant].target
             };
-            let unaware = Learned {
-                at_zero: BTreeSet::new(),
-                ..learned.clone()
-            };
+            let unaware = Learned { at_zero: BTreeSet::new(), ..learned.clone() };
             assert_eq!(decided(&unaware), Some(Replicas::ZERO), "idle for long");
             assert_eq!(decided(&learned), Some(Replicas::ONE), "started since");
         }
@@ -240,12 +227,7 @@ fn a_start_is_kept_where_no_collection_saw_the_zero_before_it() {
             let Situation { snapshot, now, .. } = after(&text, 1_215, &settings);
             let made = plan(&snapshot, &learned, &settings, 1, now);
             let decision = &made.decisions[&variant];
-            assert_eq!(
-                decision.target,
-                Some(Replicas(expected)),
-                "{text} {:?}",
-                decision.steps
-            );
+            assert_eq!(decision.target, Some(Replicas(expected)), "{text} {:?}", decision.steps);
         }
     }
     // It may be ready by the next collection, which counts its retention from there.
@@ -269,10 +251,7 @@ fn a_model_may_be_in_use_and_be_started_without_samples() {
     let idle = "router: {queueRequests: 0}";
     let (learned, _) = taught(&Learned::default(), &document(0, GOOD, idle), 0);
     let (learned, now) = taught(&learned, &document(0, GOOD, idle), 60);
-    assert_eq!(
-        learned.activity.idle_for(&model, now),
-        Some(Duration::from_mins(1))
-    );
+    assert_eq!(learned.activity.idle_for(&model, now), Some(Duration::from_mins(1)));
     assert_eq!(least(&learned, &variant, hold, now), Replicas::ZERO);
 
     let (learned, now) = taught(&learned, &document(1, DOWN, ""), 120);
@@ -281,10 +260,7 @@ fn a_model_may_be_in_use_and_be_started_without_samples() {
 
     // It goes on being held where it was not noticed twice.
     let (learned, now) = taught(&learned, &document(1, GOOD, idle), 180);
-    assert_eq!(
-        learned.activity.idle_for(&model, now),
-        Some(Duration::from_mins(1))
-    );
+    assert_eq!(learned.activity.idle_for(&model, now), Some(Duration::from_mins(1)));
     assert_eq!(least(&learned, &variant, hold, now), Replicas::ONE);
 }
 
@@ -306,8 +282,7 @@ fn asked(variants: &[(&str, &str, u32, u32)]) -> String {
 
 fn targets(plan: &Plan) -> Vec<(&str, u32)> {
     let all = plan.decisions.iter();
-    all.map(|(key, decision)| (&*key.name, decision.target.unwrap().0))
-        .collect()
+    all.map(|(key, decision)| (&*key.name, decision.target.unwrap().0)).collect()
 }
 
 /// It was not seen to serve, and a cheaper one was started besides.
@@ -371,14 +346,8 @@ fn the_minimum_of_one_starts_decode_before_prefill() {
     let due = "one is due since scale to zero is off";
     let short = "H100 has 0 free GPUs in inventory[type=H100], one replica takes 1";
     let alone = "nothing that it would serve with can start";
-    assert_eq!(
-        said(&refused, "d").2,
-        format!("wake refused: {short}; {due}")
-    );
-    assert_eq!(
-        said(&refused, "p").2,
-        format!("wake refused: {alone}; {due}")
-    );
+    assert_eq!(said(&refused, "d").2, format!("wake refused: {short}; {due}"));
+    assert_eq!(said(&refused, "p").2, format!("wake refused: {alone}; {due}"));
 }
 
 /// Where scale to zero is off, neither who waits nor the minimum of one asked what GPUs allow.
@@ -394,10 +363,8 @@ fn no_start_exceeds_its_budget_where_scale_to_zero_is_off() {
     };
     let zero = "desired: 0, target: {current: 0}";
     let leaving = "desired: 0, target: {current: 1}";
-    let (free, taken) = (
-        "types: {H100: {total: 8, used: 6}}",
-        "types: {H100: {total: 8, used: 7}}",
-    );
+    let (free, taken) =
+        ("types: {H100: {total: 8, used: 6}}", "types: {H100: {total: 8, used: 7}}");
     let unknown = "unknown: forbidden";
     let waiting = "3 requests wait in the router";
     let due = "one is due since scale to zero is off";

@@ -55,10 +55,8 @@ fn what_stands_in_releases_nothing_while_replicas_work() {
     let idle = "kvUsage: 0, queueLength: 0, running: 0, generationRate: 0, kvCapacity: 16000, \
                 inputTokens: 100, outputTokens: 100";
     let working = idle.replace("running: 0", "running: 1");
-    let unknown = working.replace(
-        "generationRate: 0",
-        "generationRate: {state: failed, why: absent}",
-    );
+    let unknown =
+        working.replace("generationRate: 0", "generationRate: {state: failed, why: absent}");
     for (signals, count) in [(idle, 1), (&working, 2), (&unknown, 2)] {
         let plan = planned(&format!("{}{ASKED}\n", document(signals)), SLO);
         let said = reason(&plan, "a");
@@ -93,12 +91,7 @@ fn what_stands_in_is_named_where_nothing_is_due() {
             "inter_token_latency of a0, inter_token_latency of a1",
             "saturation decides",
         ),
-        (
-            percentages,
-            "",
-            "kv_capacity of a0, kv_capacity of a1",
-            "percentages decide",
-        ),
+        (percentages, "", "kv_capacity of a0, kv_capacity of a1", "percentages decide"),
     ] {
         let unmeasured = said(signals, SLO);
         let lacks = format!("slo has not measured its replicas yet, missing: {missing}");
@@ -147,9 +140,7 @@ fn what_no_engine_exposes_follows_from_the_rest() {
     ];
     let without = |missing: &[&str]| {
         let known = WHOLE.iter().filter(|(name, _)| !missing.contains(name));
-        let known: Vec<_> = known
-            .map(|(name, value)| format!("{name}: {value}"))
-            .collect();
+        let known: Vec<_> = known.map(|(name, value)| format!("{name}: {value}")).collect();
         format!(
             "queueLength: 0, timeToFirstToken: 0.1, completionRate: 5, arrivalRate: 5, {}",
             known.join(", ")
@@ -158,22 +149,14 @@ fn what_no_engine_exposes_follows_from_the_rest() {
     let whole = size(&without(&[]), "");
     assert!(whole.is_some());
     let lengths = ["inputTokens", "outputTokens"];
-    for missing in [
-        &["interTokenLatency"][..],
-        &["generationRate"],
-        &["kvUsage"],
-        &["kvCapacity"],
-        &lengths,
-    ] {
+    for missing in
+        [&["interTokenLatency"][..], &["generationRate"], &["kvUsage"], &["kvCapacity"], &lengths]
+    {
         assert_eq!(size(&without(missing), ""), whole, "{missing:?}");
         let plan = planned(&document(&without(missing)), SLO);
         let figures = plan.models.values().next().unwrap().slo.clone().unwrap();
         let said = figures.lines().join("\n");
-        assert_eq!(
-            said.matches("no engine exposes").count(),
-            missing.len(),
-            "{said}"
-        );
+        assert_eq!(said.matches("no engine exposes").count(), missing.len(), "{said}");
     }
     for missing in [
         &["interTokenLatency", "running"][..],
@@ -191,12 +174,8 @@ fn what_no_engine_exposes_follows_from_the_rest() {
 
 #[test]
 fn a_signal_that_no_engine_exposes_keeps_no_replica() {
-    const OPTIONAL: [&str; 4] = [
-        "kvUsage: 0.02, ",
-        "kvCapacity: 450000, ",
-        "queueLength: 0, ",
-        "running: 1, ",
-    ];
+    const OPTIONAL: [&str; 4] =
+        ["kvUsage: 0.02, ", "kvCapacity: 450000, ", "queueLength: 0, ", "running: 1, "];
     let first = "timeToFirstToken: 0.03, ";
     let signals = format!(
         "{}{first}inputTokens: 300, outputTokens: 300, interTokenLatency: 0.01, \
@@ -204,19 +183,15 @@ fn a_signal_that_no_engine_exposes_keeps_no_replica() {
         OPTIONAL.concat()
     );
     let decided = |signals: &str, more: &str| {
-        let text = document(signals).replace(
-            "pods:",
-            "containers: [{image: vllm, args: ['--max-num-seqs=64']}], pods:",
-        );
+        let text = document(signals)
+            .replace("pods:", "containers: [{image: vllm, args: ['--max-num-seqs=64']}], pods:");
         let router =
             "models: [{namespace: ns, model: m, router: {queueRequests: 0, arrivalRate: 0.3}}]\n";
         settled(&format!("{text}{router}{more}"))
     };
     assert_eq!(decided(&signals, ""), 1);
     for (signal, name) in
-        OPTIONAL
-            .into_iter()
-            .zip(["kvUsage", "kvCapacity", "queueLength", "running"])
+        OPTIONAL.into_iter().zip(["kvUsage", "kvCapacity", "queueLength", "running"])
     {
         let without = signals.replace(signal, "");
         assert_eq!(decided(&without, ""), 1, "{signal}");
@@ -238,13 +213,7 @@ fn a_signal_that_no_engine_exposes_keeps_no_replica() {
     assert_eq!(decided(&unsent, ""), 2);
     // It hangs.
     let hung = unsent.replace("completionRate: 0.3", "completionRate: 0");
-    assert_eq!(
-        decided(
-            &hung.replace("generationRate: 100", "generationRate: 0"),
-            ""
-        ),
-        2
-    );
+    assert_eq!(decided(&hung.replace("generationRate: 100", "generationRate: 0"), ""), 2);
 }
 
 /// Two of three replicas are published, and the scaler has not followed yet. At a demand near the edge of what two do,
@@ -317,11 +286,7 @@ fn a_queue_that_no_router_can_hold_keeps_no_replica() {
         ("routed: false,", "", "", 1),
         ("routed: false,", "", failed, 2),
     ] {
-        assert_eq!(
-            decided(variant, router, more),
-            count,
-            "{variant} {router} {more}"
-        );
+        assert_eq!(decided(variant, router, more), count, "{variant} {router} {more}");
     }
 }
 
@@ -332,10 +297,7 @@ fn a_held_release_names_what_hides_requests_from_the_analyzer() {
                    arrivalRate: 0.3";
     let said = |router: &str, more: &str| {
         let router = format!("models: [{{namespace: ns, model: m, router: {{{router}}}}}]\n");
-        reason(
-            &after(40, &format!("{}{router}{more}", document(signals))),
-            "a",
-        )
+        reason(&after(40, &format!("{}{router}{more}", document(signals))), "a")
     };
     let known = said("queueRequests: 0, arrivalRate: 0.3", "");
     assert!(!known.contains("said nothing"), "{known}");
@@ -361,17 +323,11 @@ fn a_variant_that_never_served_grows_where_no_other_can() {
     // It costs twice as much, so that one replica is taken to do as much as one of the other.
     let further = "- {namespace: ns, name: b, model: m, cost: 20, bounds: {min: 0, max: 9}, target: {current: 0}}\n";
     let decided = |most: u32| {
-        let bounded = document(signals).replace(
-            "desired: 2,",
-            &format!("desired: 2, bounds: {{max: {most}}},"),
-        );
+        let bounded = document(signals)
+            .replace("desired: 2,", &format!("desired: 2, bounds: {{max: {most}}},"));
         let plan = planned(&format!("{bounded}{further}{queue}"), SLO);
         let figures = plan.models.values().next().unwrap().slo.clone().unwrap();
-        let sizes: Vec<f64> = figures
-            .variants
-            .values()
-            .map(|size| size.per_second)
-            .collect();
+        let sizes: Vec<f64> = figures.variants.values().map(|size| size.per_second).collect();
         assert!((sizes[0] - sizes[1]).abs() < 1e-6, "{sizes:?}");
         let targets = targets(&plan);
         (targets["a"], targets["b"])

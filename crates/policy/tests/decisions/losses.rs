@@ -6,11 +6,8 @@ use wva_policy::document::{DocumentReading, PodDocument, SignalsDocument, Snapsh
 
 /// One signal that goes missing: of one pod, or, without one, of all.
 pub(super) fn lose(document: &mut SnapshotDocument, pod: Option<usize>, signal: usize) {
-    let mut pods: Vec<&mut PodDocument> = document
-        .variants
-        .iter_mut()
-        .flat_map(|variant| &mut variant.pods)
-        .collect();
+    let mut pods: Vec<&mut PodDocument> =
+        document.variants.iter_mut().flat_map(|variant| &mut variant.pods).collect();
     let count = pods.len().max(1);
     let lost = pod.map(|pod| pod % count);
     for (number, pod) in pods.iter_mut().enumerate() {

@@ -110,10 +110,7 @@ fn every_sign_of_use_keeps_a_model() {
         ("kvUsage: 0, completionRate: 5, generationRate: 0", ""),
         ("kvUsage: 0, completionRate: 0, generationRate: 250", ""),
         ("kvUsage: 0, generationRate: 250", ""),
-        (
-            "kvUsage: 0, completionRate: 0, generationRate: 0, arrivalRate: 5",
-            "",
-        ),
+        ("kvUsage: 0, completionRate: 0, generationRate: 0, arrivalRate: 5", ""),
         ("kvUsage: 0, generationRate: 0, arrivalRate: 5", ""),
         (QUIET, "arrivalRate: 5"),
     ];
@@ -162,10 +159,7 @@ fn replicas_that_do_not_say_the_size_of_their_cache_release_nothing() {
     let settings = settings(TOKENS);
     let replica = |usage, is_stated: bool| (usage, is_stated.then_some(500_000.0), Some(50.0));
     let small = |usage, reported: &[bool]| {
-        let all: Vec<_> = reported
-            .iter()
-            .map(|reported| replica(usage, *reported))
-            .collect();
+        let all: Vec<_> = reported.iter().map(|reported| replica(usage, *reported)).collect();
         decide(&fleet(&all), &settings).remove(0)
     };
     assert_eq!(small(0.001, &[true; 6]).0, 1, "an idle fleet shrinks");
@@ -196,15 +190,9 @@ fn a_size_that_arguments_state_sizes_a_fleet_as_a_reported_one_does() {
         assert!(!said.contains("kv_capacity"), "{said}");
         let idle = stated.replace("kvUsage: 1,", "kvUsage: 0.01,");
         assert_ne!(idle, stated);
-        let idle = idle
-            .replace("current: 1", "current: 2")
-            .replace("desired: 1", "desired: 2");
+        let idle = idle.replace("current: 1", "current: 2").replace("desired: 1", "desired: 2");
         let both = idle.clone() + &idle.lines().last().unwrap().replace("p0", "p1");
-        assert_eq!(
-            decide(&both, &settings).remove(0).0,
-            1,
-            "and is known to be free"
-        );
+        assert_eq!(decide(&both, &settings).remove(0).0, 1, "and is known to be free");
     }
 }
 
@@ -216,10 +204,7 @@ fn a_silent_replica_next_to_one_with_ranks_releases_nothing() {
         "{kvUsage: 0.001, queueLength: 0, kvCapacity: 16000, inputTokens: 100, outputTokens: 50}";
     let pod = |name: &str, ranks: &[&str]| {
         let ranks: Vec<_> = ranks.iter().map(|name| format!("{name}: {rank}")).collect();
-        let signals = format!(
-            "kvUsage: 0.001, queueLength: 0, ranks: {{{}}}",
-            ranks.join(", ")
-        );
+        let signals = format!("kvUsage: 0.001, queueLength: 0, ranks: {{{}}}", ranks.join(", "));
         format!("{{name: {name}, age: 2h, signals: {{{signals}}}}}")
     };
     let silent = "{name: b, age: 2h}".to_owned();
@@ -242,10 +227,7 @@ fn a_silent_replica_next_to_one_with_ranks_releases_nothing() {
 }
 
 fn zero(sample: Option<Sample>) -> Option<Sample> {
-    sample.map(|sample| Sample {
-        value: 0.0,
-        ..sample
-    })
+    sample.map(|sample| Sample { value: 0.0, ..sample })
 }
 
 /// A latency of zero comes from counters, never from a document.
@@ -268,14 +250,8 @@ fn a_latency_of_zero_is_none_and_releases_nothing() {
     };
     assert_eq!(decide(|_| {}), 1);
     assert_eq!(decide(|pod| pod.inter_token_latency = None), 3);
-    assert_eq!(
-        decide(|pod| pod.inter_token_latency = zero(pod.inter_token_latency)),
-        3
-    );
-    assert_eq!(
-        decide(|pod| pod.time_to_first_token = zero(pod.time_to_first_token)),
-        3
-    );
+    assert_eq!(decide(|pod| pod.inter_token_latency = zero(pod.inter_token_latency)), 3);
+    assert_eq!(decide(|pod| pod.time_to_first_token = zero(pod.time_to_first_token)), 3);
 }
 
 proptest! {

@@ -25,11 +25,7 @@ fn variant(name: &str, fields: &str, usages: &[f64]) -> String {
             )
         })
         .collect();
-    let pods = if pods.is_empty() {
-        String::new()
-    } else {
-        format!("  pods:\n{}", pods.concat())
-    };
+    let pods = if pods.is_empty() { String::new() } else { format!("  pods:\n{}", pods.concat()) };
     let count = usages.len();
     format!(
         "- namespace: ns\n  name: {name}\n  model: m\n  target: {{current: {count}}}\n  {fields}\n{pods}"
@@ -58,15 +54,8 @@ fn tokens_decide_where_they_are_selected_and_show_every_figure() {
 
     let by_tokens = planned(&text, TOKENS);
     assert_eq!(to(&by_tokens, "a"), 2);
-    assert_eq!(
-        stages(&by_tokens, "a"),
-        [PlanStage::Base, PlanStage::Optimizer, PlanStage::Bounds]
-    );
-    assert!(
-        reason(&by_tokens, "a").contains("scale-up"),
-        "{}",
-        reason(&by_tokens, "a")
-    );
+    assert_eq!(stages(&by_tokens, "a"), [PlanStage::Base, PlanStage::Optimizer, PlanStage::Bounds]);
+    assert!(reason(&by_tokens, "a").contains("scale-up"), "{}", reason(&by_tokens, "a"));
     let figures = &by_tokens.models[&ModelKey::new("ns", "m")];
     let report = figures.tokens.as_ref().unwrap();
     let instance = &report.variants[&VariantKey::new("ns", "a")].instances["a-0"];
@@ -104,10 +93,7 @@ fn pending_replicas_count_as_supply_and_growth_stops_there() {
 #[test]
 fn several_replicas_go_at_once_and_the_most_expensive_first() {
     let text = document(
-        &[
-            variant("cheap", "cost: 10", &[0.01, 0.01]),
-            variant("dear", "cost: 40", &[0.01, 0.01]),
-        ],
+        &[variant("cheap", "cost: 10", &[0.01, 0.01]), variant("dear", "cost: 40", &[0.01, 0.01])],
         "",
     );
     let made = planned(&text, TOKENS);
@@ -158,30 +144,20 @@ fn the_router_queue_is_demand_and_an_unknown_one_never_shrinks() {
 
 #[test]
 fn gpus_limit_growth_and_an_unknown_budget_stops_it() {
-    let variants = [variant(
-        "a",
-        "accelerator: H100\n  gpus: {nvidia.com/gpu: 2}",
-        &[0.99, 0.99, 0.99, 0.99],
-    )];
+    let variants =
+        [variant("a", "accelerator: H100\n  gpus: {nvidia.com/gpu: 2}", &[0.99, 0.99, 0.99, 0.99])];
     let with = |inventory: &str| planned(&document(&variants, inventory), LIMITED);
     let free = planned(&document(&variants, ""), TOKENS);
     assert!(to(&free, "a") >= 6, "{}", to(&free, "a"));
 
     let limited = with("inventory: {types: {H100: {total: 10, used: 8}}}");
     assert_eq!(to(&limited, "a"), 5);
-    assert!(
-        reason(&limited, "a").contains("allocated 2 GPUs"),
-        "{}",
-        reason(&limited, "a")
-    );
+    assert!(reason(&limited, "a").contains("allocated 2 GPUs"), "{}", reason(&limited, "a"));
     for unknown in ["", "inventory: {unknown: no permission}"] {
         let held = with(unknown);
         assert_eq!(to(&held, "a"), 4);
         let decision = &held.decisions[&VariantKey::new("ns", "a")];
-        let said = decision
-            .steps
-            .iter()
-            .any(|step| step.why.to_string().contains("BudgetUnknown"));
+        let said = decision.steps.iter().any(|step| step.why.to_string().contains("BudgetUnknown"));
         assert!(said, "{decision:?}");
     }
     let full = with("inventory: {types: {H100: {total: 8, used: 8}}}");
@@ -190,31 +166,17 @@ fn gpus_limit_growth_and_an_unknown_budget_stops_it() {
 
 #[test]
 fn an_unknown_budget_lowers_nothing_that_was_published() {
-    let variants = [variant(
-        "a",
-        "accelerator: H100\n  desired: 7",
-        &[0.99, 0.99, 0.99, 0.99],
-    )];
-    for settings in [
-        LIMITED,
-        "saturation: {default: {enableLimiter: true}}",
-        "WVA_LIMITED_MODE: true",
-    ] {
-        assert_eq!(
-            to(&planned(&document(&variants, ""), settings), "a"),
-            7,
-            "{settings}"
-        );
+    let variants = [variant("a", "accelerator: H100\n  desired: 7", &[0.99, 0.99, 0.99, 0.99])];
+    for settings in
+        [LIMITED, "saturation: {default: {enableLimiter: true}}", "WVA_LIMITED_MODE: true"]
+    {
+        assert_eq!(to(&planned(&document(&variants, ""), settings), "a"), 7, "{settings}");
     }
 }
 
 #[test]
 fn percentages_are_limited_as_well_and_quotas_bind_alone() {
-    let variants = [variant(
-        "a",
-        "accelerator: H100\n  desired: 2",
-        &[0.78, 0.78],
-    )];
+    let variants = [variant("a", "accelerator: H100\n  desired: 2", &[0.78, 0.78])];
     let text = document(&variants, "");
     assert_eq!(to(&planned(&text, ""), "a"), 3);
     let unknown = planned(&text, "saturation: {default: {enableLimiter: true}}");
@@ -255,10 +217,7 @@ fn the_queueing_model_sizes_by_targets_once_it_has_learned() {
     let settings = "queueingModel: {default: {}, one: {model_id: m, namespace: ns, targetTTFT: 500, targetITL: 24}}";
     let calm = pod("a-0", 0.2, seen);
     let made = planned(&text(std::slice::from_ref(&calm)), settings);
-    let figures = made.models[&ModelKey::new("ns", "m")]
-        .queueing
-        .clone()
-        .unwrap();
+    let figures = made.models[&ModelKey::new("ns", "m")].queueing.clone().unwrap();
     let own = &figures.variants[&VariantKey::new("ns", "a")];
     let parameters = own.parameters.unwrap();
     assert!((parameters.alpha - 7.2).abs() < 1.5, "{parameters:?}");
@@ -339,17 +298,8 @@ fn an_idle_model_goes_to_zero_after_its_retention_and_not_without_a_wake_signal(
             .iter()
             .any(|step| step.why.to_string() == "no-wake-signal")
     );
-    assert_eq!(
-        to(
-            &with(&idle.replace("running: 0", "running: 2"), queue, 300),
-            "a"
-        ),
-        1
-    );
-    assert_eq!(
-        to(&with(&idle.replace(", running: 0", ""), queue, 300), "a"),
-        1
-    );
+    assert_eq!(to(&with(&idle.replace("running: 0", "running: 2"), queue, 300), "a"), 1);
+    assert_eq!(to(&with(&idle.replace(", running: 0", ""), queue, 300), "a"), 1);
     let floored = idle.replace("cost: 10", "bounds: {min: 1}");
     assert_eq!(to(&with(&floored, queue, 300), "a"), 1);
 }
@@ -374,18 +324,11 @@ fn a_request_in_the_router_wakes_the_cheapest_variant_of_a_model_at_zero() {
 #[test]
 fn a_model_that_must_not_be_at_zero_keeps_a_serving_set() {
     let empty = |name: &str, cost: u32| {
-        variant(
-            name,
-            &format!("cost: {cost}\n  desired: 0\n  bounds: {{min: 0}}"),
-            &[],
-        )
+        variant(name, &format!("cost: {cost}\n  desired: 0\n  bounds: {{min: 0}}"), &[])
     };
     let text = document(&[empty("dear", 40), empty("cheap", 10)], "");
     let made = planned(&text, TOKENS);
-    assert_eq!(
-        targets(&made),
-        BTreeMap::from([("cheap".to_owned(), 1), ("dear".to_owned(), 0)])
-    );
+    assert_eq!(targets(&made), BTreeMap::from([("cheap".to_owned(), 1), ("dear".to_owned(), 0)]));
 }
 
 /// Plans one document after the other, at so many seconds of uptime, and remembers.
@@ -426,18 +369,9 @@ fn what_engines_held_is_remembered_from_cycle_to_cycle() {
     let full = variant("a", "cost: 10", &[0.5]).replace("queueLength: 0", "queueLength: 6");
     let full = full.replace("outputTokens: 0", "outputTokens: 50");
     let later = full.replace("queueLength: 6", "queueLength: 2");
-    let plans = cycles(
-        &[
-            (3_600, document(&[full], "")),
-            (3_630, document(&[later], "")),
-        ],
-        TOKENS,
-    );
+    let plans = cycles(&[(3_600, document(&[full], "")), (3_630, document(&[later], ""))], TOKENS);
     let k2 = |plan: &Plan| {
-        let figures = plan.models[&ModelKey::new("ns", "m")]
-            .tokens
-            .clone()
-            .unwrap();
+        let figures = plan.models[&ModelKey::new("ns", "m")].tokens.clone().unwrap();
         let instance = &figures.variants[&VariantKey::new("ns", "a")].instances["a-0"];
         (instance.k2.0, instance.k2_source)
     };
@@ -454,10 +388,7 @@ fn a_pod_with_ranks_counts_each_of_them() {
          pods:\n  - {{name: a-0, signals: {{ranks: {{r0: {rank}, r1: {rank}}}}}}}\n"
     );
     let made = planned(&text, TOKENS);
-    let figures = made.models[&ModelKey::new("ns", "m")]
-        .tokens
-        .clone()
-        .unwrap();
+    let figures = made.models[&ModelKey::new("ns", "m")].tokens.clone().unwrap();
     let own = &figures.variants[&VariantKey::new("ns", "a")];
     assert_eq!((own.count, own.ranks), (2, 2));
     assert_eq!((own.supply.0, own.demand.0), (25_600.0, 16_000.0));
@@ -466,10 +397,7 @@ fn a_pod_with_ranks_counts_each_of_them() {
 #[test]
 fn prefill_and_decode_grow_each_for_itself() {
     let text = document(
-        &[
-            variant("prefill", "role: prefill", &[0.1]),
-            variant("decode", "role: decode", &[0.75]),
-        ],
+        &[variant("prefill", "role: prefill", &[0.1]), variant("decode", "role: decode", &[0.75])],
         "",
     );
     let made = planned(&text, TOKENS);

@@ -46,10 +46,7 @@ const CYCLE: Duration = Duration::from_secs(30);
 
 #[expect(clippy::unnecessary_wraps, reason = "the fields take it so")]
 fn reading(value: f64) -> Option<DocumentReading> {
-    Some(DocumentReading {
-        value: Some(value),
-        ..DocumentReading::default()
-    })
+    Some(DocumentReading { value: Some(value), ..DocumentReading::default() })
 }
 
 fn signals() -> impl Strategy<Value = SignalsDocument> {
@@ -135,11 +132,8 @@ pub(super) fn fleet() -> impl Strategy<Value = SnapshotDocument> {
             .unwrap_or_default();
             }
             if let Some((total, used)) = gpus {
-                writeln!(
-                    text,
-                    "inventory: {{types: {{H100: {{total: {total}, used: {used}}}}}}}"
-                )
-                .unwrap_or_default();
+                writeln!(text, "inventory: {{types: {{H100: {{total: {total}, used: {used}}}}}}}")
+                    .unwrap_or_default();
             }
             let mut document = SnapshotDocument::parse(&text).unwrap();
             for (variant, given) in document.variants.iter_mut().zip(variants) {
@@ -164,10 +158,7 @@ pub(super) fn fleet() -> impl Strategy<Value = SnapshotDocument> {
                     })
                     .collect();
             }
-            let served = document
-                .variants
-                .iter()
-                .any(|variant| &*variant.model == "m");
+            let served = document.variants.iter().any(|variant| &*variant.model == "m");
             if served && (queue.is_some() || arrivals.is_some()) {
                 document.models.push(ModelDocument {
                     namespace: "ns".into(),
@@ -199,10 +190,7 @@ pub(super) fn bounds_of(view: &VariantView, settings: &DynamicSettings) -> Bound
 
 /// What a variant has or was granted before.
 pub(super) fn standing(view: &VariantView) -> Replicas {
-    let current = view
-        .target
-        .resolved()
-        .map_or(Replicas::ZERO, |target| target.current);
+    let current = view.target.resolved().map_or(Replicas::ZERO, |target| target.current);
     view.base().unwrap_or(current).max(current)
 }
 
@@ -377,11 +365,7 @@ fn engine(costs: &[u32], counts: &[usize], tokens: f64, waiting: bool) -> Snapsh
     let total: usize = counts.iter().sum();
     let each = tokens / f64::from(u32::try_from(total.max(1)).unwrap());
     let usage = (each / 16_000.0).min(1.0);
-    let queue = if waiting {
-        ((each - 16_000.0) / 100.0).max(0.0).floor()
-    } else {
-        0.0
-    };
+    let queue = if waiting { ((each - 16_000.0) / 100.0).max(0.0).floor() } else { 0.0 };
     let mut text = "version: 1\nvariants:\n".to_owned();
     for (number, (cost, count)) in costs.iter().zip(counts).enumerate() {
         writeln!(text,

@@ -74,10 +74,7 @@ fn a_quota_admits_no_replicas_of_unknown_gpus() {
         let (added, wanted, _) = not_counted(&held, "a").unwrap();
         assert!(added == 0 && wanted > 0);
         let said = reason(&held, "a");
-        assert!(
-            said.contains("GPUs of its replicas are not known"),
-            "{said}"
-        );
+        assert!(said.contains("GPUs of its replicas are not known"), "{said}");
     }
 }
 
@@ -114,10 +111,7 @@ fn what_claims_hold_is_not_counted_and_no_limit_grows_it() {
             }
         }
         let held = with(CLAIMED, limit);
-        assert_eq!(
-            not_counted(&held, "a"),
-            Some((0, wanted - 4, vec![inventory]))
-        );
+        assert_eq!(not_counted(&held, "a"), Some((0, wanted - 4, vec![inventory])));
         let word = format!("GpusNotCounted: +0 of +{} replicas; {REMEDY}", wanted - 4);
         assert_eq!(reason(&held, "a"), word);
     }
@@ -261,11 +255,7 @@ fn what_a_limit_could_not_start_again_does_not_go_to_zero() {
         let (found, why) = idle(&[("both", COUNTED)], limit, inventory);
         assert_eq!(found, count, "{inventory}: {why}");
         assert_eq!(why == kept, count == 1, "{inventory}: {why}");
-        assert_eq!(
-            idle(&[("both", COUNTED)], "", inventory).0,
-            0,
-            "{inventory}"
-        );
+        assert_eq!(idle(&[("both", COUNTED)], "", inventory).0, 0, "{inventory}");
     }
 }
 
@@ -284,10 +274,7 @@ fn a_type_that_no_node_lists_is_unknown_and_not_empty() {
     let of = |count: u32| format!(", allocatable: {{nvidia.com/gpu: {count}}}");
     let (silent, full) = (node("silent", ""), node("full", &of(100)));
     let (wanted, word) = with(&full);
-    assert!(
-        wanted > 4 && !word.contains("BudgetUnknown"),
-        "{wanted}: {word}"
-    );
+    assert!(wanted > 4 && !word.contains("BudgetUnknown"), "{wanted}: {word}");
     for (nodes, target, is_unknown) in [
         (silent.clone(), 4, true),
         // What another node lists is there.

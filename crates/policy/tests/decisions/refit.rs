@@ -39,25 +39,18 @@ fn at_minute(minute: u32, usage: f64) -> Situation {
 fn story() -> Vec<Situation> {
     let usages = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.6, 0.4, 0.3];
     let minutes = (0..).zip(usages);
-    minutes
-        .map(|(minute, usage)| at_minute(minute, usage))
-        .collect()
+    minutes.map(|(minute, usage)| at_minute(minute, usage)).collect()
 }
 
 fn history(story: &[Situation]) -> Vec<(Moment, MetricsSnapshot)> {
     let steps = story.iter();
-    steps
-        .map(|step| (step.now, (*step.snapshot.metrics).clone()))
-        .collect()
+    steps.map(|step| (step.now, (*step.snapshot.metrics).clone())).collect()
 }
 
 /// The source of the line, and what a full replica generates.
 fn line(now: &Situation, learned: &Learned) -> (LatencyModelSource, Option<f64>) {
     let plan = plan(&now.snapshot, learned, &settings(), 1, now.now);
-    let report = plan.models[&ModelKey::new("ns", "m")]
-        .throughput
-        .clone()
-        .unwrap();
+    let report = plan.models[&ModelKey::new("ns", "m")].throughput.clone().unwrap();
     let variant = &report.variants[&VariantKey::new("ns", "v")];
     let slope = variant.model.unwrap().line.map(|line| line.slope);
     (variant.model.unwrap().source, slope)
@@ -70,19 +63,11 @@ fn a_history_teaches_what_the_cycles_would_have_taught() {
         learn(&step.snapshot, &learned, &settings, step.now)
     });
     let now = story.last().unwrap();
-    let read = refit(
-        &now.snapshot,
-        &history(&story),
-        &Learned::default(),
-        &settings,
-    );
+    let read = refit(&now.snapshot, &history(&story), &Learned::default(), &settings);
     assert_ne!(read.throughput, Learned::default().throughput);
     assert_eq!(read.throughput, lived.throughput.clone().lines());
     // Nothing else is learned of the past.
-    let rest = Learned {
-        throughput: Learned::default().throughput,
-        ..read
-    };
+    let rest = Learned { throughput: Learned::default().throughput, ..read };
     assert_eq!(rest, Learned::default());
 }
 
@@ -94,12 +79,7 @@ fn the_first_cycle_after_a_start_has_the_line() {
     let (source, slope) = began(&Learned::default());
     assert_eq!(source, LatencyModelSource::Default);
     assert!(slope.is_some());
-    let read = refit(
-        &now.snapshot,
-        &history(&story),
-        &Learned::default(),
-        &settings,
-    );
+    let read = refit(&now.snapshot, &history(&story), &Learned::default(), &settings);
     let (source, slope) = began(&read);
     assert_eq!(source, LatencyModelSource::Fitted);
     assert!((slope.unwrap() - 0.02).abs() < 1e-9, "{slope:?}");
@@ -119,8 +99,5 @@ fn what_is_known_is_not_overwritten() {
     let (settings, story) = (settings(), story());
     let now = story.last().unwrap();
     let known = learn(&now.snapshot, &Learned::default(), &settings, now.now);
-    assert_eq!(
-        refit(&now.snapshot, &history(&story), &known, &settings),
-        known
-    );
+    assert_eq!(refit(&now.snapshot, &history(&story), &known, &settings), known);
 }

@@ -115,11 +115,7 @@ fn full_caches_keep_a_release_that_no_analyzer_judges() {
     let said = |usage: f64| format!("kvUsage: {usage}, kvCapacity: 100000");
     for settings in MODES {
         let full = planned(&with_cold(1, &said(0.98), 0), settings);
-        assert!(
-            targets(&full)["warm"] >= 2,
-            "{settings}: {}",
-            reason(&full, "warm")
-        );
+        assert!(targets(&full)["warm"] >= 2, "{settings}: {}", reason(&full, "warm"));
         let calm = planned(&with_cold(1, &said(0.3), 0), settings);
         assert_eq!(targets(&calm)["warm"], 1, "{settings}");
     }
@@ -138,12 +134,7 @@ fn a_silent_variant_keeps_its_release_while_requests_wait() {
                  models: [{{namespace: ns, model: m, router: {{queueRequests: {queue}}}}}]\n"
             );
             let plan = planned(&fleet, settings);
-            assert_eq!(
-                targets(&plan)["a"],
-                kept,
-                "{settings}, {queue}: {}",
-                reason(&plan, "a")
-            );
+            assert_eq!(targets(&plan)["a"], kept, "{settings}, {queue}: {}", reason(&plan, "a"));
         }
     }
 }
@@ -153,10 +144,6 @@ fn no_mode_lets_a_release_stand_that_no_analyzer_judges_while_requests_wait() {
     for settings in MODES {
         let fleet = with_cold(1, "kvUsage: 0.5, queueLength: 8", 0);
         let plan = planned(&fleet, settings);
-        assert!(
-            targets(&plan)["warm"] >= 2,
-            "{settings}: {}",
-            reason(&plan, "warm")
-        );
+        assert!(targets(&plan)["warm"] >= 2, "{settings}: {}", reason(&plan, "warm"));
     }
 }

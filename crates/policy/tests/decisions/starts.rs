@@ -32,9 +32,7 @@ fn fleet(uptime: u32, pending: &str, second: &str) -> String {
 
 fn waits(plan: &Plan) -> bool {
     let steps = &plan.decisions[&VariantKey::new("ns", "v")].steps;
-    steps
-        .iter()
-        .any(|step| matches!(step.why, Reason::InTransition { .. }))
+    steps.iter().any(|step| matches!(step.why, Reason::InTransition { .. }))
 }
 
 #[test]
@@ -51,33 +49,20 @@ fn a_measured_start_is_shown_and_lengthens_the_pending_limit() {
 
     // The limit is 10 minutes where no start was seen, and twice a start of 8 minutes.
     let (unknown, plan) = decided(std::slice::from_ref(&late), "");
-    assert!(
-        unknown
-            .starts
-            .expect(&VariantKey::new("ns", "v"), Duration::ZERO)
-            .starts
-            == 0
-    );
+    assert!(unknown.starts.expect(&VariantKey::new("ns", "v"), Duration::ZERO).starts == 0);
     assert!(!waits(&plan));
     let (known, shown) = decided(&[starting.clone(), serving(1_000, "readyFor: 520s")], "");
-    let start = known
-        .starts
-        .expect(&VariantKey::new("ns", "v"), Duration::ZERO);
+    let start = known.starts.expect(&VariantKey::new("ns", "v"), Duration::ZERO);
     assert_eq!(start.source, StartSource::Measured);
     assert_eq!(start.cold, Some(Duration::from_mins(8)));
     let figures = &shown.models[&ModelKey::new("ns", "m")];
     assert_eq!(figures.starts[&VariantKey::new("ns", "v")], start);
-    let (_, plan) = decided(
-        &[starting.clone(), serving(1_000, "readyFor: 520s"), late],
-        "",
-    );
+    let (_, plan) = decided(&[starting.clone(), serving(1_000, "readyFor: 520s"), late], "");
     assert!(waits(&plan));
 
     // Where it is not known since when it is ready, it is ready since it was seen to be.
     let (known, _) = decided(&[starting, serving(90, "ready: true")], "");
-    let start = known
-        .starts
-        .expect(&VariantKey::new("ns", "v"), Duration::ZERO);
+    let start = known.starts.expect(&VariantKey::new("ns", "v"), Duration::ZERO);
     assert_eq!(start.typical, Duration::from_secs(90));
 }
 
@@ -148,10 +133,7 @@ fn gated_replicas_have_a_word_of_their_own_where_analyzers_vote() {
         let said = of(analyzer, "gated: true, age: 400s");
         let word = "gated for 400s (scheduling gates hold 1 of 2 replicas)";
         assert!(said.lines().any(|line| line == word), "{said}");
-        assert!(
-            !said.contains(", 1 gated") && !said.contains("or gated"),
-            "{said}"
-        );
+        assert!(!said.contains(", 1 gated") && !said.contains("or gated"), "{said}");
     }
 }
 

@@ -78,9 +78,7 @@ impl Autoscaled {
         let each = load / f64::from(u32::try_from(ready).unwrap());
         let pods = self.pods.iter().enumerate().map(|(number, since)| {
             let pod = match self.seconds.checked_sub(*since) {
-                Some(seconds) => AutoscaledPod::Ready {
-                    ready_for: Duration::from_secs(seconds),
-                },
+                Some(seconds) => AutoscaledPod::Ready { ready_for: Duration::from_secs(seconds) },
                 None => AutoscaledPod::Pending,
             };
             (name(number), pod)
@@ -96,18 +94,12 @@ impl Autoscaled {
             current: Replicas(u32::try_from(self.pods.len()).unwrap()),
             pods_per_replica: PodsPerReplica::ONE,
             pods: pods.collect(),
-            readings: vec![SourceReading::Pods(
-                samples.collect::<BTreeMap<_, Signal>>(),
-            )],
+            readings: vec![SourceReading::Pods(samples.collect::<BTreeMap<_, Signal>>())],
             held: None,
         };
         let (decision, after) = decide(&self.policy, &view, &self.state, now);
-        let inputs = AutoscalerInputs {
-            now,
-            object: &self.object,
-            view: &view,
-            state: &self.state,
-        };
+        let inputs =
+            AutoscalerInputs { now, object: &self.object, view: &view, state: &self.state };
         let decided = RecordedAutoscalerDecision::of(&decision, &after).unwrap();
         let lines = encoder.encode_autoscaler(&inputs, &decided).unwrap();
         let desired = usize::try_from(decision.desired.0).unwrap();
@@ -199,10 +191,7 @@ fn what_a_decision_is_made_from_and_what_it_is_show_as_a_difference() {
     other.object.spec.max_replicas = Some(1);
     let difference = replay_autoscaler(&other).unwrap().difference.unwrap();
     let said = difference.to_string();
-    assert!(
-        said.starts_with("serving/apa\n    recorded  1 -> 2: apa above"),
-        "{said}"
-    );
+    assert!(said.starts_with("serving/apa\n    recorded  1 -> 2: apa above"), "{said}");
     assert!(said.contains("\n    replayed  1 -> 1: stable"), "{said}");
 
     let mut other = one;
@@ -210,10 +199,7 @@ fn what_a_decision_is_made_from_and_what_it_is_show_as_a_difference() {
     let replayed = replay_autoscaler(&other).unwrap();
     let said = replayed.difference.unwrap().to_string();
     assert!(replayed.decision.is_none());
-    assert!(
-        said.contains("replayed  none: ") && said.contains("spec.maxReplicas"),
-        "{said}"
-    );
+    assert!(said.contains("replayed  none: ") && said.contains("spec.maxReplicas"), "{said}");
 }
 
 #[test]
@@ -238,9 +224,8 @@ fn a_new_segment_begins_with_whole_decisions() {
 fn a_day_of_100_pod_autoscalers_has_its_bytes() {
     const TICKS: u64 = 180;
     let mut encoder = SegmentEncoder::new(RecordingHeader::of("1.2.3"));
-    let mut all: Vec<Autoscaled> = (0..20)
-        .map(|number| Autoscaled::new(&format!("llama-{number}"), "APA"))
-        .collect();
+    let mut all: Vec<Autoscaled> =
+        (0..20).map(|number| Autoscaled::new(&format!("llama-{number}"), "APA")).collect();
     let mut bytes = 0;
     for tick in 0..TICKS {
         for (number, one) in all.iter_mut().enumerate() {

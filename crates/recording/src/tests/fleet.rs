@@ -60,10 +60,8 @@ impl Cycle {
 }
 
 pub(super) fn settings(analysis: SaturationMethod) -> DynamicSettings {
-    let mut settings = DynamicSettings {
-        interval: Duration::from_secs(INTERVAL),
-        ..DynamicSettings::default()
-    };
+    let mut settings =
+        DynamicSettings { interval: Duration::from_secs(INTERVAL), ..DynamicSettings::default() };
     let entry = SaturationEntry {
         analyzer_name: match analysis {
             SaturationMethod::Percentage => None,
@@ -172,9 +170,8 @@ impl Fleet {
     pub(super) fn next(&mut self) -> Cycle {
         self.cycle += 1;
         let uptime = START + self.cycle * INTERVAL;
-        let variants: Vec<Value> = (0..self.variants)
-            .map(|number| self.variant(number, uptime))
-            .collect();
+        let variants: Vec<Value> =
+            (0..self.variants).map(|number| self.variant(number, uptime)).collect();
         let millis = i64::try_from(uptime).unwrap() * 1000;
         let document = json!({
             "version": 1, "cycle": self.cycle,
@@ -204,11 +201,6 @@ impl Fleet {
             let target = plan.decisions[&key].target.unwrap().0;
             pods.resize(usize::try_from(target).unwrap(), uptime);
         }
-        Cycle {
-            now,
-            snapshot,
-            learned: self.learned.clone(),
-            plan,
-        }
+        Cycle { now, snapshot, learned: self.learned.clone(), plan }
     }
 }

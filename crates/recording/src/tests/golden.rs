@@ -91,9 +91,7 @@ fn record((_, method, special): &Scene) -> Vec<u8> {
             encoder.begin_segment();
         }
         let cycle = fleet.next();
-        let line = encoder
-            .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
-            .unwrap();
+        let line = encoder.encode(&cycle.inputs(&fleet.settings), &cycle.plan).unwrap();
         recording.extend(line.ends);
         recording.extend(line.bytes);
     }
@@ -109,10 +107,7 @@ fn is_near(one: &Value, other: &Value) -> bool {
         }
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len()
-                && one
-                    .iter()
-                    .zip(other)
-                    .all(|(one, other)| is_near(one, other))
+                && one.iter().zip(other).all(|(one, other)| is_near(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             let is_same = |name: &String| {
@@ -133,9 +128,7 @@ fn stale(cycle: &RecordedCycle, plan: &Plan) -> Vec<String> {
         let then = recorded.get(object);
         then.is_some_and(|then| !is_near(then, now))
     });
-    stale
-        .map(|(object, _)| format!("figures of {object}"))
-        .collect()
+    stale.map(|(object, _)| format!("figures of {object}")).collect()
 }
 
 /// Every decision of this program on a recording, and what differs from it.
@@ -178,12 +171,7 @@ fn decisions(recording: &[u8]) -> (String, Vec<String>) {
             let count =
                 |count: Option<wva_policy::units::Replicas>| count.map_or(0, |count| count.0);
             let (current, target) = (count(decision.current), count(decision.target));
-            writeln!(
-                text,
-                "{number} {key} {current} -> {target} {}",
-                decision.reason()
-            )
-            .unwrap();
+            writeln!(text, "{number} {key} {current} -> {target} {}", decision.reason()).unwrap();
         }
     }
     (text, differences)
@@ -213,8 +201,5 @@ fn every_golden_recording_is_repeated() {
         fs::write(&path, &all).unwrap();
     }
     let stored = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        stored == all,
-        "decisions.txt is out of date; see the header of this file"
-    );
+    assert!(stored == all, "decisions.txt is out of date; see the header of this file");
 }

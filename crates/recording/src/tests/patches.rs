@@ -21,16 +21,8 @@ fn a_window_that_moves_costs_its_new_element_alone() {
         (json!([1, 2, 3]), json!([1, 2]), json!([0, 2, {}, []])),
         (json!([1, 2]), json!([1, 5]), json!([0, 2, {"1": [5]}, []])),
         (json!([]), json!([1]), json!([0, 0, {}, [1]])),
-        (
-            json!({"a": 1, "b": 2}),
-            json!({"b": 3}),
-            json!({"a": [], "b": [3]}),
-        ),
-        (
-            json!({"a": null}),
-            json!({"a": null, "b": []}),
-            json!({"b": [[]]}),
-        ),
+        (json!({"a": 1, "b": 2}), json!({"b": 3}), json!({"a": [], "b": [3]})),
+        (json!({"a": null}), json!({"a": null, "b": []}), json!({"b": [[]]})),
         (json!(1), json!([]), json!([[]])),
     ] {
         assert_eq!(diff(&old, &new), Some(patch), "{old} {new}");
@@ -52,10 +44,7 @@ fn a_patch_that_does_not_fit_is_refused() {
         (json!(1), json!(2)),
         (json!(1), json!({"a": [1]})),
     ] {
-        assert!(
-            apply(&mut value.clone(), patch.clone()).is_err(),
-            "{value} {patch}"
-        );
+        assert!(apply(&mut value.clone(), patch.clone()).is_err(), "{value} {patch}");
     }
 }
 

@@ -56,11 +56,7 @@ fn record(count: usize, mut fleet: Fleet) -> (Vec<Cycle>, Vec<u8>) {
 
 #[test]
 fn every_decision_is_repeated_to_the_bit() {
-    for method in [
-        SaturationMethod::Percentage,
-        SaturationMethod::Tokens,
-        SaturationMethod::Slo,
-    ] {
+    for method in [SaturationMethod::Percentage, SaturationMethod::Tokens, SaturationMethod::Slo] {
         let (cycles, recording) = recorded(130, method);
         let mut reader = RecordingReader::new(&*recording);
         let mut changes = 0;
@@ -73,9 +69,7 @@ fn every_decision_is_repeated_to_the_bit() {
             assert_eq!(replayed.differences, []);
             assert_eq!(replayed.plan, cycle.plan);
             let decisions = cycle.plan.decisions.values();
-            changes += decisions
-                .filter(|decision| decision.current != decision.target)
-                .count();
+            changes += decisions.filter(|decision| decision.current != decision.target).count();
         }
         // Without objectives the SLO analyzer scales nothing.
         let is_scaled = changes > 0 || method == SaturationMethod::Slo;
@@ -128,23 +122,14 @@ fn other_settings_show_as_differences() {
     let entry = eager.saturation.entries.global.default.as_mut().unwrap();
     (entry.kv_spare_trigger, entry.queue_spare_trigger) = (Some(0.0), Some(0.0));
     let differences = replay(&cycle, Some(&eager)).unwrap().differences;
-    let [
-        DecisionDifference::Variant {
-            recorded: Some(before),
-            replayed: Some(after),
-            ..
-        },
-        ..,
-    ] = &*differences
+    let [DecisionDifference::Variant { recorded: Some(before), replayed: Some(after), .. }, ..] =
+        &*differences
     else {
         panic!("{differences:?}");
     };
     assert_ne!(before, after);
     let text = differences[0].to_string();
-    assert!(
-        text.contains("\n    recorded  2 -> 3 by saturation: queue spare"),
-        "{text}"
-    );
+    assert!(text.contains("\n    recorded  2 -> 3 by saturation: queue spare"), "{text}");
     assert!(text.contains("\n    replayed  2 -> 2"), "{text}");
     let mut other = cycle.clone();
     other.decided.digest.clear();
@@ -195,10 +180,8 @@ fn a_recording_that_ends_anywhere_is_read_up_to_there() {
         let (cycles, error) = count(&recording[..recording.len() - cut * recording.len() / 20]);
         assert!(cycles <= before);
         before = cycles;
-        let is_end = matches!(
-            error,
-            None | Some(RecordingError::Truncated | RecordingError::Unreadable(_))
-        );
+        let is_end =
+            matches!(error, None | Some(RecordingError::Truncated | RecordingError::Unreadable(_)));
         assert!(is_end, "{error:?}");
     }
     assert!(before < 5);
@@ -212,29 +195,14 @@ fn what_is_no_recording_is_named() {
         writer.finish().unwrap()
     };
     for (bytes, said) in [
-        (
-            b"no gzip".to_vec(),
-            "name a recording as DECISION_RECORD_FILE",
-        ),
+        (b"no gzip".to_vec(), "name a recording as DECISION_RECORD_FILE"),
         (compressed("{}\n"), "line 1: "),
-        (
-            compressed("{\"delta\": {}}\n"),
-            "line 1: a difference does not fit",
-        ),
-        (
-            compressed("{\"header\": {\"format\": 9, \"version\": \"7\"}}\n"),
-            "replay it with wva 7",
-        ),
-        (
-            compressed("{\"cycle\": {}}\n"),
-            "it was recorded by version ?",
-        ),
+        (compressed("{\"delta\": {}}\n"), "line 1: a difference does not fit"),
+        (compressed("{\"header\": {\"format\": 9, \"version\": \"7\"}}\n"), "replay it with wva 7"),
+        (compressed("{\"cycle\": {}}\n"), "it was recorded by version ?"),
         (compressed("{\"cycle\": "), "ends within an entry"),
     ] {
-        let error = RecordingReader::new(&*bytes)
-            .next_cycle()
-            .unwrap_err()
-            .to_string();
+        let error = RecordingReader::new(&*bytes).next_cycle().unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
     let empty = RecordingReader::new(&*compressed("")).next_cycle();

@@ -23,16 +23,9 @@ fn a_day_of_100_variants_has_its_bytes() {
         let (mut bytes, mut pods) = (0, 0);
         for _ in 0..MEASURED {
             let cycle = fleet.next();
-            let line = encoder
-                .encode(&cycle.inputs(&fleet.settings), &cycle.plan)
-                .unwrap();
+            let line = encoder.encode(&cycle.inputs(&fleet.settings), &cycle.plan).unwrap();
             bytes += line.ends.len() + line.bytes.len();
-            pods += cycle
-                .snapshot
-                .variants
-                .values()
-                .map(|view| view.pods.len())
-                .sum::<usize>();
+            pods += cycle.snapshot.variants.values().map(|view| view.pods.len()).sum::<usize>();
         }
         let day = bytes * DAY / MEASURED;
         assert!(

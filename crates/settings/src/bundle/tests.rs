@@ -6,10 +6,7 @@ use wva_policy::params::RequiredSignals;
 fn a_position_is_named_in_a_written_text() {
     let fault = |text: &str| read_bundle(text).unwrap_err().remove(0).to_string();
     let as_text = fault("saturation:\n  default: |\n    kvCacheThreshold: 0.7\n    priority: x\n");
-    assert!(
-        as_text.ends_with("expected a number at line 2 column 11"),
-        "{as_text}"
-    );
+    assert!(as_text.ends_with("expected a number at line 2 column 11"), "{as_text}");
     let as_yaml = fault("saturation:\n  default:\n    kvCacheThreshold: 0.7\n    priority: x\n");
     assert!(as_yaml.ends_with("expected a number"), "{as_yaml}");
 }
@@ -63,30 +60,15 @@ fn no_more_signals_are_needed_than_decisions_rest_on() {
     let tier = "saturation: {default: {kvCacheThreshold: 0.7}, gold: {analyzerName: saturation}}";
     for (text, required_signals) in [
         ("", RequiredSignals::Saturation),
-        (
-            "saturation: {default: {kvCacheThreshold: 0.7}}",
-            RequiredSignals::Saturation,
-        ),
+        ("saturation: {default: {kvCacheThreshold: 0.7}}", RequiredSignals::Saturation),
         ("WVA_SCALE_TO_ZERO: true", RequiredSignals::Use),
-        (
-            "scaleToZero: {default: {enable_scale_to_zero: true}}",
-            RequiredSignals::Use,
-        ),
+        ("scaleToZero: {default: {enable_scale_to_zero: true}}", RequiredSignals::Use),
         (tokens, RequiredSignals::Everything),
         (one_model, RequiredSignals::Everything),
         (tier, RequiredSignals::Everything),
-        (
-            "saturation: {gold: {scaleToZero: {enabled: true}}}",
-            RequiredSignals::Use,
-        ),
-        (
-            "queueingModel: {default: {sloMultiplier: 4}}",
-            RequiredSignals::Everything,
-        ),
-        (
-            "EXPERIMENTAL_PROACTIVE_MODEL: true",
-            RequiredSignals::Everything,
-        ),
+        ("saturation: {gold: {scaleToZero: {enabled: true}}}", RequiredSignals::Use),
+        ("queueingModel: {default: {sloMultiplier: 4}}", RequiredSignals::Everything),
+        ("EXPERIMENTAL_PROACTIVE_MODEL: true", RequiredSignals::Everything),
     ] {
         let settings = read_bundle(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
         assert_eq!(settings.required_signals(), required_signals, "{text}");
@@ -99,18 +81,10 @@ fn latency_targets_act_by_whichever_analyzer_reads_them() {
                    serviceClasses: {a: {name: A, priority: 1, data: [{model: m, slo-tpot: 24, slo-ttft: 500}]}}";
     for (saturation, notes, asks_queueing_model) in [
         ("analyzerName: saturation", 2, false),
-        (
-            "analyzers: [{name: saturation}, {name: queueing-model, enabled: false}]",
-            2,
-            false,
-        ),
+        ("analyzers: [{name: saturation}, {name: queueing-model, enabled: false}]", 2, false),
         ("analyzerName: slo", 0, false),
         ("analyzers: [{name: saturation}, {name: slo}]", 0, false),
-        (
-            "analyzers: [{name: saturation}, {name: queueing-model}]",
-            0,
-            true,
-        ),
+        ("analyzers: [{name: saturation}, {name: queueing-model}]", 0, true),
     ] {
         let text = format!("saturation: {{default: {{{saturation}}}}}\n{targets}");
         let read = read_noted(&text).unwrap();
@@ -127,20 +101,11 @@ fn nothing_stated_is_everything_at_its_default() {
 
 /// What is not accepted, each with a part of its message.
 const MISTAKES: &[(&str, &str)] = &[
-    (
-        "GLOBAL_OPT_INTERVL: 45s",
-        "did you mean \"GLOBAL_OPT_INTERVAL\"?",
-    ),
+    ("GLOBAL_OPT_INTERVL: 45s", "did you mean \"GLOBAL_OPT_INTERVAL\"?"),
     ("GLOBAL_OPT_INTERVAL: 45", "GLOBAL_OPT_INTERVAL"),
     ("saturation: 3", "saturation: write the entries"),
-    (
-        "saturation: {default: {kvCacheTreshold: 0.7}}",
-        "kvCacheThreshold",
-    ),
-    (
-        "saturation: {default: {kvCacheThreshold: 70}}",
-        "kvCacheThreshold",
-    ),
+    ("saturation: {default: {kvCacheTreshold: 0.7}}", "kvCacheThreshold"),
+    ("saturation: {default: {kvCacheThreshold: 70}}", "kvCacheThreshold"),
     (
         "namespaces: {a: {serviceClasses: {}}}",
         "namespaces.a.serviceClasses: service classes are for all namespaces; write \
@@ -175,34 +140,13 @@ const MISTAKES: &[(&str, &str)] = &[
              tuningEnabled, targetTTFT, targetITL",
     ),
     ("namespaces: 7", "write each namespace"),
-    (
-        "saturaton: {default: {}}",
-        "unknown section \"saturaton\"; did you mean \"saturation\"?",
-    ),
-    (
-        "saturation: {default: {kvCacheThreshold: 0.05}}",
-        "should be >= kvSpareTrigger (0.10)",
-    ),
-    (
-        "saturation: {default: {queueLengthThreshold: 2}}",
-        "should be >= queueSpareTrigger (3.0)",
-    ),
-    (
-        "saturation: {default: {priority: 1e300}}",
-        "priority must be 0 or between",
-    ),
-    (
-        "saturation: {default: {analyzerName: saturaton}}",
-        "did you mean \"saturation\"?",
-    ),
-    (
-        "saturation: {default: {analyzers: [{type: thoughput}]}}",
-        "analyzers[0].type",
-    ),
-    (
-        "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: 3m",
-        "write at most 2m0s",
-    ),
+    ("saturaton: {default: {}}", "unknown section \"saturaton\"; did you mean \"saturation\"?"),
+    ("saturation: {default: {kvCacheThreshold: 0.05}}", "should be >= kvSpareTrigger (0.10)"),
+    ("saturation: {default: {queueLengthThreshold: 2}}", "should be >= queueSpareTrigger (3.0)"),
+    ("saturation: {default: {priority: 1e300}}", "priority must be 0 or between"),
+    ("saturation: {default: {analyzerName: saturaton}}", "did you mean \"saturation\"?"),
+    ("saturation: {default: {analyzers: [{type: thoughput}]}}", "analyzers[0].type"),
+    ("PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: 3m", "write at most 2m0s"),
     (
         "queueingModel: {default: {}}\nsaturation: {default: {scaleUpThreshold: 0.5}}",
         "scaleUpThreshold (0.50) must be > scaleDownBoundary (0.70)",

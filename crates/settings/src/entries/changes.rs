@@ -53,11 +53,8 @@ pub(crate) fn changes<E: Default + PartialEq>(
     later: &ScopedEntries<E>,
 ) -> Vec<ScopeChange> {
     let empty = EntrySet::default();
-    let namespaces: BTreeSet<_> = later
-        .namespaces
-        .keys()
-        .chain(earlier.namespaces.keys())
-        .collect();
+    let namespaces: BTreeSet<_> =
+        later.namespaces.keys().chain(earlier.namespaces.keys()).collect();
     let locals = namespaces.into_iter().map(|name| {
         let old = earlier.namespaces.get(name).unwrap_or(&empty);
         let new = later.namespaces.get(name).unwrap_or(&empty);
@@ -97,21 +94,14 @@ impl ScopeChange {
                 (before, after) => (before != after).then(|| key.to_string()),
             })
             .collect();
-        (!entries.is_empty()).then_some(Self {
-            namespace,
-            old: old.len(),
-            new: new.len(),
-            entries,
-        })
+        (!entries.is_empty()).then_some(Self { namespace, old: old.len(), new: new.len(), entries })
     }
 }
 
 fn by_key<E>(set: &EntrySet<E>) -> BTreeMap<&str, (Option<&Identity>, &E)> {
     let default = set.default.iter().map(|entry| (DEFAULT_KEY, (None, entry)));
-    let models = set
-        .models
-        .iter()
-        .map(|(identity, (key, entry))| (key.as_str(), (Some(identity), entry)));
+    let models =
+        set.models.iter().map(|(identity, (key, entry))| (key.as_str(), (Some(identity), entry)));
     let tiers = set.tiers.iter();
     let tiers = tiers.map(|(key, entry)| (key.as_str(), (None, entry)));
     default.chain(models).chain(tiers).collect()

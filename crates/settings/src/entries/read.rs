@@ -84,10 +84,9 @@ fn read_entry<E: Entry>(
     diagnostics: &mut Diagnostics,
 ) -> Option<Identified<E>> {
     let (instead, kept) = match before {
-        Some((identity, entry)) => (
-            FallbackApplied::Previous,
-            Some((identity.cloned(), entry.clone())),
-        ),
+        Some((identity, entry)) => {
+            (FallbackApplied::Previous, Some((identity.cloned(), entry.clone())))
+        }
         None => (FallbackApplied::Below, None),
     };
     let document: E::Document = match read_document(text, E::FIELDS, place, diagnostics) {
@@ -168,11 +167,7 @@ fn every_fault<E: Entry>(
     let Some(rest) = rest else {
         return faults;
     };
-    let kind = if place.entry == DEFAULT_KEY {
-        EntryKind::Default
-    } else {
-        EntryKind::Model
-    };
+    let kind = if place.entry == DEFAULT_KEY { EntryKind::Default } else { EntryKind::Model };
     mention_strange::<E>(place, &rest, kind, diagnostics);
     let left_out: Vec<String> = faults.iter().map(|fault| field_of(fault)).collect();
     let mut others = E::judge(rest, kind).into_faults();
@@ -183,9 +178,7 @@ fn every_fault<E: Entry>(
 }
 
 fn located(mut faults: Vec<String>, first: &str) -> Vec<String> {
-    let met = faults
-        .iter_mut()
-        .find(|fault| first.starts_with(fault.as_str()));
+    let met = faults.iter_mut().find(|fault| first.starts_with(fault.as_str()));
     if let Some(met) = met {
         first.clone_into(met);
     }
@@ -220,10 +213,8 @@ fn identify<E: Entry>(
         return Err(fault.to_owned());
     }
     let (model, namespace) = E::identity(document);
-    let (model, namespace) = (
-        model.filter(|name| !name.is_empty()),
-        namespace.filter(|name| !name.is_empty()),
-    );
+    let (model, namespace) =
+        (model.filter(|name| !name.is_empty()), namespace.filter(|name| !name.is_empty()));
     if place.entry == DEFAULT_KEY {
         if model.is_some() || namespace.is_some() {
             let text = "it is for every model; modelId and namespace have no effect here";
@@ -247,10 +238,7 @@ fn identify<E: Entry>(
         (Some(named), None) => Some(Arc::from(named)),
         (None, _) | (Some(_), Some(_)) => None,
     };
-    Ok(Some(Identity {
-        model: Arc::from(model),
-        namespace,
-    }))
+    Ok(Some(Identity { model: Arc::from(model), namespace }))
 }
 
 fn mention_unknown(
@@ -274,14 +262,7 @@ pub(crate) fn refuse(
         faults.truncate(MAX_FAULTS);
         faults.push(format!("and {more} more"));
     }
-    let faults: Vec<String> = faults
-        .iter()
-        .map(|fault| bounded(fault, MAX_FAULT))
-        .collect();
-    let problem = EntryProblem {
-        place,
-        why: faults.join("; "),
-        instead,
-    };
+    let faults: Vec<String> = faults.iter().map(|fault| bounded(fault, MAX_FAULT)).collect();
+    let problem = EntryProblem { place, why: faults.join("; "), instead };
     diagnostics.problems.push(problem.into());
 }

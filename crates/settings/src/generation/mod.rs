@@ -99,13 +99,7 @@ pub fn start(sources: &Sources) -> Result<FirstGeneration, Vec<SettingError>> {
             return Err(errors);
         }
     };
-    let dynamic = build(
-        &resolution.values,
-        &statics,
-        sources,
-        None,
-        &mut diagnostics,
-    );
+    let dynamic = build(&resolution.values, &statics, sources, None, &mut diagnostics);
     let base = base_texts(sources).unwrap_or_default();
     let written = |spec: &'static Spec| Some((spec.name, Secret::new(base.written(spec)?)));
     Ok(FirstGeneration {
@@ -141,12 +135,7 @@ pub fn transition(current: &Generation, sources: &Sources) -> GenerationTransiti
         values: Arc::new(resolution.values),
         baseline: current.baseline.clone(),
     });
-    GenerationTransition {
-        next,
-        changes,
-        rejected: rejected(current, sources),
-        diagnostics,
-    }
+    GenerationTransition { next, changes, rejected: rejected(current, sources), diagnostics }
 }
 
 fn static_rows() -> impl Iterator<Item = &'static Spec> {
@@ -162,14 +151,11 @@ fn rejected(current: &Generation, sources: &Sources) -> Vec<Rejected> {
     };
     static_rows()
         .filter_map(|spec| {
-            let text = base
-                .written(spec)
-                .filter(|text| !text.is_empty() || spec.kind.may_be_empty())?;
+            let text =
+                base.written(spec).filter(|text| !text.is_empty() || spec.kind.may_be_empty())?;
             let running = current.values.get(spec);
-            let as_at_start = current
-                .baseline
-                .get(spec.name)
-                .is_some_and(|before| before.expose() == text);
+            let as_at_start =
+                current.baseline.get(spec.name).is_some_and(|before| before.expose() == text);
             let as_running = spec.parse(text).is_ok_and(|value| value == running.value);
             (!as_at_start && !as_running).then(|| Rejected {
                 key: spec.name,
@@ -218,21 +204,15 @@ fn policy_changes(old: &DynamicSettings, new: &DynamicSettings) -> Vec<SettingCh
         (
             Purpose::ServiceClasses,
             "Updated service classes",
-            ScopeChange::between(
-                None,
-                &old.service_classes.entries,
-                &new.service_classes.entries,
-            )
-            .into_iter()
-            .collect(),
+            ScopeChange::between(None, &old.service_classes.entries, &new.service_classes.entries)
+                .into_iter()
+                .collect(),
         ),
     ];
     policies
         .into_iter()
         .flat_map(|(purpose, message, changes)| {
-            changes
-                .into_iter()
-                .map(move |change| policy_change(purpose, message, change))
+            changes.into_iter().map(move |change| policy_change(purpose, message, change))
         })
         .collect()
 }

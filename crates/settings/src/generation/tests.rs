@@ -17,11 +17,7 @@ pub(super) fn sources(environment: &[(&str, &str)], main: &[(&str, &str)]) -> So
     environment
         .entry("PROMETHEUS_BASE_URL".to_owned())
         .or_insert_with(|| "https://p:9090".to_owned());
-    Sources {
-        environment,
-        main: MainConfigMap::Present(data(main)),
-        ..Sources::default()
-    }
+    Sources { environment, main: MainConfigMap::Present(data(main)), ..Sources::default() }
 }
 
 /// What contradicts another setting is shown like what is not understood: as far as people can use it.
@@ -29,10 +25,7 @@ pub(super) fn sources(environment: &[(&str, &str)], main: &[(&str, &str)]) -> So
 fn of_long_values_that_contradict_others_the_beginning_is_shown() {
     let long = format!("/{}", "c".repeat(3_000));
     let url = format!("http://p:9090{long}");
-    for (name, text) in [
-        ("PROMETHEUS_CLIENT_CERT_PATH", &long),
-        ("PROMETHEUS_BASE_URL", &url),
-    ] {
+    for (name, text) in [("PROMETHEUS_CLIENT_CERT_PATH", &long), ("PROMETHEUS_BASE_URL", &url)] {
         let refused = start(&sources(&[(name, text)], &[])).unwrap_err();
         let [error] = refused.as_slice() else {
             panic!("{refused:?}");
@@ -40,10 +33,8 @@ fn of_long_values_that_contradict_others_the_beginning_is_shown() {
         let said = error.to_string();
         assert!(said.contains(&text[..100]) && said.len() < 800, "{said}");
     }
-    let whole = [
-        ("PROMETHEUS_CLIENT_CERT_PATH", long.as_str()),
-        ("PROMETHEUS_CLIENT_KEY_PATH", &long),
-    ];
+    let whole =
+        [("PROMETHEUS_CLIENT_CERT_PATH", long.as_str()), ("PROMETHEUS_CLIENT_KEY_PATH", &long)];
     assert!(start(&sources(&whole, &[])).is_ok());
 }
 
@@ -82,10 +73,7 @@ fn nothing_configured_but_the_address_gives_the_documented_defaults() {
     assert_eq!(generation.number, 1);
     assert_eq!(*generation.dynamic, DynamicSettings::default());
     assert_eq!(generation.dynamic.interval, Duration::from_mins(1));
-    assert_eq!(
-        generation.dynamic.cache.reuse,
-        Reuse::within(Duration::from_secs(30))
-    );
+    assert_eq!(generation.dynamic.cache.reuse, Reuse::within(Duration::from_secs(30)));
     assert_eq!(generation.dynamic.cache.fetch_interval, None);
     assert_eq!(generation.dynamic.cache.max_samples, None);
     let statics = &generation.statics;
@@ -95,27 +83,12 @@ fn nothing_configured_but_the_address_gives_the_documented_defaults() {
     assert!(statics.serving.metrics_secure && !statics.serving.http2);
     assert_eq!(statics.serving.metrics_certificate, None);
     assert!(!statics.leader_election.enabled);
-    assert_eq!(
-        statics.leader_election.lease_duration,
-        Duration::from_mins(1)
-    );
-    assert_eq!(
-        statics.leader_election.renew_deadline,
-        Duration::from_secs(50)
-    );
-    assert_eq!(
-        statics.leader_election.retry_period,
-        Duration::from_secs(10)
-    );
+    assert_eq!(statics.leader_election.lease_duration, Duration::from_mins(1));
+    assert_eq!(statics.leader_election.renew_deadline, Duration::from_secs(50));
+    assert_eq!(statics.leader_election.retry_period, Duration::from_secs(10));
     assert_eq!(statics.scope.watch_namespace, None);
-    assert_eq!(
-        statics.scope.system_namespace,
-        "workload-variant-autoscaler-system"
-    );
-    assert_eq!(
-        statics.config_maps.saturation,
-        "wva-saturation-scaling-config"
-    );
+    assert_eq!(statics.scope.system_namespace, "workload-variant-autoscaler-system");
+    assert_eq!(statics.config_maps.saturation, "wva-saturation-scaling-config");
 }
 
 #[test]
@@ -128,11 +101,7 @@ fn every_error_is_reported_at_once() {
         ],
         &[("METRICS_SECURE", "maybe"), ("V", "loud")],
     );
-    let keys: Vec<&str> = start(&bad)
-        .unwrap_err()
-        .iter()
-        .map(|error| error.key)
-        .collect();
+    let keys: Vec<&str> = start(&bad).unwrap_err().iter().map(|error| error.key).collect();
     assert_eq!(
         keys,
         [
@@ -146,11 +115,7 @@ fn every_error_is_reported_at_once() {
     bad.main = MainConfigMap::Present(data(&[("config.yaml", "- no\n- keys")]));
     let errors = start(&bad).unwrap_err();
     assert_eq!(errors.len(), 1);
-    assert!(
-        errors[0].to_string().contains("failed to load config"),
-        "{}",
-        errors[0]
-    );
+    assert!(errors[0].to_string().contains("failed to load config"), "{}", errors[0]);
 }
 
 #[test]
@@ -160,20 +125,15 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
     assert_eq!(started.generation.dynamic.interval, Duration::from_mins(1));
     assert_eq!(
         texts(&started.diagnostics.problems),
-        [
-            "GLOBAL_OPT_INTERVAL=\"soon\" (main ConfigMap GLOBAL_OPT_INTERVAL): it is not a \
+        ["GLOBAL_OPT_INTERVAL=\"soon\" (main ConfigMap GLOBAL_OPT_INTERVAL): it is not a \
              duration: it is not a sequence of numbers with units; write a duration from 1s to \
-             1h0m0s, like 90s or 1m30s; the layers below apply"
-        ]
+             1h0m0s, like 90s or 1m30s; the layers below apply"]
     );
     let fine = sources(&[], &[("GLOBAL_OPT_INTERVAL", "2s")]);
     let repaired = transition(&started.generation, &fine);
     assert_eq!(texts(&repaired.diagnostics.problems), Vec::<String>::new());
     let repaired = repaired.next.unwrap();
-    assert_eq!(
-        (repaired.number, repaired.dynamic.interval),
-        (2, Duration::from_secs(2))
-    );
+    assert_eq!((repaired.number, repaired.dynamic.interval), (2, Duration::from_secs(2)));
 
     let kept = transition(&repaired, &broken);
     assert_eq!(kept.next, None);
@@ -184,16 +144,10 @@ fn an_invalid_live_value_takes_the_layer_below_at_start_and_keeps_the_previous_o
 
 #[test]
 fn a_shadowed_value_neither_acts_nor_hides_its_faults() {
-    let fine = sources(
-        &[("GLOBAL_OPT_INTERVAL", "5s")],
-        &[("GLOBAL_OPT_INTERVAL", "7s")],
-    );
+    let fine = sources(&[("GLOBAL_OPT_INTERVAL", "5s")], &[("GLOBAL_OPT_INTERVAL", "7s")]);
     let before = start(&fine).unwrap().generation;
     assert_eq!(before.dynamic.interval, Duration::from_secs(5));
-    let broken = sources(
-        &[("GLOBAL_OPT_INTERVAL", "5s")],
-        &[("GLOBAL_OPT_INTERVAL", "soon")],
-    );
+    let broken = sources(&[("GLOBAL_OPT_INTERVAL", "5s")], &[("GLOBAL_OPT_INTERVAL", "soon")]);
     let after = transition(&before, &broken);
     assert_eq!(after.next, None);
     assert!(
@@ -204,18 +158,10 @@ fn a_shadowed_value_neither_acts_nor_hides_its_faults() {
 #[test]
 fn a_change_is_named_with_its_documented_words() {
     let before = start(&sources(&[], &[])).unwrap().generation;
-    let mut edited = sources(
-        &[],
-        &[
-            ("GLOBAL_OPT_INTERVAL", "2s"),
-            ("PROMETHEUS_METRICS_CACHE_TTL", "0"),
-        ],
-    );
+    let mut edited =
+        sources(&[], &[("GLOBAL_OPT_INTERVAL", "2s"), ("PROMETHEUS_METRICS_CACHE_TTL", "0")]);
     edited.saturation = global_sources(data(&[("default", "priority: 2"), ("m", "modelId: m")]));
-    edited
-        .saturation
-        .namespaces
-        .insert(Arc::from("ns"), data(&[("default", "priority: 3")]));
+    edited.saturation.namespaces.insert(Arc::from("ns"), data(&[("default", "priority: 3")]));
     let after = transition(&before, &edited);
     let texts: Vec<String> = after
         .changes
@@ -254,19 +200,10 @@ fn a_change_is_named_with_its_documented_words() {
 
 #[test]
 fn the_same_content_is_the_same_generation() {
-    let before = start(&sources(&[], &[("GLOBAL_OPT_INTERVAL", "90s")]))
-        .unwrap()
-        .generation;
+    let before = start(&sources(&[], &[("GLOBAL_OPT_INTERVAL", "90s")])).unwrap().generation;
     for same in [
         sources(&[], &[("GLOBAL_OPT_INTERVAL", "1m30s")]),
-        sources(
-            &[],
-            &[
-                ("global_opt_interval", "1.5m"),
-                ("V", "0"),
-                ("LOG_LEVEL", "INFO"),
-            ],
-        ),
+        sources(&[], &[("global_opt_interval", "1.5m"), ("V", "0"), ("LOG_LEVEL", "INFO")]),
     ] {
         let after = transition(&before, &same);
         assert_eq!((after.next, after.changes), (None, Vec::new()));
@@ -278,10 +215,7 @@ fn a_config_map_whose_document_is_broken_changes_nothing() {
     let before = start(&sources(&[], &[("config.yaml", "GLOBAL_OPT_INTERVAL: 5s")])).unwrap();
     let before = before.generation;
     assert_eq!(before.dynamic.interval, Duration::from_secs(5));
-    let after = transition(
-        &before,
-        &sources(&[], &[("config.yaml", "GLOBAL_OPT_INTERVAL: [")]),
-    );
+    let after = transition(&before, &sources(&[], &[("config.yaml", "GLOBAL_OPT_INTERVAL: [")]));
     assert_eq!(after.next, None);
     assert_eq!(after.rejected, []);
     assert_eq!(after.diagnostics.problems.len(), 1);
@@ -297,18 +231,10 @@ fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
             ("PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "3m"),
         ],
     );
-    let inert = GivenFlag {
-        name: "zap-devel",
-        text: "true".to_owned(),
-    };
+    let inert = GivenFlag { name: "zap-devel", text: "true".to_owned() };
     sources.flags.0.insert("ZAP_DEVEL", inert);
     let started = start(&sources).unwrap();
-    let texts: Vec<String> = started
-        .diagnostics
-        .notices
-        .iter()
-        .map(Warning::to_string)
-        .collect();
+    let texts: Vec<String> = started.diagnostics.notices.iter().map(Warning::to_string).collect();
     assert_eq!(
         texts,
         [
@@ -327,10 +253,7 @@ fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
          PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD, which is 2m0s; write at most 2m0s, or raise \
          PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD; the layers below apply"
     );
-    assert_eq!(
-        started.generation.dynamic.freshness,
-        FreshnessBands::default()
-    );
+    assert_eq!(started.generation.dynamic.freshness, FreshnessBands::default());
 }
 
 #[test]
@@ -380,51 +303,32 @@ fn explicit_targets_beat_those_of_the_class_which_beat_inferred_ones() {
 fn invalid_entries_are_counted_per_config_map() {
     let mut broken = sources(&[], &[("V", "loud")]);
     broken.saturation.global = Some(data(&[("default", "["), ("x", "["), ("y", "modelId: m")]));
-    broken
-        .scale_to_zero
-        .namespaces
-        .insert(Arc::from("ns"), data(&[("default", "x: [")]));
+    broken.scale_to_zero.namespaces.insert(Arc::from("ns"), data(&[("default", "x: [")]));
     let diagnostics = start(&broken).unwrap().diagnostics;
     let counts: Vec<String> = diagnostics
         .invalid_entries()
         .into_iter()
         .map(|((purpose, namespace), count)| format!("{} {namespace:?} {count}", purpose.as_str()))
         .collect();
-    assert_eq!(
-        counts,
-        [
-            "main None 1",
-            "saturation None 2",
-            "scale-to-zero Some(\"ns\") 1"
-        ]
-    );
+    assert_eq!(counts, ["main None 1", "saturation None 2", "scale-to-zero Some(\"ns\") 1"]);
     assert!(matches!(diagnostics.problems[0], Problem::Setting { .. }));
 }
 
 #[test]
 fn a_second_spelling_of_one_setting_is_named() {
     let notices = |environment, main| -> Vec<String> {
-        let found = start(&sources(environment, main))
-            .unwrap()
-            .diagnostics
-            .notices;
+        let found = start(&sources(environment, main)).unwrap().diagnostics.notices;
         found.iter().map(ToString::to_string).collect()
     };
     assert_eq!(notices(&[("METRICS_BIND_ADDRESS", ":10")], &[]), [""; 0]);
     assert_eq!(
-        notices(
-            &[("METRICS_ADDR", ":9"), ("METRICS_BIND_ADDRESS", ":10")],
-            &[]
-        ),
+        notices(&[("METRICS_ADDR", ":9"), ("METRICS_BIND_ADDRESS", ":10")], &[]),
         [
             "environment METRICS_ADDR does not count next to METRICS_BIND_ADDRESS, which names the same setting; remove one"
         ]
     );
     assert_eq!(
-        notices(
-            &[],
-            &[("GLOBAL_OPT_INTERVAL", "2s"), ("global_opt_interval", "3s")]
-        ),
+        notices(&[], &[("GLOBAL_OPT_INTERVAL", "2s"), ("global_opt_interval", "3s")]),
         [
             "main ConfigMap global_opt_interval does not count next to GLOBAL_OPT_INTERVAL, which names the same setting; remove one"
         ]
@@ -442,10 +346,7 @@ fn a_field_inside_a_field_gets_its_nearest_name() {
         "unknown field \"analyzers[0].nmae\"; did you mean \"name\"?",
         "unknown field \"kvSpareTriger\"; did you mean \"kvSpareTrigger\"?",
     ] {
-        assert!(
-            texts.iter().any(|text| text.contains(part)),
-            "{part}: {texts:?}"
-        );
+        assert!(texts.iter().any(|text| text.contains(part)), "{part}: {texts:?}");
     }
 }
 
@@ -454,10 +355,7 @@ fn pod_autoscalers_are_on_unless_a_setting_or_the_list_of_controllers_switches_t
     let support = |environment: &[(&str, &str)], main: &[(&str, &str)], list: Option<&str>| {
         let mut sources = sources(environment, main);
         if let Some(list) = list {
-            let given = GivenFlag {
-                name: "controllers",
-                text: list.to_owned(),
-            };
+            let given = GivenFlag { name: "controllers", text: list.to_owned() };
             sources.flags.0.insert("CONTROLLERS", given);
         }
         let started = start(&sources).map_err(|errors| errors[0].to_string())?;

@@ -21,12 +21,8 @@ pub(super) fn judge_analyzer(
     let settings = AnalyzerSettings {
         enabled: document.enabled.or(parameters.enabled).unwrap_or(true),
         score: document.score.or(parameters.score).unwrap_or(1.0),
-        scale_up_threshold: document
-            .scale_up_threshold
-            .or(parameters.scale_up_threshold),
-        scale_down_boundary: document
-            .scale_down_boundary
-            .or(parameters.scale_down_boundary),
+        scale_up_threshold: document.scale_up_threshold.or(parameters.scale_up_threshold),
+        scale_down_boundary: document.scale_down_boundary.or(parameters.scale_down_boundary),
         kind: kind.clone(),
     };
     if let Some(fault) = weight_fault("score", settings.score) {

@@ -55,9 +55,7 @@ impl Entry for SaturationEntry {
         });
         let listed = self.analyzers.as_deref().unwrap_or_default();
         let is_slo = self.analyzer_name.as_deref() == Some(AnalyzerName::Slo.as_str());
-        let off = listed
-            .iter()
-            .position(|entry| entry.kind == SLO && !entry.enabled);
+        let off = listed.iter().position(|entry| entry.kind == SLO && !entry.enabled);
         let off = off.filter(|_| is_slo).map(|index| {
             format!(
                 "analyzers[{index}].enabled: analyzerName: slo selects slo all the same; write another \
@@ -97,9 +95,7 @@ impl Entry for SaturationEntry {
                 .map(|analyzer| judge_analyzer(analyzer, inherited, kind, &mut faults))
                 .collect()
         });
-        let limiters = document
-            .limiters
-            .map(|limiters| judge_limiters(limiters, &mut faults));
+        let limiters = document.limiters.map(|limiters| judge_limiters(limiters, &mut faults));
         if !faults.is_empty() {
             return DocumentVerdict::Refused(faults);
         }
@@ -182,10 +178,8 @@ fn out_of_scope(
         ("enableLimiter", document.enable_limiter.is_some()),
         ("limiters", document.limiters.is_some()),
     ];
-    let of_cluster = of_cluster
-        .into_iter()
-        .filter(|(_, is_set)| *is_set && !is_of_cluster)
-        .map(|(field, _)| {
+    let of_cluster =
+        of_cluster.into_iter().filter(|(_, is_set)| *is_set && !is_of_cluster).map(|(field, _)| {
             format!("{field}: only the global entry `default` is asked; write it there")
         });
     let of_budget = document.enable_rescale.is_some() && kind != EntryKind::Default;
@@ -246,10 +240,9 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
     {
         faults.push(fault);
     }
-    if let (Some(threshold), Some(spare)) = (
-        document.queue_length_threshold,
-        document.queue_spare_trigger,
-    ) && !selects_tokens(document)
+    if let (Some(threshold), Some(spare)) =
+        (document.queue_length_threshold, document.queue_spare_trigger)
+        && !selects_tokens(document)
         && let Some(fault) = queue_fault(threshold, spare)
     {
         faults.push(fault);
@@ -263,10 +256,7 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
 /// What is wrong with a weight. A priority of 0 is documented as "not set"; a score of 0 is none.
 pub(super) fn weight_fault(name: &str, weight: f64) -> Option<String> {
     if !weight.is_finite() || weight < 0.0 {
-        Some(format!(
-            "{name} must be >= 0, got {}: write 1 for the usual one",
-            decimal(weight, 2)
-        ))
+        Some(format!("{name} must be >= 0, got {}: write 1 for the usual one", decimal(weight, 2)))
     } else if weight > MAX_WEIGHT || (weight > 0.0 && weight < MAX_WEIGHT.recip()) {
         Some(format!(
             "{name} must be 0 or between {:e} and {MAX_WEIGHT:e}, got {weight:e}: write 1 for the usual \

@@ -68,17 +68,12 @@ pub(crate) fn without_variants(limiter: &Limiter, fleet: &FleetTypes<'_>) -> Vec
     const REMEDY: &str = "correct its name, or remove it";
     let accelerators: BTreeSet<&str> = fleet.values().flatten().copied().collect();
     let types = |place: &str, quotas: &Quotas| -> Vec<String> {
-        let named: BTreeSet<&String> = accelerators
-            .iter()
-            .filter_map(|name| reconcile(name, quotas))
-            .collect();
+        let named: BTreeSet<&String> =
+            accelerators.iter().filter_map(|name| reconcile(name, quotas)).collect();
         let others = quotas.keys().filter(|kind| !named.contains(kind));
         others
             .map(|kind| {
-                format!(
-                    "{place}: no variant has accelerator {:?}; {REMEDY}",
-                    shortened(kind)
-                )
+                format!("{place}: no variant has accelerator {:?}; {REMEDY}", shortened(kind))
             })
             .collect()
     };
@@ -88,10 +83,7 @@ pub(crate) fn without_variants(limiter: &Limiter, fleet: &FleetTypes<'_>) -> Vec
         LimiterScope::Namespaces(namespaces) => {
             for (name, quotas) in namespaces {
                 if name == OTHER_NAMESPACES || fleet.contains_key(name.as_str()) {
-                    places.extend(types(
-                        &format!("namespaceQuotas.{}", shortened(name)),
-                        quotas,
-                    ));
+                    places.extend(types(&format!("namespaceQuotas.{}", shortened(name)), quotas));
                 } else {
                     let name = shortened(name);
                     places.push(format!(
@@ -120,13 +112,9 @@ pub(super) fn judge_limiters(
         let name = document.name.clone().unwrap_or_default();
         let place = format!("limiters[{index}]");
         if name.is_empty() {
-            faults.push(format!(
-                "{place}: a name is required: write one like name: gpus"
-            ));
+            faults.push(format!("{place}: a name is required: write one like name: gpus"));
         } else if !names.insert(name.clone()) {
-            faults.push(format!(
-                "{place}: name {name:?} stands twice: rename one of them"
-            ));
+            faults.push(format!("{place}: name {name:?} stands twice: rename one of them"));
         }
         match document.kind.as_deref() {
             Some("quota") => {}
@@ -138,11 +126,7 @@ pub(super) fn judge_limiters(
         let scope = judge_scope(&place, &document, faults);
         let exclude = judge_exclude(&place, document.exclude.as_ref(), faults);
         if let Some(scope) = scope {
-            limiters.push(Limiter {
-                name,
-                scope,
-                exclude,
-            });
+            limiters.push(Limiter { name, scope, exclude });
         }
     }
     limiters
@@ -269,15 +253,11 @@ fn judge_scope(
         (Some("cluster"), Some(quotas), None) => Some(LimiterScope::Cluster(quotas)),
         (Some("namespace"), None, Some(namespaces)) => Some(LimiterScope::Namespaces(namespaces)),
         (Some("cluster"), _, _) => {
-            faults.push(format!(
-                "{place}: scope cluster needs quotas and no namespaceQuotas"
-            ));
+            faults.push(format!("{place}: scope cluster needs quotas and no namespaceQuotas"));
             None
         }
         (Some("namespace"), _, _) => {
-            faults.push(format!(
-                "{place}: scope namespace needs namespaceQuotas and no quotas"
-            ));
+            faults.push(format!("{place}: scope namespace needs namespaceQuotas and no quotas"));
             None
         }
         (other, _, _) => {

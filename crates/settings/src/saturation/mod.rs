@@ -43,10 +43,7 @@ pub fn read(
     diagnostics: &mut Diagnostics,
 ) -> SaturationLayers {
     let entries = read_scoped(sources, previous.map(|layers| &layers.entries), diagnostics);
-    let mut layers = SaturationLayers {
-        entries,
-        ..SaturationLayers::default()
-    };
+    let mut layers = SaturationLayers { entries, ..SaturationLayers::default() };
     refuse_conflicts(&mut layers, band, previous, diagnostics);
     contradicted_at_home(&layers, band, diagnostics);
     layers
@@ -114,10 +111,7 @@ fn refuse_conflicts(
             .and_then(|layers| layers.entries.at(place.namespace.as_ref(), &place.entry))
             .cloned();
         let mut instead = FallbackApplied::Below;
-        if let Some(entry) = layers
-            .entries
-            .at_mut(place.namespace.as_ref(), &place.entry)
-        {
+        if let Some(entry) = layers.entries.at_mut(place.namespace.as_ref(), &place.entry) {
             let refused = entry.clone();
             if let Some(before) = before {
                 *entry = before;
@@ -125,20 +119,13 @@ fn refuse_conflicts(
             }
             if !conflicts(layers, &named, band).is_empty() {
                 instead = FallbackApplied::Below;
-                if let Some(entry) = layers
-                    .entries
-                    .at_mut(place.namespace.as_ref(), &place.entry)
-                {
+                if let Some(entry) = layers.entries.at_mut(place.namespace.as_ref(), &place.entry) {
                     *entry = refused.without_pairs();
                 }
             }
         }
         let why = format!("together with what it inherits {}", faults.join("; "));
-        let problem = EntryProblem {
-            place,
-            why,
-            instead,
-        };
+        let problem = EntryProblem { place, why, instead };
         diagnostics.problems.push(problem.into());
     }
 }
@@ -146,16 +133,12 @@ fn refuse_conflicts(
 /// What the entry of a model for all namespaces contradicts in one of them. It stays for the others.
 fn contradicted_at_home(layers: &SaturationLayers, band: BandUse, diagnostics: &mut Diagnostics) {
     let all = layers.entries.models_named();
-    let everywhere = all
-        .iter()
-        .filter(|named| named.scope.is_none() && named.model.namespace.is_empty());
+    let everywhere =
+        all.iter().filter(|named| named.scope.is_none() && named.model.namespace.is_empty());
     for named in everywhere.filter(|named| !named.model.model.is_empty()) {
         for namespace in layers.entries.namespaces.keys() {
             let model = ModelKey::new(Arc::clone(namespace), named.model.model.clone());
-            let at_home = NamedModel {
-                model,
-                ..named.clone()
-            };
+            let at_home = NamedModel { model, ..named.clone() };
             let faults = conflicts(layers, &at_home, band);
             if !faults.is_empty() {
                 let problem = EntryProblem {

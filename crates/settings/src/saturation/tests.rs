@@ -15,10 +15,7 @@ fn global(pairs: &[(&str, &str)]) -> PolicySources {
 
 fn read(sources: &PolicySources) -> (SaturationLayers, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
-    (
-        super::read(sources, BandUse::Tokens, None, &mut diagnostics),
-        diagnostics,
-    )
+    (super::read(sources, BandUse::Tokens, None, &mut diagnostics), diagnostics)
 }
 
 const EVERY_FIELD: &str = "
@@ -61,10 +58,8 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
             format!("{place}: enableRescale: {own}"),
         ]
     );
-    let (_, diagnostics) = read(&global(&[(
-        "default",
-        "{enableLimiter: true, enableRescale: true}",
-    )]));
+    let (_, diagnostics) =
+        read(&global(&[("default", "{enableLimiter: true, enableRescale: true}")]));
     assert_eq!(diagnostics.notices, []);
     let policy = layers.policy(&ModelKey::new("ns", "m"));
     assert_eq!(
@@ -77,13 +72,7 @@ fn every_known_field_is_read_and_none_of_them_is_unknown() {
         }
     );
     assert_eq!(policy.analysis, SaturationMethod::Tokens);
-    assert_eq!(
-        policy.band,
-        UtilizationBand {
-            scale_up_threshold: 0.95,
-            scale_down_boundary: 0.5,
-        }
-    );
+    assert_eq!(policy.band, UtilizationBand { scale_up_threshold: 0.95, scale_down_boundary: 0.5 });
     assert_eq!(policy.burst_reserve, BurstReserve::Strict);
     assert_eq!(policy.scale_to_zero, Some(true));
     let elsewhere = layers.policy(&ModelKey::new("other", "m"));
@@ -124,10 +113,8 @@ limiters:
 
 #[test]
 fn an_unknown_field_is_named_and_the_entry_counts() {
-    let (layers, diagnostics) = read(&global(&[(
-        "default",
-        "kvCacheTreshold: 0.5\nqueueSpareTrigger: 4",
-    )]));
+    let (layers, diagnostics) =
+        read(&global(&[("default", "kvCacheTreshold: 0.5\nqueueSpareTrigger: 4")]));
     assert_eq!(diagnostics.problems, []);
     assert_eq!(
         diagnostics.notices[0].to_string(),
@@ -148,21 +135,11 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
     assert_eq!(kv(&layers), 0.8_f64.to_bits());
     for (text, expected, problem) in [
         ("kvCacheThreshold: 0.6", 0.6_f64, None),
-        (
-            "kvCacheThreshold: high",
-            0.6,
-            Some("what was in force stays in force"),
-        ),
+        ("kvCacheThreshold: high", 0.6, Some("what was in force stays in force")),
         ("kvCacheThreshold: 0.7", 0.7, None),
-        (
-            "kvCacheThreshold: 7",
-            0.7,
-            Some("what was in force stays in force"),
-        ),
+        ("kvCacheThreshold: 7", 0.7, Some("what was in force stays in force")),
     ] {
-        sources
-            .namespaces
-            .insert(Arc::from("ns"), data(&[("default", text)]));
+        sources.namespaces.insert(Arc::from("ns"), data(&[("default", text)]));
         let mut diagnostics = Diagnostics::default();
         layers = super::read(&sources, BandUse::Tokens, Some(&layers), &mut diagnostics);
         assert_eq!(kv(&layers), expected.to_bits(), "{text}");
@@ -174,18 +151,9 @@ fn an_entry_edited_into_nonsense_keeps_its_content_until_it_is_repaired_or_remov
     }
     let (fresh, diagnostics) = read(&sources);
     assert_eq!(kv(&fresh), 0.8_f64.to_bits());
-    assert!(
-        diagnostics.problems[0]
-            .to_string()
-            .ends_with("the layers below apply")
-    );
+    assert!(diagnostics.problems[0].to_string().ends_with("the layers below apply"));
     sources.namespaces.clear();
-    layers = super::read(
-        &sources,
-        BandUse::Tokens,
-        Some(&layers),
-        &mut Diagnostics::default(),
-    );
+    layers = super::read(&sources, BandUse::Tokens, Some(&layers), &mut Diagnostics::default());
     assert_eq!(kv(&layers), 0.8_f64.to_bits());
 }
 
@@ -201,32 +169,21 @@ fn an_entry_without_a_model_is_a_tier() {
     assert_eq!(kv(&layers, "gold"), Some(0.6));
     assert_eq!(diagnostics, Diagnostics::default());
     // What a namespace says is of models: a tier is for any.
-    let (layers, diagnostics) = read(&global(&[(
-        "gold",
-        "{namespace: ns, kvCacheThreshold: 0.6}",
-    )]));
+    let (layers, diagnostics) =
+        read(&global(&[("gold", "{namespace: ns, kvCacheThreshold: 0.6}")]));
     assert_eq!(kv(&layers, "gold"), None);
-    assert!(
-        diagnostics.problems[0]
-            .to_string()
-            .contains("it names no model")
-    );
+    assert!(diagnostics.problems[0].to_string().contains("it names no model"));
 }
 
 #[test]
 fn a_tier_holds_no_budget_and_does_not_contradict_the_default() {
     let found_in = |text: &str| {
-        let (layers, diagnostics) = read(&global(&[
-            ("default", "kvCacheThreshold: 0.3"),
-            ("gold", text),
-        ]));
+        let (layers, diagnostics) =
+            read(&global(&[("default", "kvCacheThreshold: 0.3"), ("gold", text)]));
         let tier = layers.entries.global.tiers["gold"].clone();
         let problems = diagnostics.problems.iter().map(ToString::to_string);
         let notices = diagnostics.notices.iter().map(ToString::to_string);
-        (
-            tier.kv_spare_trigger,
-            problems.chain(notices).collect::<Vec<_>>(),
-        )
+        (tier.kv_spare_trigger, problems.chain(notices).collect::<Vec<_>>())
     };
     let place = "global saturation ConfigMap, entry \"gold\"";
     assert_eq!(found_in("kvSpareTrigger: 0.2"), (Some(0.2), vec![]));
@@ -247,29 +204,19 @@ fn a_refused_edit_of_a_tier_keeps_its_content() {
     let broken = global(&[("gold", "kvCacheThreshold: high")]);
     let after = super::read(&broken, BandUse::Tokens, Some(&before), &mut diagnostics);
     assert_eq!(after.entries, before.entries);
-    assert!(
-        diagnostics.problems[0]
-            .to_string()
-            .ends_with("what was in force stays in force")
-    );
+    assert!(diagnostics.problems[0].to_string().ends_with("what was in force stays in force"));
 }
 
 #[test]
 fn what_selects_analyzers_without_effect_is_said() {
     for (text, notes) in [
         ("saturation: {default: {analyzerName: slo}}", 0),
-        (
-            "saturation: {default: {analyzerName: slo, analyzers: [{name: slo, enabled: false}]}}",
-            1,
-        ),
+        ("saturation: {default: {analyzerName: slo, analyzers: [{name: slo, enabled: false}]}}", 1),
         (
             "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: saturation}}",
             0,
         ),
-        (
-            "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: slo}}",
-            1,
-        ),
+        ("EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzerName: slo}}", 1),
         (
             "EXPERIMENTAL_PROACTIVE_MODEL: true\nsaturation: {default: {analyzers: [{name: saturation}, {name: throughput}]}}",
             1,
@@ -286,10 +233,7 @@ fn a_share_that_is_stated_alone_meets_what_the_entry_inherits() {
         let sources = global(&[("default", below), ("e", &format!("model_id: m\n{own}"))]);
         let (layers, diagnostics) = read(&sources);
         let band = layers.policy(&ModelKey::new("ns", "m")).band;
-        (
-            [band.scale_up_threshold, band.scale_down_boundary],
-            diagnostics.problems.len(),
-        )
+        ([band.scale_up_threshold, band.scale_down_boundary], diagnostics.problems.len())
     };
     let low = "scaleUpThreshold: 0.6\nscaleDownBoundary: 0.5";
     let alone = "analyzerName: saturation\nscaleUpThreshold: 0.65";
@@ -328,10 +272,7 @@ fn layers_that_contradict_each_other_in_one_namespace_are_named() {
                 "global saturation ConfigMap, entry \"e\": together with the entries of namespace ns {why}"
             );
             assert!(found.starts_with(&start), "{found}");
-            assert!(
-                found.ends_with("; there the built-in values apply"),
-                "{found}"
-            );
+            assert!(found.ends_with("; there the built-in values apply"), "{found}");
             // They do, and elsewhere the entry counts.
             let policy = |namespace| layers.policy(&ModelKey::new(namespace, "m"));
             let built_in = SaturationThresholds::default();
@@ -395,20 +336,11 @@ fn a_share_that_no_analyzer_can_use_is_a_mistake_under_percentages_as_well() {
     assert_eq!(mistakes("scaleUpThreshold: 0.9"), Vec::<String>::new());
     let place = "global saturation ConfigMap, entry \"default\"";
     for (text, share) in [
-        (
-            "scaleUpThreshold: -1",
-            "scaleUpThreshold must be in (0, 1], got -1.00",
-        ),
-        (
-            "scaleDownBoundary: 1.5",
-            "scaleDownBoundary must be in (0, 1], got 1.50",
-        ),
+        ("scaleUpThreshold: -1", "scaleUpThreshold must be in (0, 1], got -1.00"),
+        ("scaleDownBoundary: 1.5", "scaleDownBoundary must be in (0, 1], got 1.50"),
     ] {
         let found = mistakes(text);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(
-            found[0].starts_with(&format!("{place}: {share}: write a share")),
-            "{found:?}"
-        );
+        assert!(found[0].starts_with(&format!("{place}: {share}: write a share")), "{found:?}");
     }
 }

@@ -25,10 +25,7 @@ pub(crate) fn unread_fields(settings: &DynamicSettings) -> Vec<(EntryPlace, Stri
         let met = selectors.met_by(one);
         for field in stated {
             let found = selections(one, &met, field.is_stated);
-            if !found
-                .iter()
-                .any(|found| field.reader.reads(*found, settings))
-            {
+            if !found.iter().any(|found| field.reader.reads(*found, settings)) {
                 let is_listed = found.iter().any(|found| found.listed.is_some());
                 let text = format!("{}: {}", field.name, field.reader.remedy(is_listed));
                 unread.push((one.place(), text));
@@ -59,11 +56,8 @@ impl<'a> Selectors<'a> {
     fn met_by(&self, one: &PlacedEntry<'a>) -> Vec<&'a PlacedEntry<'a>> {
         let of_model = of_part(&self.0, one.model);
         let of_both = of_model.flat_map(|selectors| of_part(selectors, one.namespace));
-        let mut met: Vec<&PlacedEntry<'_>> = of_both
-            .flatten()
-            .copied()
-            .filter(|other| one.meets(other))
-            .collect();
+        let mut met: Vec<&PlacedEntry<'_>> =
+            of_both.flatten().copied().filter(|other| one.meets(other)).collect();
         met.sort_by_key(|other| other.rank);
         met
     }
@@ -225,12 +219,9 @@ fn selections(
     met: &[&PlacedEntry<'_>],
     is_stated: fn(&SaturationEntry) -> bool,
 ) -> BTreeSet<Selection> {
-    let named = possible(one, met, is_stated, |entry| {
-        entry.analyzer_name.as_deref().map(Named::of)
-    });
-    let listed = possible(one, met, is_stated, |entry| {
-        entry.analyzers.as_deref().map(Listed::of)
-    });
+    let named =
+        possible(one, met, is_stated, |entry| entry.analyzer_name.as_deref().map(Named::of));
+    let listed = possible(one, met, is_stated, |entry| entry.analyzers.as_deref().map(Listed::of));
     let pairs = named.into_iter().flat_map(|named| {
         let listed = listed.iter();
         listed.map(move |listed| Selection {

@@ -5,10 +5,8 @@ use std::time::Duration;
 use super::{Reach, SettingGroup, Spec};
 use crate::value::ValueKind;
 
-const LEASE_TIME: ValueKind = ValueKind::Duration {
-    least: Duration::from_millis(100),
-    most: Duration::from_hours(1),
-};
+const LEASE_TIME: ValueKind =
+    ValueKind::Duration { least: Duration::from_millis(100), most: Duration::from_hours(1) };
 
 settings! {
     CLUSTER_ROWS:

@@ -160,10 +160,7 @@ impl Spec {
         title: &'static str,
         kind: ValueKind,
     ) -> Self {
-        Self {
-            change: Mutability::Live,
-            ..Self::fixed(group, name, title, kind)
-        }
+        Self { change: Mutability::Live, ..Self::fixed(group, name, title, kind) }
     }
 
     /// Reads a text.

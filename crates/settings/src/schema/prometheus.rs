@@ -7,10 +7,7 @@ use crate::value::ValueKind;
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
-const AGE: ValueKind = ValueKind::Duration {
-    least: Duration::from_millis(1),
-    most: DAY,
-};
+const AGE: ValueKind = ValueKind::Duration { least: Duration::from_millis(1), most: DAY };
 const CACHE_APPLIED: &str = "Updated Prometheus cache config from ConfigMap";
 
 settings! {

@@ -5,10 +5,8 @@ use std::time::Duration;
 use super::{SettingGroup, Spec};
 use crate::value::ValueKind;
 
-const CAUSE_LIMIT: ValueKind = ValueKind::Duration {
-    least: Duration::from_secs(1),
-    most: Duration::from_hours(24),
-};
+const CAUSE_LIMIT: ValueKind =
+    ValueKind::Duration { least: Duration::from_secs(1), most: Duration::from_hours(24) };
 
 settings! {
     SCALING_ROWS:

@@ -71,9 +71,7 @@ const IMMUTABLE: &[(&str, &str)] = &[
 ];
 
 fn row(name: &str) -> &'static Spec {
-    all()
-        .find(|spec| spec.name == name)
-        .unwrap_or_else(|| panic!("no row {name}"))
+    all().find(|spec| spec.name == name).unwrap_or_else(|| panic!("no row {name}"))
 }
 
 #[test]
@@ -83,10 +81,7 @@ fn every_documented_key_is_there_with_its_flags_and_default() {
         let name = columns.next().unwrap();
         let spec = row(name);
         let flags = columns.next().filter(|flags| *flags != "-");
-        let flags: Vec<&str> = flags
-            .into_iter()
-            .flat_map(|flags| flags.split(','))
-            .collect();
+        let flags: Vec<&str> = flags.into_iter().flat_map(|flags| flags.split(',')).collect();
         assert_eq!(spec.flags, flags, "{name}");
         let default = columns.next().unwrap_or_default();
         assert_eq!(spec.default_value().to_string(), default, "{name}");
@@ -101,10 +96,8 @@ fn immutable_keys_have_their_documented_names() {
         assert_eq!(row(name).title, *title);
         assert_eq!(row(name).change, Mutability::Static, "{name}");
     }
-    let live: Vec<&str> = all()
-        .filter(|spec| spec.change == Mutability::Live)
-        .map(|spec| spec.name)
-        .collect();
+    let live: Vec<&str> =
+        all().filter(|spec| spec.change == Mutability::Live).map(|spec| spec.name).collect();
     assert_eq!(
         live,
         [
@@ -141,17 +134,9 @@ fn rows_are_complete_and_names_are_unique() {
             assert!(flags.insert(*flag), "--{flag} stands twice");
         }
         for text in [spec.title, spec.meaning] {
-            assert!(
-                !text.is_empty() && !text.contains(['|', '\n']),
-                "{}",
-                spec.name
-            );
+            assert!(!text.is_empty() && !text.contains(['|', '\n']), "{}", spec.name);
         }
-        assert!(
-            spec.default.is_empty() || spec.parse(spec.default).is_ok(),
-            "{}",
-            spec.name
-        );
+        assert!(spec.default.is_empty() || spec.parse(spec.default).is_ok(), "{}", spec.name);
         assert!(
             spec.default.is_empty() == (spec.default_value().to_string().is_empty()),
             "{}",
@@ -165,10 +150,7 @@ fn rows_are_complete_and_names_are_unique() {
 fn a_refused_secret_or_url_is_not_repeated() {
     assert_eq!(row("PROMETHEUS_BEARER_TOKEN").show("t0ken"), "****");
     assert_eq!(row("PROMETHEUS_BEARER_TOKEN").show(""), "");
-    assert_eq!(
-        row("PROMETHEUS_BASE_URL").show("htp://u:p@h"),
-        "htp://****@h"
-    );
+    assert_eq!(row("PROMETHEUS_BASE_URL").show("htp://u:p@h"), "htp://****@h");
     let long = row("WATCH_NAMESPACE").show(&"x".repeat(10_000));
     assert!(long.chars().count() < 200);
 }

@@ -119,11 +119,7 @@ fn read_entry(
             ));
         }
     }
-    if faults.is_empty() {
-        Ok(classes.into_values().collect())
-    } else {
-        Err(faults)
-    }
+    if faults.is_empty() { Ok(classes.into_values().collect()) } else { Err(faults) }
 }
 
 /// Most targets of one entry that are named as too short.
@@ -196,11 +192,7 @@ fn judge_row(class: &str, row: TargetDocument) -> Result<(String, LatencyTargets
         )]);
     };
     let mut faults = Vec::new();
-    let read = targets(
-        ("slo-ttft", row.slo_ttft),
-        ("slo-tpot", row.slo_tpot),
-        &mut faults,
-    );
+    let read = targets(("slo-ttft", row.slo_ttft), ("slo-tpot", row.slo_tpot), &mut faults);
     if let Some(targets) = read {
         return Ok((model, targets));
     }
@@ -209,10 +201,7 @@ fn judge_row(class: &str, row: TargetDocument) -> Result<(String, LatencyTargets
     }
     let model = shortened(&model);
     let place = format!("class {class:?}, model {model:?}");
-    Err(faults
-        .into_iter()
-        .map(|fault| format!("{place}: {fault}"))
-        .collect())
+    Err(faults.into_iter().map(|fault| format!("{place}: {fault}")).collect())
 }
 
 #[cfg(test)]

@@ -69,14 +69,8 @@ fn a_faulty_entry_is_refused_with_every_fault_and_leaves_the_others() {
     for (text, part) in [
         ("priority: 1", "a class needs a name"),
         ("name: A", "class \"A\" needs a priority"),
-        (
-            "name: A\npriority: -1",
-            "priority: invalid type: integer `-1`",
-        ),
-        (
-            "name: A\npriority: 1\ndata: [{slo-tpot: 1, slo-ttft: 1}]",
-            "a row names no model",
-        ),
+        ("name: A\npriority: -1", "priority: invalid type: integer `-1`"),
+        ("name: A\npriority: 1\ndata: [{slo-tpot: 1, slo-ttft: 1}]", "a row names no model"),
         (
             "name: A\npriority: 1\ndata: [{model: m, slo-tpot: 1}]",
             "class \"A\", model \"m\": slo-ttft and slo-tpot must be set together, or neither",
@@ -89,10 +83,7 @@ fn a_faulty_entry_is_refused_with_every_fault_and_leaves_the_others() {
             "name: A\npriority: 1\ndata: [{model: m, slo-tpot: 1, slo-ttft: 1}, {model: m, slo-tpot: 2, slo-ttft: 2}]",
             "class \"A\" names model \"m\" twice",
         ),
-        (
-            "name: Premium\npriority: 1",
-            "class \"Premium\" stands in an earlier entry as well",
-        ),
+        ("name: Premium\npriority: 1", "class \"Premium\" stands in an earlier entry as well"),
     ] {
         let (classes, problems) = read(&[("a", PREMIUM), ("b", text)]);
         assert_eq!(problems.len(), 1, "{text}");

@@ -31,11 +31,7 @@ fn cases<T: DeserializeOwned>(text: &str, least: usize) -> Vec<T> {
 /// Numbers come from texts on both sides, so they are equal to the last bit.
 fn same(id: &str, name: &str, actual: f64, expected: Option<f64>) {
     if let Some(expected) = expected {
-        assert_eq!(
-            actual.to_bits(),
-            expected.to_bits(),
-            "{id}: {name} is {actual}"
-        );
+        assert_eq!(actual.to_bits(), expected.to_bits(), "{id}: {name} is {actual}");
     }
 }
 
@@ -70,11 +66,7 @@ fn immutable_key_cases() {
         };
         let before = start(&sources).unwrap().generation;
         let unchanged = transition(&before, &sources);
-        assert!(
-            unchanged.rejected.is_empty() && unchanged.next.is_none(),
-            "{}",
-            case.id
-        );
+        assert!(unchanged.rejected.is_empty() && unchanged.next.is_none(), "{}", case.id);
 
         sources.main = MainConfigMap::Present(case.edit);
         let after = transition(&before, &sources);
@@ -99,10 +91,7 @@ fn immutable_key_cases() {
 
 #[derive(Deserialize, Default, Clone, Copy)]
 #[serde(default, deny_unknown_fields)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "mirrors the facts under test"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "mirrors the facts under test")]
 struct Facts {
     watched_alone: bool,
     excluded: bool,
@@ -149,31 +138,15 @@ impl NamespaceCase {
             };
             let object = NamespaceObject {
                 name: namespace.into(),
-                management: if facts.excluded {
-                    Management::Excluded
-                } else {
-                    Management::Managed
-                },
-                opt_in: if facts.opted_in {
-                    OptIn::Given
-                } else {
-                    OptIn::Absent
-                },
+                management: if facts.excluded { Management::Excluded } else { Management::Managed },
+                opt_in: if facts.opted_in { OptIn::Given } else { OptIn::Absent },
             };
-            let tracking = if facts.has_variants {
-                Tracking::Tracked
-            } else {
-                Tracking::Untracked
-            };
+            let tracking = if facts.has_variants { Tracking::Tracked } else { Tracking::Untracked };
             scope.reach(namespace, Some(&object), tracking) == ConfigReach::Local
         };
         let views = config_maps.iter().map(|(path, data)| {
             let (namespace, name) = path.split_once('/').unwrap();
-            ConfigMapView {
-                namespace,
-                name,
-                data,
-            }
+            ConfigMapView { namespace, name, data }
         });
         gather(sources, &names, "sys", may_override, views)
     }
@@ -186,37 +159,21 @@ fn namespace_resolution_cases() {
             environment: data(&[("PROMETHEUS_BASE_URL", "https://p:9090")]),
             ..Sources::default()
         };
-        case.gather(
-            &mut sources,
-            case.before.as_ref().unwrap_or(&case.config_maps),
-        );
+        case.gather(&mut sources, case.before.as_ref().unwrap_or(&case.config_maps));
         let mut generation = start(&sources).unwrap().generation;
         let notices = case.gather(&mut sources, &case.config_maps);
         if let Some(next) = transition(&generation, &sources).next {
             generation = next;
         }
-        let older = case
-            .config_maps
-            .keys()
-            .filter(|path| !path.contains("/wva-"))
-            .count();
-        let unknown = case
-            .config_maps
-            .keys()
-            .filter(|path| path.ends_with("/unknown"))
-            .count();
+        let older = case.config_maps.keys().filter(|path| !path.contains("/wva-")).count();
+        let unknown = case.config_maps.keys().filter(|path| path.ends_with("/unknown")).count();
         assert_eq!(notices.len(), older - unknown, "{}: {notices:?}", case.id);
         for (namespace, expected) in &case.expect {
             let model = ModelKey::new(namespace.as_str(), "m");
             let id = format!("{} in {namespace:?}", case.id);
             let thresholds = generation.dynamic.saturation.resolve(&model);
             same(&id, "kv", thresholds.kv_cache_threshold, expected.kv);
-            same(
-                &id,
-                "queue",
-                thresholds.queue_length_threshold,
-                expected.queue,
-            );
+            same(&id, "queue", thresholds.queue_length_threshold, expected.queue);
             let zero = &generation.dynamic.scale_to_zero;
             if let Some(enabled) = expected.zero {
                 assert_eq!(zero.enabled(&model), enabled, "{id}");

@@ -60,24 +60,9 @@ struct ExpectedAnalyzer {
 fn check_policy(id: &str, policy: &SaturationPolicy, expected: &ExpectedPolicy) {
     let thresholds = policy.thresholds;
     same(id, "kv", thresholds.kv_cache_threshold, expected.kv);
-    same(
-        id,
-        "queue",
-        thresholds.queue_length_threshold,
-        expected.queue,
-    );
-    same(
-        id,
-        "kv_spare",
-        thresholds.kv_spare_trigger,
-        expected.kv_spare,
-    );
-    same(
-        id,
-        "queue_spare",
-        thresholds.queue_spare_trigger,
-        expected.queue_spare,
-    );
+    same(id, "queue", thresholds.queue_length_threshold, expected.queue);
+    same(id, "kv_spare", thresholds.kv_spare_trigger, expected.kv_spare);
+    same(id, "queue_spare", thresholds.queue_spare_trigger, expected.queue_spare);
     same(id, "up", policy.band.scale_up_threshold, expected.up);
     same(id, "down", policy.band.scale_down_boundary, expected.down);
     same(id, "priority", policy.priority, expected.priority);
@@ -121,11 +106,7 @@ fn saturation_validation_cases() {
         let text = serde_yaml::to_string(&case.entry).unwrap();
         let sources = global_sources(data(&[("default", &text)]));
         let mut diagnostics = Diagnostics::default();
-        let band = if case.queueing_model {
-            BandUse::Everywhere
-        } else {
-            BandUse::Tokens
-        };
+        let band = if case.queueing_model { BandUse::Everywhere } else { BandUse::Tokens };
         let layers = crate::saturation::read(&sources, band, None, &mut diagnostics);
         let shown = texts(&diagnostics.problems);
         match &case.error {
@@ -137,18 +118,10 @@ fn saturation_validation_cases() {
         }
         let advice = texts(&diagnostics.notices);
         if let Some(expected) = &case.advice {
-            assert!(
-                advice.len() == 1 && advice[0].ends_with(expected),
-                "{}: {advice:?}",
-                case.id
-            );
+            assert!(advice.len() == 1 && advice[0].ends_with(expected), "{}: {advice:?}", case.id);
         }
         if let Some(expected) = &case.policy {
-            check_policy(
-                &case.id,
-                &layers.policy(&ModelKey::new("ns", "m")),
-                expected,
-            );
+            check_policy(&case.id, &layers.policy(&ModelKey::new("ns", "m")), expected);
         }
     }
 }
@@ -195,11 +168,7 @@ fn saturation_resolution_cases() {
             let model = ModelKey::new(expected.namespace.as_str(), expected.model.as_str());
             let id = format!("{} for {model}", case.id);
             check_policy(&id, &layers.policy(&model), expected);
-            assert_eq!(
-                layers.resolve(&model),
-                layers.policy(&model).thresholds,
-                "{id}"
-            );
+            assert_eq!(layers.resolve(&model), layers.policy(&model).thresholds, "{id}");
         }
     }
 }
@@ -245,11 +214,7 @@ fn scale_to_zero_cases() {
                 assert_eq!(layers.enabled(&model), enabled, "{id}");
             }
             if let Some(retention) = &expected.retention {
-                assert_eq!(
-                    &format_duration(layers.retention(&model)),
-                    retention,
-                    "{id}"
-                );
+                assert_eq!(&format_duration(layers.retention(&model)), retention, "{id}");
             }
             if let Some(minimum) = expected.minimum {
                 assert_eq!(u32::from(!layers.enabled(&model)), minimum, "{id}");
@@ -286,12 +251,7 @@ fn queueing_model_cases() {
         let sources = global_sources(case.data);
         let mut diagnostics = Diagnostics::default();
         let layers = crate::queueing_model::read(&sources, None, &mut diagnostics);
-        assert_eq!(
-            diagnostics.problems.len(),
-            case.refused.len(),
-            "{}",
-            case.id
-        );
+        assert_eq!(diagnostics.problems.len(), case.refused.len(), "{}", case.id);
         for problem in &diagnostics.problems {
             let Problem::Entry(problem) = problem else {
                 panic!("{}: {problem}", case.id);
@@ -305,12 +265,7 @@ fn queueing_model_cases() {
         for expected in &case.expect {
             let policy = layers.policy(&ModelKey::new("ns", expected.model.as_str()));
             let id = format!("{} for {}", case.id, expected.model);
-            same(
-                &id,
-                "multiplier",
-                policy.slo_multiplier,
-                expected.multiplier,
-            );
+            same(&id, "multiplier", policy.slo_multiplier, expected.multiplier);
             if let Some(tuning) = expected.tuning {
                 assert_eq!(policy.tuning, tuning, "{id}");
             }

@@ -34,11 +34,7 @@ impl PromApi for NoPrometheus {
 /// This program again with the argument `serve`, and the address of its API server.
 pub(crate) fn cluster() -> (Child, String) {
     let this = std::env::current_exe().unwrap();
-    let mut serving = Command::new(this)
-        .arg("serve")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut serving = Command::new(this).arg("serve").stdout(Stdio::piped()).spawn().unwrap();
     let mut address = String::new();
     let mut lines = BufReader::new(serving.stdout.take().unwrap());
     lines.read_line(&mut address).unwrap();
@@ -52,10 +48,7 @@ pub(crate) async fn controller(
 ) -> (Controller, Client) {
     let file = std::env::temp_dir().join(format!("wva-bench-{}", std::process::id()));
     std::fs::write(&file, kubeconfig(address.parse().unwrap())).unwrap();
-    let source = KubeconfigSource::File {
-        path: file.clone(),
-        context: None,
-    };
+    let source = KubeconfigSource::File { path: file.clone(), context: None };
     let kube = connect(&source).await.unwrap();
     std::fs::remove_file(&file).unwrap();
     let mut fixed = Sources::default();
@@ -69,18 +62,12 @@ pub(crate) async fn controller(
         ("HEALTH_PROBE_BIND_ADDRESS", "0"),
     ];
     for (name, text) in common.iter().chain(settings) {
-        fixed
-            .environment
-            .insert((*name).to_owned(), (*text).to_owned());
+        fixed.environment.insert((*name).to_owned(), (*text).to_owned());
     }
     let generation = start(&fixed).unwrap().generation;
     let actors = ActorRegistry::new();
     let env = Env {
-        kit: Kit {
-            clock,
-            seed: SeedTree::new(1),
-            actors,
-        },
+        kit: Kit { clock, seed: SeedTree::new(1), actors },
         kube: kube.clone(),
         prometheus: Arc::new(NoPrometheus),
         routers: Arc::new(HttpRouters::new(None).unwrap()),
@@ -89,11 +76,7 @@ pub(crate) async fn controller(
         levels: None,
         hooks: Arc::new(NoHooks),
     };
-    let startup = Startup {
-        generation,
-        fixed,
-        diagnostics: Diagnostics::default(),
-    };
+    let startup = Startup { generation, fixed, diagnostics: Diagnostics::default() };
     (Controller::new(env, startup).unwrap(), kube)
 }
 
@@ -108,8 +91,5 @@ pub(crate) async fn prepare(server: &Insider) {
         server.create(definitions, &definition).await.unwrap();
     }
     let namespace = json!({"metadata": {"name": NAMESPACE}});
-    server
-        .create("/api/v1/namespaces", &namespace)
-        .await
-        .unwrap();
+    server.create("/api/v1/namespaces", &namespace).await.unwrap();
 }

@@ -20,13 +20,7 @@ use super::schema::Schema;
 type Api = (&'static str, &'static str, &'static str);
 
 /// A kind, its plural, its short names and its traits.
-type Row = (
-    Api,
-    &'static str,
-    &'static str,
-    &'static [&'static str],
-    &'static [Trait],
-);
+type Row = (Api, &'static str, &'static str, &'static [&'static str], &'static [Trait]);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trait {
@@ -46,11 +40,8 @@ const APPS: Api = ("apps", "v1", "io.k8s.api.apps.v1");
 const EVENTS: Api = ("events.k8s.io", "v1", "io.k8s.api.events.v1");
 const LEASES: Api = ("coordination.k8s.io", "v1", "io.k8s.api.coordination.v1");
 const SCALING: Api = ("autoscaling", "v2", "io.k8s.api.autoscaling.v2");
-const DEFINITIONS: Api = (
-    "apiextensions.k8s.io",
-    "v1",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
-);
+const DEFINITIONS: Api =
+    ("apiextensions.k8s.io", "v1", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1");
 
 const ROWS: [Row; 15] = [
     (CORE, "ConfigMap", "configmaps", &["cm"], &[]),
@@ -71,13 +62,7 @@ const ROWS: [Row; 15] = [
     (APPS, "Deployment", "deployments", &["deploy"], WORKLOAD),
     (APPS, "ReplicaSet", "replicasets", &["rs"], WORKLOAD),
     (APPS, "StatefulSet", "statefulsets", &["sts"], WORKLOAD),
-    (
-        SCALING,
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        &["hpa"],
-        &[Status, All],
-    ),
+    (SCALING, "HorizontalPodAutoscaler", "horizontalpodautoscalers", &["hpa"], &[Status, All]),
     (LEASES, "Lease", "leases", &[], &[]),
     (EVENTS, "Event", "events", &["ev"], &[]),
 ];
@@ -92,10 +77,7 @@ pub(super) fn kinds() -> Kinds {
 
 fn made() -> Kinds {
     let definitions = definitions();
-    let kinds = ROWS
-        .iter()
-        .map(|row| Arc::new(kind(row, &definitions)))
-        .collect();
+    let kinds = ROWS.iter().map(|row| Arc::new(kind(row, &definitions))).collect();
     (kinds, Arc::new(definitions))
 }
 

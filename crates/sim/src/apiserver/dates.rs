@@ -38,14 +38,8 @@ fn shift_one(event: &mut Value, seconds: i64) {
 /// The same precision as before: some readers insist on it.
 fn moved(text: &str, seconds: i64) -> Option<String> {
     let time: jiff::Timestamp = text.parse().ok()?;
-    let time = time
-        .checked_add(jiff::SignedDuration::from_secs(seconds))
-        .ok()?;
-    Some(if text.contains('.') {
-        format!("{time:.6}")
-    } else {
-        time.to_string()
-    })
+    let time = time.checked_add(jiff::SignedDuration::from_secs(seconds)).ok()?;
+    Some(if text.contains('.') { format!("{time:.6}") } else { time.to_string() })
 }
 
 #[cfg(test)]

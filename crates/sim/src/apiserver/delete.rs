@@ -25,11 +25,7 @@ pub(super) struct Deletion {
 
 impl Deletion {
     pub(super) fn read(ask: &Ask) -> Result<Self, ApiRefusal> {
-        let body = if ask.body.is_empty() {
-            json!({})
-        } else {
-            ask.document()?
-        };
+        let body = if ask.body.is_empty() { json!({}) } else { ask.document()? };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let query = |name: &str| ask.parameter(name).map(str::to_owned);
         let grace = ask.number("gracePeriodSeconds")?;
@@ -222,16 +218,9 @@ impl State {
         let Some(kind) = self.kind_of(key).filter(|_| !marked) else {
             return;
         };
-        let how = Deletion {
-            propagation: policy.to_owned(),
-            ..Deletion::default()
-        };
+        let how = Deletion { propagation: policy.to_owned(), ..Deletion::default() };
         if let Err(refusal) = self.delete(&kind, key, &how) {
-            tracing::debug!(
-                name = key.name,
-                refusal = refusal.message,
-                "dependent stays"
-            );
+            tracing::debug!(name = key.name, refusal = refusal.message, "dependent stays");
         }
     }
 
@@ -248,10 +237,7 @@ impl State {
             return;
         };
         let uid = object["metadata"]["uid"].clone();
-        let blocked = self
-            .dependents(key, &uid)
-            .iter()
-            .any(|(_, blocking)| *blocking);
+        let blocked = self.dependents(key, &uid).iter().any(|(_, blocking)| *blocking);
         if !blocked {
             self.drop_finalizer(key, FOREGROUND);
         }
@@ -297,12 +283,7 @@ impl Deletion {
         let own = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
         for (asked, field, title, happened) in [
             (&self.uid, "uid", "UID", "deleted and then recreated"),
-            (
-                &self.version,
-                "resourceVersion",
-                "ResourceVersion",
-                "modified",
-            ),
+            (&self.version, "resourceVersion", "ResourceVersion", "modified"),
         ] {
             if let Some(asked) = asked.as_ref().filter(|asked| *asked != own(field)) {
                 let why = format!(
@@ -320,9 +301,7 @@ impl Deletion {
 /// Pods on a node are given time; their node removes them by another deletion without any.
 fn grace(key: &Key, object: &Value, how: &Deletion) -> i64 {
     let phase = object["status"]["phase"].as_str().unwrap_or_default();
-    let scheduled = object["spec"]["nodeName"]
-        .as_str()
-        .is_some_and(|node| !node.is_empty());
+    let scheduled = object["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
     if key.resource != "pods." || !scheduled || matches!(phase, "Succeeded" | "Failed") {
         return 0;
     }

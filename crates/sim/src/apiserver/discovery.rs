@@ -9,9 +9,7 @@ use super::kind::Kind;
 use super::refusal::ApiRefusal;
 use super::state::State;
 
-const VERBS: [&str; 7] = [
-    "create", "delete", "get", "list", "patch", "update", "watch",
-];
+const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 const SUB_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 pub(super) fn version() -> Value {

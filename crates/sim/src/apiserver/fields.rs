@@ -14,10 +14,7 @@ pub(super) struct Fields {
 
 impl Fields {
     pub(super) fn leaf() -> Self {
-        Self {
-            member: true,
-            below: BTreeMap::new(),
-        }
+        Self { member: true, below: BTreeMap::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -69,10 +66,7 @@ impl Fields {
     }
 
     pub(super) fn intersection(&self, other: &Self) -> Self {
-        let mut result = Self {
-            member: self.member && other.member,
-            below: BTreeMap::new(),
-        };
+        let mut result = Self { member: self.member && other.member, below: BTreeMap::new() };
         for (step, fields) in &self.below {
             if let Some(others) = other.below.get(step) {
                 result.put(step.clone(), fields.intersection(others));
@@ -94,10 +88,7 @@ impl Fields {
     }
 
     pub(super) fn difference(&self, other: &Self) -> Self {
-        let mut result = Self {
-            member: self.member && !other.member,
-            below: BTreeMap::new(),
-        };
+        let mut result = Self { member: self.member && !other.member, below: BTreeMap::new() };
         for (step, fields) in &self.below {
             let rest = match other.below.get(step) {
                 Some(others) => fields.difference(others),
@@ -152,10 +143,7 @@ fn readable(step: &str) -> String {
     let (kind, rest) = step.split_once(':').unwrap_or(("f", step));
     match (kind, serde_json::from_str::<Value>(rest)) {
         ("k", Ok(Value::Object(keys))) => {
-            let keys: Vec<_> = keys
-                .iter()
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect();
+            let keys: Vec<_> = keys.iter().map(|(key, value)| format!("{key}={value}")).collect();
             format!("[{}]", keys.join(","))
         }
         ("v", Ok(value)) => format!("[={value}]"),

@@ -36,9 +36,7 @@ impl Insider {
     /// One object.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let key = Key::of(resource, namespace, name);
-        self.server
-            .shared
-            .with(|state| state.store.get(&key).cloned())
+        self.server.shared.with(|state| state.store.get(&key).cloned())
     }
 
     pub(crate) fn version(&self) -> u64 {
@@ -66,10 +64,7 @@ impl Insider {
             let changes = state.store.all_changes(version)?;
             let texts = changes.map(|change| {
                 let (resource, is_gone) = (&change.key.resource, change.after.is_none());
-                (
-                    change.revision,
-                    format!("{resource} {} {is_gone}", change.last),
-                )
+                (change.revision, format!("{resource} {} {is_gone}", change.last))
             });
             Some(texts.collect())
         })

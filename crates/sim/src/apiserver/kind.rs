@@ -68,11 +68,7 @@ impl Kind {
     }
 
     fn in_group(&self, name: &str) -> String {
-        if self.group.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{name}.{}", self.group)
-        }
+        if self.group.is_empty() { name.to_owned() } else { format!("{name}.{}", self.group) }
     }
 
     pub(super) fn is_custom(&self) -> bool {
@@ -97,11 +93,8 @@ fn of_version(spec: &Value, version: &Value, definitions: &Map<String, Value>) -
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let texts = |value: &Value| -> Vec<String> { list(value).iter().map(text).collect() };
     let names = &spec["names"];
-    let (group, kind, plural) = (
-        text(&spec["group"]),
-        text(&names["kind"]),
-        text(&names["plural"]),
-    );
+    let (group, kind, plural) =
+        (text(&spec["group"]), text(&names["kind"]), text(&names["plural"]));
     let mut document = version["schema"]["openAPIV3Schema"].clone();
     if !document.is_object() {
         document = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});

@@ -101,9 +101,7 @@ fn write(object: &mut Value, mut entries: Vec<Entry>) {
         let (a, b) = (&one.writer, &other.writer);
         let operation = a.operation.cmp(&b.operation);
         let time = || one.time.cmp(&other.time);
-        operation
-            .then_with(time)
-            .then_with(|| a.manager.cmp(&b.manager))
+        operation.then_with(time).then_with(|| a.manager.cmp(&b.manager))
     });
     let documents: Value = entries
         .into_iter()
@@ -175,11 +173,7 @@ fn booked(
             now.clone_into(&mut own.time);
             own.fields.add(set);
         }
-        None => entries.push(Entry {
-            writer: writer.clone(),
-            time: now.to_owned(),
-            fields: set,
-        }),
+        None => entries.push(Entry { writer: writer.clone(), time: now.to_owned(), fields: set }),
     }
     entries
 }
@@ -235,11 +229,7 @@ pub(super) fn applied(
                 now.clone_into(&mut own.time);
             }
         }
-        None => entries.push(Entry {
-            writer: writer.clone(),
-            time: now.to_owned(),
-            fields: said,
-        }),
+        None => entries.push(Entry { writer: writer.clone(), time: now.to_owned(), fields: said }),
     }
     write(&mut merged, entries);
     Ok(merged)
@@ -247,10 +237,7 @@ pub(super) fn applied(
 
 /// Fields to remove, except containers of which a part still has an owner.
 fn guarded(gone: &Fields, kept: &Fields) -> Fields {
-    let mut result = Fields {
-        member: gone.member && kept.is_empty(),
-        ..Fields::default()
-    };
+    let mut result = Fields { member: gone.member && kept.is_empty(), ..Fields::default() };
     for (step, below) in &gone.below {
         let empty = Fields::default();
         let rest = guarded(below, kept.below.get(step).unwrap_or(&empty));

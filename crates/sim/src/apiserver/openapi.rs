@@ -13,11 +13,7 @@ pub(super) fn document(state: &State, path: &[&str]) -> Result<Value, ApiRefusal
     if wanted.is_empty() {
         return Ok(index(state));
     }
-    let kinds: Vec<_> = state
-        .kinds
-        .iter()
-        .filter(|kind| root(kind) == wanted)
-        .collect();
+    let kinds: Vec<_> = state.kinds.iter().filter(|kind| root(kind) == wanted).collect();
     if kinds.is_empty() {
         return Err(ApiRefusal::no_such_path());
     }
@@ -50,11 +46,7 @@ fn root(kind: &Kind) -> String {
 
 fn add_paths(paths: &mut Map<String, Value>, kind: &Kind) {
     let root = root(kind);
-    let place = if kind.namespaced {
-        "namespaces/{namespace}/"
-    } else {
-        ""
-    };
+    let place = if kind.namespaced { "namespaces/{namespace}/" } else { "" };
     let collection = format!("/{root}/{place}{}", kind.plural);
     let operation = |action: &str| {
         json!({
@@ -75,8 +67,5 @@ fn add_paths(paths: &mut Map<String, Value>, kind: &Kind) {
             "delete": operation("delete"),
         }),
     );
-    paths.insert(
-        collection,
-        json!({"get": operation("list"), "post": operation("post")}),
-    );
+    paths.insert(collection, json!({"get": operation("list"), "post": operation("post")}));
 }

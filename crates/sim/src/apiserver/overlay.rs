@@ -118,11 +118,7 @@ pub(super) fn complete(definitions: &mut Map<String, Value>) {
 fn extensions() -> Vec<(String, String, &'static str, Value)> {
     let mut all = Vec::new();
     let whole = ATOMIC.map(|name| (name, "x-kubernetes-map-type", json!("atomic")));
-    let quantity = (
-        "apimachinery.pkg.api.resource.Quantity",
-        "format",
-        json!("quantity"),
-    );
+    let quantity = ("apimachinery.pkg.api.resource.Quantity", "format", json!("quantity"));
     for (name, keyword, value) in whole.into_iter().chain([quantity]) {
         all.push((name.to_owned(), String::new(), keyword, value));
     }

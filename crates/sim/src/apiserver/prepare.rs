@@ -9,21 +9,11 @@ use super::request::RequestTarget;
 use super::store::Key;
 use wva_base::names::{is_dns_label, is_dns_subdomain};
 
-const OURS: [&str; 5] = [
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-];
+const OURS: [&str; 5] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"];
 
 /// Fields of the spec of a workload that stay as they were created.
-const FIXED: [&str; 4] = [
-    "selector",
-    "volumeClaimTemplates",
-    "serviceName",
-    "podManagementPolicy",
-];
+const FIXED: [&str; 4] = ["selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy"];
 
 /// Makes a body name its kind and namespace, or refuses another kind or namespace than the path's.
 pub(super) fn identify(target: &RequestTarget, object: &mut Value) -> Result<(), ApiRefusal> {
@@ -31,10 +21,7 @@ pub(super) fn identify(target: &RequestTarget, object: &mut Value) -> Result<(),
     if !object.is_object() {
         return Err(ApiRefusal::bad_request("the body is not an object"));
     }
-    for (field, wanted) in [
-        ("apiVersion", kind.api_version()),
-        ("kind", kind.kind.clone()),
-    ] {
+    for (field, wanted) in [("apiVersion", kind.api_version()), ("kind", kind.kind.clone())] {
         match object[field].as_str() {
             None | Some("") => object[field] = wanted.into(),
             Some(text) if text == wanted => {}
@@ -189,10 +176,7 @@ pub(super) fn same_object(
     }
     let renamed = text(next, "name");
     if !renamed.is_empty() && renamed != key.name {
-        let text = format!(
-            "the name of the object ({renamed}) does not match ({})",
-            key.name
-        );
+        let text = format!("the name of the object ({renamed}) does not match ({})", key.name);
         return Err(ApiRefusal::bad_request(text));
     }
     Ok(())
@@ -229,11 +213,7 @@ fn put(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 fn same_spec(kind: &Kind, live: &Value, next: &Value) -> bool {
-    let apart: &[&str] = if kind.status {
-        &["metadata", "status"]
-    } else {
-        &["metadata"]
-    };
+    let apart: &[&str] = if kind.status { &["metadata", "status"] } else { &["metadata"] };
     same_apart(live, next, apart)
 }
 
@@ -252,10 +232,7 @@ fn same_apart(one: &Value, other: &Value, apart: &[&str]) -> bool {
 pub(super) fn same_apart_from_times(live: &Value, next: &Value) -> bool {
     same_apart(live, next, &["metadata"])
         && same_apart(&live["metadata"], &next["metadata"], &["managedFields"])
-        && same_entries(
-            &live["metadata"]["managedFields"],
-            &next["metadata"]["managedFields"],
-        )
+        && same_entries(&live["metadata"]["managedFields"], &next["metadata"]["managedFields"])
 }
 
 fn same_entries(live: &Value, next: &Value) -> bool {
@@ -272,10 +249,7 @@ pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &m
     let spec = &object["spec"];
     match (&*kind.group, &*kind.kind) {
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
-            if spec["replicas"]
-                .as_i64()
-                .is_some_and(|replicas| replicas < 0)
-            {
+            if spec["replicas"].as_i64().is_some_and(|replicas| replicas < 0) {
                 let why = "must be greater than or equal to 0";
                 found.push(Cause::invalid("spec.replicas", &spec["replicas"], why));
             }
@@ -287,9 +261,7 @@ pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &m
                 found.push(Cause::invalid("spec.template.metadata.labels", labels, why));
             }
             let before = live.map_or(spec, |live| &live["spec"]);
-            let changed = FIXED
-                .iter()
-                .filter(|field| before[**field] != spec[**field]);
+            let changed = FIXED.iter().filter(|field| before[**field] != spec[**field]);
             found.extend(changed.map(|field| {
                 let path = format!("spec.{field}");
                 Cause::invalid(&path, &spec[*field], "field is immutable")
@@ -307,9 +279,7 @@ pub(super) fn check(kind: &Kind, live: Option<&Value>, object: &Value, found: &m
             found.extend(why.map(|why| Cause::invalid("spec.maxReplicas", most, why)));
         }
         ("coordination.k8s.io", "Lease")
-            if spec["leaseDurationSeconds"]
-                .as_i64()
-                .is_some_and(|seconds| seconds <= 0) =>
+            if spec["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0) =>
         {
             let seconds = &spec["leaseDurationSeconds"];
             let why = "must be greater than 0";

@@ -21,11 +21,7 @@ pub(super) struct Cause {
 
 impl Cause {
     pub(super) fn new(field: &str, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-            field: field.to_owned(),
-        }
+        Self { reason, message: message.into(), field: field.to_owned() }
     }
 
     pub(super) fn required(field: &str, why: &str) -> Self {
@@ -45,12 +41,7 @@ impl Cause {
 
 impl ApiRefusal {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            details: json!({}),
-        }
+        Self { code, reason, message: message.into(), details: json!({}) }
     }
 
     fn with(mut self, details: Value) -> Self {
@@ -71,11 +62,7 @@ impl ApiRefusal {
     }
 
     pub(super) fn no_such_path() -> Self {
-        Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        )
+        Self::new(404, "NotFound", "the server could not find the requested resource")
     }
 
     pub(super) fn not_found(kind: &Kind, name: &str) -> Self {
@@ -114,24 +101,17 @@ impl ApiRefusal {
     }
 
     pub(super) fn owned(causes: &[Cause]) -> Self {
-        let list: Vec<_> = causes
-            .iter()
-            .map(|cause| format!("{}: {}", cause.message, cause.field))
-            .collect();
+        let list: Vec<_> =
+            causes.iter().map(|cause| format!("{}: {}", cause.message, cause.field)).collect();
         let plural = if causes.len() == 1 { "" } else { "s" };
-        let message = format!(
-            "Apply failed with {} conflict{plural}: {}",
-            causes.len(),
-            list.join("; ")
-        );
+        let message =
+            format!("Apply failed with {} conflict{plural}: {}", causes.len(), list.join("; "));
         Self::new(409, "Conflict", message).with(json!({"causes": documents(causes)}))
     }
 
     pub(super) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let list: Vec<_> = causes
-            .iter()
-            .map(|cause| format!("{}: {}", cause.field, cause.message))
-            .collect();
+        let list: Vec<_> =
+            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let list = match &*list {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -144,14 +124,9 @@ impl ApiRefusal {
     }
 
     pub(super) fn options(causes: &[Cause]) -> Self {
-        let list: Vec<_> = causes
-            .iter()
-            .map(|cause| format!("{}: {}", cause.field, cause.message))
-            .collect();
-        let message = format!(
-            "ListOptions.meta.k8s.io \"\" is invalid: {}",
-            list.join(", ")
-        );
+        let list: Vec<_> =
+            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {}", list.join(", "));
         Self::new(422, "Invalid", message).with(json!({
             "group": "meta.k8s.io", "kind": "ListOptions", "causes": documents(causes),
         }))

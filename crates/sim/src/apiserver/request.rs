@@ -97,9 +97,7 @@ impl Ask {
     }
 
     pub(super) fn flag(&self, name: &str) -> bool {
-        self.query
-            .get(name)
-            .is_some_and(|value| value != "false" && value != "0")
+        self.query.get(name).is_some_and(|value| value != "false" && value != "0")
     }
 
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiRefusal> {
@@ -154,10 +152,7 @@ impl Ask {
 
 impl RequestTarget {
     pub(super) fn key(&self) -> Result<Key, ApiRefusal> {
-        let name = self
-            .name
-            .as_ref()
-            .ok_or_else(ApiRefusal::method_not_allowed)?;
+        let name = self.name.as_ref().ok_or_else(ApiRefusal::method_not_allowed)?;
         Ok(self.key_of(name))
     }
 

@@ -17,13 +17,7 @@ pub(super) fn shown(kind: &Kind, object: &Value) -> Value {
     };
     let metadata = &object["metadata"];
     let mut kept = Map::new();
-    for field in [
-        "name",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
-    ] {
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = metadata.get(field) {
             kept.insert(field.to_owned(), value.clone());
         }

@@ -18,10 +18,7 @@ pub(super) enum ListKind {
 }
 
 #[derive(Debug, Clone, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a keyword of schemas"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a keyword of schemas")]
 pub(super) struct Schema {
     pub(super) kind: String,
     pub(super) format: String,
@@ -49,22 +46,13 @@ pub(super) struct Schema {
 
 impl Schema {
     pub(super) fn anything() -> Self {
-        Self {
-            open: true,
-            nullable: true,
-            ..Self::default()
-        }
+        Self { open: true, nullable: true, ..Self::default() }
     }
 
     /// Reads a schema document. Its references point into `definitions`; what refers to itself may
     /// hold anything.
     pub(super) fn read(document: &Value, definitions: &Map<String, Value>) -> Arc<Self> {
-        Reader {
-            definitions,
-            known: BTreeMap::new(),
-            open: Vec::new(),
-        }
-        .read(document)
+        Reader { definitions, known: BTreeMap::new(), open: Vec::new() }.read(document)
     }
 
     pub(super) fn field(&self, name: &str) -> Option<&Arc<Self>> {
@@ -86,10 +74,9 @@ impl Reader<'_> {
         let resolved = self.resolve(name);
         match document.get("default") {
             // A default belongs to the place, not to the type.
-            Some(default) => Arc::new(Schema {
-                default: Some(default.clone()),
-                ..Schema::clone(&resolved)
-            }),
+            Some(default) => {
+                Arc::new(Schema { default: Some(default.clone()), ..Schema::clone(&resolved) })
+            }
             None => resolved,
         }
     }
@@ -111,12 +98,7 @@ impl Reader<'_> {
     }
 
     fn node(&mut self, document: &Value) -> Schema {
-        let text = |name: &str| {
-            document
-                .get(name)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
+        let text = |name: &str| document.get(name).and_then(Value::as_str).map(str::to_owned);
         let flag = |name: &str| document.get(name) == Some(&Value::Bool(true));
         let list = |name: &str| document.get(name).and_then(Value::as_array).cloned();
         let texts = |name: &str| -> Vec<String> {
@@ -125,9 +107,7 @@ impl Reader<'_> {
             texts.map(str::to_owned).collect()
         };
         let properties = document.get("properties").and_then(Value::as_object);
-        let values = document
-            .get("additionalProperties")
-            .filter(|values| values.is_object());
+        let values = document.get("additionalProperties").filter(|values| values.is_object());
         let rules = list("x-kubernetes-validations").unwrap_or_default();
         Schema {
             kind: text("type").unwrap_or_default(),

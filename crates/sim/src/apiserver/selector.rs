@@ -38,8 +38,7 @@ impl Selector {
 
     pub(super) fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
-        self.labels
-            .matches(|label| labels.get(label).and_then(Value::as_str))
+        self.labels.matches(|label| labels.get(label).and_then(Value::as_str))
             && self.fields.iter().all(|one| one.holds(object))
     }
 }

@@ -86,10 +86,7 @@ impl ApiServer {
         let versions = Versions::default();
         versions.set(state.store.revision(), &[]);
         Self {
-            shared: Arc::new(Shared {
-                state: Mutex::new(state),
-                versions,
-            }),
+            shared: Arc::new(Shared { state: Mutex::new(state), versions }),
             faults: None,
             date: None,
         }
@@ -99,18 +96,12 @@ impl ApiServer {
     /// times by which their ages come out right.
     #[must_use]
     pub(crate) fn read_at(&self, date: WallTime) -> Self {
-        Self {
-            date: Some(date),
-            ..self.clone()
-        }
+        Self { date: Some(date), ..self.clone() }
     }
 
     #[must_use]
     pub(crate) fn with_faults(&self, faults: Arc<Faults>) -> Self {
-        Self {
-            faults: Some(faults),
-            ..self.clone()
-        }
+        Self { faults: Some(faults), ..self.clone() }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -207,10 +198,7 @@ impl ApiServer {
         cut_after: Option<Duration>,
     ) -> Result<Answer, ApiRefusal> {
         let target = target(state, group_version, rest)?;
-        if matches!(
-            &*target.subresource,
-            "log" | "exec" | "attach" | "portforward" | "proxy"
-        ) {
+        if matches!(&*target.subresource, "log" | "exec" | "attach" | "portforward" | "proxy") {
             return Err(ApiRefusal::not_simulated(&target.subresource));
         }
         // A write that is not to be stored must not be.
@@ -258,11 +246,7 @@ fn written(
 ) -> Result<Answer, ApiRefusal> {
     let written = write(state, target, ask)?;
     let code = if written.created { 201 } else { 200 };
-    let shape = if target.subresource == "scale" {
-        ResponseForm::Full
-    } else {
-        ask.shape()
-    };
+    let shape = if target.subresource == "scale" { ResponseForm::Full } else { ask.shape() };
     let object = state.in_shape(target, shape, written.object);
     Ok(Answer::Document(code, object, written.warnings))
 }
@@ -318,11 +302,8 @@ pub(crate) fn injected(code: u16, after: Option<u64>) -> Response<Wire> {
 }
 
 fn respond(answer: Answer) -> Response<Wire> {
-    let json = |code: u16| {
-        Response::builder()
-            .status(code)
-            .header("content-type", "application/json")
-    };
+    let json =
+        |code: u16| Response::builder().status(code).header("content-type", "application/json");
     let built = match answer {
         Answer::Document(code, document, warnings) => {
             let mut builder = json(code);
@@ -335,9 +316,9 @@ fn respond(answer: Answer) -> Response<Wire> {
             }
             builder.body(full(text(&document)))
         }
-        Answer::Text(text) => Response::builder()
-            .header("content-type", "text/plain")
-            .body(full(text.to_owned())),
+        Answer::Text(text) => {
+            Response::builder().header("content-type", "text/plain").body(full(text.to_owned()))
+        }
         Answer::Watch(watch) => {
             let frames = watch.lines().map(|line| Ok(Frame::data(line)));
             json(200).body(StreamBody::new(frames).boxed_unsync())

@@ -51,10 +51,7 @@ pub(super) struct ObjectStore {
 
 impl ObjectStore {
     pub(super) fn new() -> Self {
-        Self {
-            revision: 1,
-            ..Self::default()
-        }
+        Self { revision: 1, ..Self::default() }
     }
 
     pub(super) fn revision(&self) -> u64 {
@@ -75,9 +72,7 @@ impl ObjectStore {
 
     pub(super) fn list(&self, resource: &str, namespace: Option<&str>) -> Objects {
         let found = self.range(resource, namespace);
-        found
-            .map(|(key, object)| (key.clone(), Arc::clone(object)))
-            .collect()
+        found.map(|(key, object)| (key.clone(), Arc::clone(object))).collect()
     }
 
     pub(super) fn range(
@@ -86,9 +81,7 @@ impl ObjectStore {
         namespace: Option<&str>,
     ) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         let first = Key::of(resource, namespace.unwrap_or_default(), "");
-        self.objects
-            .range(first..)
-            .take_while(move |(key, _)| covers(key, resource, namespace))
+        self.objects.range(first..).take_while(move |(key, _)| covers(key, resource, namespace))
     }
 
     /// The same as it was at an earlier version; `None` if that is forgotten.

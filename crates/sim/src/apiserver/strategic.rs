@@ -29,9 +29,7 @@ pub(super) fn merge(schema: Option<&Schema>, target: &mut Value, patch: &Value) 
             object.remove(name);
             continue;
         }
-        let known = schema
-            .and_then(|schema| schema.field(name))
-            .map(AsRef::as_ref);
+        let known = schema.and_then(|schema| schema.field(name)).map(AsRef::as_ref);
         match (known, value) {
             (Some(list), Value::Array(items)) if list.merges => {
                 let entry = object.entry(name.clone()).or_insert(Value::Null);
@@ -40,11 +38,7 @@ pub(super) fn merge(schema: Option<&Schema>, target: &mut Value, patch: &Value) 
             (_, Value::Array(items)) => {
                 object.insert(name.clone(), Value::Array(items.clone()));
             }
-            _ => merge(
-                known,
-                object.entry(name.clone()).or_insert(Value::Null),
-                value,
-            ),
+            _ => merge(known, object.entry(name.clone()).or_insert(Value::Null), value),
         }
     }
     for (name, order) in patch {
@@ -70,10 +64,7 @@ fn merge_list(schema: &Schema, target: &mut Value, items: &[Value]) {
     let Value::Array(list) = target else {
         return;
     };
-    if items
-        .iter()
-        .any(|item| item.get("$patch").and_then(Value::as_str) == Some("replace"))
-    {
+    if items.iter().any(|item| item.get("$patch").and_then(Value::as_str) == Some("replace")) {
         list.clear();
     }
     for item in items {
@@ -108,9 +99,6 @@ fn sort(list: &mut [Value], order: &[Value], key: Option<&str>) {
     let wanted: Vec<_> = order.iter().map(id).collect();
     list.sort_by_key(|item| {
         let own = id(item);
-        wanted
-            .iter()
-            .position(|one| *one == own)
-            .unwrap_or(usize::MAX)
+        wanted.iter().position(|one| *one == own).unwrap_or(usize::MAX)
     });
 }

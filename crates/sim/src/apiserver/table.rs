@@ -104,9 +104,7 @@ fn plain(value: &Value) -> String {
 }
 
 fn age(time: &Value, now: i64) -> Value {
-    let parsed = time
-        .as_str()
-        .and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    let parsed = time.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
     let Some(then) = parsed else {
         return "<unknown>".into();
     };
@@ -157,10 +155,7 @@ fn columns(kind: &Kind) -> &'static [Built] {
         "Namespace" => &[("Status", 0, text, "/status/phase")],
         "ConfigMap" => &[("Data", 0, size, "/data")],
         "Secret" => &[("Type", 0, text, "/type"), ("Data", 0, size, "/data")],
-        "Service" => &[
-            ("Type", 0, text, "/spec/type"),
-            ("Cluster-IP", 0, text, "/spec/clusterIP"),
-        ],
+        "Service" => &[("Type", 0, text, "/spec/type"), ("Cluster-IP", 0, text, "/spec/clusterIP")],
         "Lease" => &[("Holder", 0, text, "/spec/holderIdentity")],
         "Event" => &[
             ("Type", 0, text, "/type"),
@@ -178,11 +173,7 @@ fn text(object: &Value, path: &str) -> Value {
 }
 
 fn number(object: &Value, path: &str) -> Value {
-    object
-        .pointer(path)
-        .and_then(Value::as_i64)
-        .unwrap_or(0)
-        .into()
+    object.pointer(path).and_then(Value::as_i64).unwrap_or(0).into()
 }
 
 fn size(object: &Value, path: &str) -> Value {
@@ -233,16 +224,11 @@ fn reference(object: &Value, path: &str) -> Value {
 
 fn named(reference: Option<&Value>) -> (&str, &str) {
     let part = |name: &str| reference.and_then(|one| one[name].as_str());
-    (
-        part("kind").unwrap_or_default(),
-        part("name").unwrap_or_default(),
-    )
+    (part("kind").unwrap_or_default(), part("name").unwrap_or_default())
 }
 
 fn event_object(object: &Value, _argument: &str) -> Value {
-    let about = object
-        .get("involvedObject")
-        .or_else(|| object.get("regarding"));
+    let about = object.get("involvedObject").or_else(|| object.get("regarding"));
     let (kind, name) = named(about);
     format!("{}/{name}", kind.to_lowercase()).into()
 }

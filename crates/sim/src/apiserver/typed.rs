@@ -16,9 +16,7 @@ pub(super) struct Difference {
 }
 
 fn field<'a>(schema: Option<&'a Schema>, name: &str) -> Option<&'a Schema> {
-    schema
-        .and_then(|schema| schema.field(name))
-        .map(AsRef::as_ref)
+    schema.and_then(|schema| schema.field(name)).map(AsRef::as_ref)
 }
 
 fn items(schema: Option<&Schema>) -> Option<&Schema> {
@@ -42,9 +40,7 @@ fn elements<'a>(schema: Option<&Schema>, list: &'a [Value]) -> Option<Vec<(Strin
             Some(format!("k:{}", Value::Object(keys)))
         }
     };
-    list.iter()
-        .map(|item| Some((step(item)?, item)))
-        .collect::<Option<Vec<_>>>()
+    list.iter().map(|item| Some((step(item)?, item))).collect::<Option<Vec<_>>>()
 }
 
 fn is_atomic(schema: Option<&Schema>) -> bool {
@@ -173,10 +169,9 @@ fn merged_list(schema: Option<&Schema>, live: &[Value], config: &[Value]) -> Vec
     let mut merged = Vec::new();
     for (step, item) in &old {
         let said = new.iter().find(|(other, _)| other == step);
-        merged.push(said.map_or_else(
-            || (*item).clone(),
-            |(_, said)| merge(items(schema), item, said),
-        ));
+        merged.push(
+            said.map_or_else(|| (*item).clone(), |(_, said)| merge(items(schema), item, said)),
+        );
     }
     let known = |step: &String| old.iter().any(|(other, _)| other == step);
     let added = new.iter().filter(|(step, _)| !known(step));

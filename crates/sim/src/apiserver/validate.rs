@@ -253,11 +253,7 @@ fn wrong_type(schema: &Schema, value: &Value, path: Path<'_>) -> Cause {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    let kind = if schema.int_or_string {
-        "integer or string"
-    } else {
-        &schema.kind
-    };
+    let kind = if schema.int_or_string { "integer or string" } else { &schema.kind };
     let why = format!("{path} in body must be of type {kind}");
     let message = format!("Invalid value: \"{seen}\": {why}: \"{seen}\"");
     path.cause("FieldValueTypeInvalid", message)

@@ -26,11 +26,7 @@ fn is_new_event(kind: &Kind) -> bool {
 pub(super) fn shared(kind: &Kind, stored: &Arc<Value>) -> Arc<Value> {
     let is = |field: &str, wanted: &str| stored.get(field).and_then(Value::as_str) == Some(wanted);
     let is_same = is("kind", &kind.kind) && is("apiVersion", &kind.api_version());
-    if is_same && !is_new_event(kind) {
-        Arc::clone(stored)
-    } else {
-        Arc::new(shown(kind, stored))
-    }
+    if is_same && !is_new_event(kind) { Arc::clone(stored) } else { Arc::new(shown(kind, stored)) }
 }
 
 pub(super) fn shown(kind: &Kind, stored: &Value) -> Value {

@@ -113,11 +113,8 @@ impl WatchStream {
             if !events.is_empty() {
                 return Some(events);
             }
-            let until = if self.bookmarks {
-                self.deadline.min(self.bookmark)
-            } else {
-                self.deadline
-            };
+            let until =
+                if self.bookmarks { self.deadline.min(self.bookmark) } else { self.deadline };
             match timeout_at(until, self.changed.changed()).await {
                 Ok(()) => {}
                 Err(_elapsed) if Instant::now() >= self.deadline => return None,
@@ -145,9 +142,7 @@ impl WatchStream {
                 );
                 return vec![line("ERROR", &ApiRefusal::expired(text).document())];
             };
-            let events = changes
-                .filter_map(|change| self.seen_event(state, change))
-                .collect();
+            let events = changes.filter_map(|change| self.seen_event(state, change)).collect();
             self.cursor = self.cursor.max(state.store.revision());
             events
         })

@@ -54,10 +54,7 @@ impl State {
         if self.store.get(&key).is_some() {
             return Err(ApiRefusal::already_exists(kind, &name));
         }
-        if object["metadata"]["resourceVersion"]
-            .as_str()
-            .is_some_and(|text| !text.is_empty())
-        {
+        if object["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty()) {
             return Err(ApiRefusal::versioned_newborn());
         }
         let warnings = Self::shape(kind, &mut object, ask)?;
@@ -76,11 +73,7 @@ impl State {
         let stored = self.store.put(key.clone(), view::stored(kind, object));
         self.settle(&key);
         self.collect_if_orphan(&key);
-        Ok(Written {
-            created: true,
-            object: view::shared(kind, &stored),
-            warnings,
-        })
+        Ok(Written { created: true, object: view::shared(kind, &stored), warnings })
     }
 
     fn admit(&self, target: &RequestTarget, name: &str) -> Result<(), ApiRefusal> {
@@ -102,10 +95,8 @@ impl State {
     fn shape(kind: &Kind, object: &mut Value, ask: &Ask) -> Result<Vec<String>, ApiRefusal> {
         let dropped = validate::prune(&kind.schema, object);
         let strictness = ask.parameter("fieldValidation").unwrap_or("Warn");
-        let dropped: Vec<_> = dropped
-            .into_iter()
-            .map(|path| format!("unknown field \"{path}\""))
-            .collect();
+        let dropped: Vec<_> =
+            dropped.into_iter().map(|path| format!("unknown field \"{path}\"")).collect();
         if strictness == "Strict" && !dropped.is_empty() {
             let text = dropped.join(", ");
             return Err(ApiRefusal::bad_request(if kind.is_custom() {
@@ -173,18 +164,10 @@ impl State {
             return Err(ApiRefusal::not_found(kind, &key.name));
         };
         let live = view::shared(kind, &stored);
-        let operation = if apply {
-            Operation::Apply
-        } else {
-            Operation::Update
-        };
+        let operation = if apply { Operation::Apply } else { Operation::Update };
         let writer = ask.writer(target, operation);
         let scaled = target.subresource == "scale";
-        let mut next = if scaled {
-            scale::shown(kind, &live)
-        } else {
-            Value::clone(&live)
-        };
+        let mut next = if scaled { scale::shown(kind, &live) } else { Value::clone(&live) };
         match media {
             _ if apply => next = self.apply(target, ask, &live, change)?,
             "application/merge-patch+json" => patch::merge(&mut next, &change),
@@ -276,11 +259,7 @@ impl State {
             self.settle(key);
             view::shared(kind, &stored)
         };
-        Ok(Written {
-            created: false,
-            object: shown(object),
-            warnings,
-        })
+        Ok(Written { created: false, object: shown(object), warnings })
     }
 
     fn settle(&mut self, key: &Key) {
@@ -327,13 +306,8 @@ fn appliers(target: &RequestTarget, ask: &Ask, config: &mut Value) -> Result<Wri
         let cause = Cause::required("fieldManager", ": is required for apply patch");
         return Err(ApiRefusal::options(&[cause]).of_patch());
     }
-    if config["metadata"]
-        .get("managedFields")
-        .is_some_and(|fields| !fields.is_null())
-    {
-        return Err(ApiRefusal::bad_request(
-            "metadata.managedFields must be nil",
-        ));
+    if config["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(ApiRefusal::bad_request("metadata.managedFields must be nil"));
     }
     prepare::identify(target, config)?;
     if let (Some(name), None) = (&target.name, config["metadata"].get("name")) {
@@ -345,9 +319,7 @@ fn appliers(target: &RequestTarget, ask: &Ask, config: &mut Value) -> Result<Wri
 /// The decoder of built-in kinds knows types only, and a missing field is zero to it.
 fn decodable(kind: &Kind, object: &Value) -> Result<(), ApiRefusal> {
     let found = validate::check(&kind.schema, object);
-    let wrong = found
-        .iter()
-        .find(|cause| cause.reason == "FieldValueTypeInvalid");
+    let wrong = found.iter().find(|cause| cause.reason == "FieldValueTypeInvalid");
     wrong.map_or(Ok(()), |cause| {
         let text = undecodable(kind, &cause.message);
         Err(ApiRefusal::bad_request(text))
@@ -371,9 +343,5 @@ fn validate_object(
         found.retain(|cause| !validate::is_old(cause, live, object));
     }
     prepare::check(kind, live, object, &mut found);
-    if found.is_empty() {
-        Ok(())
-    } else {
-        Err(ApiRefusal::invalid(kind, name, &found))
-    }
+    if found.is_empty() { Ok(()) } else { Err(ApiRefusal::invalid(kind, name, &found)) }
 }

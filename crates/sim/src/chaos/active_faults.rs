@@ -175,8 +175,7 @@ impl ActiveFaults {
     fn each<T>(&self, of: impl Fn(&ChaosFault) -> Option<T>) -> Vec<(usize, T, u64)> {
         let state = locked(&self.0.state);
         let all = state.faults.iter();
-        all.filter_map(|(id, (fault, version))| Some((*id, of(fault)?, *version)))
-            .collect()
+        all.filter_map(|(id, (fault, version))| Some((*id, of(fault)?, *version))).collect()
     }
 
     pub(super) fn younger(&self, now: Duration) -> Option<Duration> {
@@ -189,11 +188,7 @@ impl ActiveFaults {
     pub(super) fn misled(&self, now: Duration) -> Option<Duration> {
         let mut prometheus = self.prometheus().into_iter();
         let is_now = prometheus.any(|(_, fault, _)| fault.hides_use());
-        if is_now {
-            Some(now)
-        } else {
-            locked(&self.0.state).misled
-        }
+        if is_now { Some(now) } else { locked(&self.0.state).misled }
     }
 
     pub(super) fn await_write(&self, id: usize) {

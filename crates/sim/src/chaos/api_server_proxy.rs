@@ -219,14 +219,12 @@ impl ApiServerProxy {
             });
         }
         let query = uri.query().unwrap_or_default();
-        Ok(
-            if query.contains("watch=") && answer.status().is_success() {
-                let open = self.watches.open(uri.path(), query);
-                answer.map(|body| stream::ailing(body, self, open))
-            } else {
-                answer
-            },
-        )
+        Ok(if query.contains("watch=") && answer.status().is_success() {
+            let open = self.watches.open(uri.path(), query);
+            answer.map(|body| stream::ailing(body, self, open))
+        } else {
+            answer
+        })
     }
 
     async fn served(&self, request: Request<Full<Bytes>>) -> Response<Wire> {
@@ -386,10 +384,7 @@ fn aged<B>(mut request: Request<B>, version: Option<u64>) -> Request<B> {
     let Some(version) = version else {
         return request;
     };
-    let text = format!(
-        "{}&resourceVersion={version}&resourceVersionMatch=Exact",
-        request.uri()
-    );
+    let text = format!("{}&resourceVersion={version}&resourceVersionMatch=Exact", request.uri());
     if let Ok(uri) = text.parse() {
         *request.uri_mut() = uri;
     }

@@ -130,16 +130,9 @@ pub(crate) fn hunt(
 }
 
 fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation) -> Hunt {
-    let mut hunt = Hunt {
-        mutation,
-        seeds: 0,
-        end: End::Missed,
-    };
+    let mut hunt = Hunt { mutation, seeds: 0, end: End::Missed };
     let first = mutation.first_seed().filter(|seed| seeds.contains(seed));
-    for seed in first
-        .into_iter()
-        .chain(seeds.filter(|seed| Some(*seed) != first))
-    {
+    for seed in first.into_iter().chain(seeds.filter(|seed| Some(*seed) != first)) {
         let Some(mut plot) = plot(name, seed) else {
             break;
         };
@@ -192,17 +185,11 @@ mod tests {
         assert!(end(survived(|| Ok(RunOutcome::default()))).is_none());
         let broken = RunOutcome::broken(InvariantViolation::new("D2", "-"));
         let found = end(survived(|| Ok(broken)));
-        assert!(
-            matches!(&found, Some(End::Found(done)) if done.seed == 7),
-            "{found:?}"
-        );
+        assert!(matches!(&found, Some(End::Found(done)) if done.seed == 7), "{found:?}");
         let nowhere = || Err("no place".to_owned());
         for unplayed in [survived(|| panic!("no way")), survived(nowhere)] {
             let end = end(unplayed);
-            assert!(
-                matches!(&end, Some(End::Unplayed(done)) if done.seed == 7),
-                "{end:?}"
-            );
+            assert!(matches!(&end, Some(End::Unplayed(done)) if done.seed == 7), "{end:?}");
         }
     }
 }

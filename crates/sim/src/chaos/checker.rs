@@ -111,13 +111,7 @@ impl RequestObserver {
 
 impl Checker {
     pub(super) fn new(clock: Clock, insider: Insider, trace: Trace, over: Arc<Notify>) -> Self {
-        Self(Arc::new(Inner {
-            clock,
-            insider,
-            trace,
-            bench: Mutex::default(),
-            over,
-        }))
+        Self(Arc::new(Inner { clock, insider, trace, bench: Mutex::default(), over }))
     }
 
     pub(super) fn furnish(&self, plot: &ChaosWorkload) {
@@ -151,9 +145,7 @@ impl Checker {
         if self.bench().found.is_some() {
             return;
         }
-        self.0
-            .trace
-            .note("judge", "VIOLATION", &violation.to_string());
+        self.0.trace.note("judge", "VIOLATION", &violation.to_string());
         self.0.trace.seal();
         let now = self.now();
         self.bench().found = Some((now, violation));
@@ -241,9 +233,7 @@ impl Checker {
         let now = self.now();
         let mut bench = self.bench();
         bench.around = Some(Arc::clone(&around));
-        let CheckerState {
-            policies, seats, ..
-        } = &mut *bench;
+        let CheckerState { policies, seats, .. } = &mut *bench;
         if let Some(seat) = seats.values().next() {
             let settings = seat.door.shared.settings.load();
             policies.note((&settings.generation, &seat.fixed), &self.0.insider, now);
@@ -281,15 +271,7 @@ impl Checker {
         let shown: BTreeMap<usize, Shown> = shown.collect();
         let found = {
             let mut bench = self.bench();
-            let CheckerState {
-                seats,
-                sleep,
-                fleet,
-                lately,
-                content,
-                counts,
-                ..
-            } = &mut *bench;
+            let CheckerState { seats, sleep, fleet, lately, content, counts, .. } = &mut *bench;
             let most = lately.note(now, around.count());
             let mut found = Vec::new();
             if second.is_multiple_of(LOOK_EVERY) {
@@ -304,11 +286,7 @@ impl Checker {
                 counts.held = counts.held.max(held);
                 found.extend(seat.holdings.judge(held, most));
                 seat.stand(fleet.gpus.keys(), now);
-                let cluster = Cluster {
-                    around: &around,
-                    content,
-                    insider: &self.0.insider,
-                };
+                let cluster = Cluster { around: &around, content, insider: &self.0.insider };
                 found.extend(seat.second(*place, moment, is_free, page, cluster));
                 if let Some(sleep) = sleep {
                     found.extend(sleep.unwoken(*place, seat, fleet, moment));

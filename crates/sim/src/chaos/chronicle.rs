@@ -69,11 +69,7 @@ pub(super) struct Misses {
 
 impl Misses {
     pub(super) fn new(trace: Trace, place: usize) -> Self {
-        Self {
-            trace,
-            who: format!("c{place}"),
-            seen: Arc::default(),
-        }
+        Self { trace, who: format!("c{place}"), seen: Arc::default() }
     }
 
     pub(super) fn note(&self, request: &str, why: &str, by: &[usize]) {
@@ -104,11 +100,9 @@ pub(super) async fn claims(trace: Trace, place: usize, door: Arc<ControllerView>
         let leads = claim.hold.covers(now);
         if shown != (claim.term, leads) {
             let text = match claim.hold {
-                ClaimDuration::Until(end) if leads => format!(
-                    "leads in term {}, until {:.3} for now",
-                    claim.term,
-                    end.as_secs_f64()
-                ),
+                ClaimDuration::Until(end) if leads => {
+                    format!("leads in term {}, until {:.3} for now", claim.term, end.as_secs_f64())
+                }
                 ClaimDuration::Unlimited => format!("leads in term {}, without an end", claim.term),
                 ClaimDuration::Until(_) => format!("has run out, of term {}", claim.term),
                 ClaimDuration::NotOurs => format!("does not lead, in term {}", claim.term),
@@ -187,11 +181,7 @@ fn named(object: &Object) -> String {
 }
 
 fn stage(pod: &Object) -> &'static str {
-    match (
-        pod.is_deleted(),
-        pod.holds("Ready"),
-        pod.text("/spec/nodeName"),
-    ) {
+    match (pod.is_deleted(), pod.holds("Ready"), pod.text("/spec/nodeName")) {
         (true, ..) => "ends",
         (false, true, _) => "is ready",
         (false, false, "") => "waits",

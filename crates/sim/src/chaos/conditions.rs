@@ -101,13 +101,7 @@ fn accelerator(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
     let stored = object.text("/status/desiredOptimizedAlloc/accelerator");
     let expected = record.accelerator.label();
     let is_odd = record.allocation == AllocationStatus::Written && stored != expected;
-    is_odd.then(|| {
-        otherwise(
-            "accelerator",
-            &format!("{stored:?}"),
-            &format!("{expected:?}"),
-        )
-    })
+    is_odd.then(|| otherwise("accelerator", &format!("{stored:?}"), &format!("{expected:?}")))
 }
 
 fn otherwise(what: &str, stored: &str, expected: &str) -> Unlike {

@@ -28,11 +28,7 @@ impl CostsByHand {
     pub(super) fn new(seed: &SeedTree) -> Self {
         let mut dice = Dice::new(seed.child("marks"));
         let next = dice.time(SHORTEST, LONGEST);
-        Self {
-            dice,
-            next,
-            given: None,
-        }
+        Self { dice, next, given: None }
     }
 
     /// W5. Looks once a second. After `until` no pod gets a cost any more.

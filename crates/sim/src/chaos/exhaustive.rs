@@ -94,10 +94,7 @@ impl ExhaustiveScenario {
 /// GPUs of the one node where growth is limited: for one replica more of each variant than there are at first.
 const FEW: u32 = 6;
 
-const GROUP: Replica = Replica::Group {
-    workers: 1,
-    gpus: 1,
-};
+const GROUP: Replica = Replica::Group { workers: 1, gpus: 1 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Points {
@@ -172,12 +169,7 @@ pub(crate) fn exhaustive(
         usual.insert(scene, at_rest(scene)?);
     }
     each(jobs, played.flat_map(courses), |(scene, course)| {
-        let mut walked = Walked {
-            scene,
-            course,
-            ends: 0,
-            broken: Vec::new(),
-        };
+        let mut walked = Walked { scene, course, ends: 0, broken: Vec::new() };
         if let Some(Some(usual)) = usual.get(&scene) {
             walk(&mut walked, points, usual);
         }
@@ -191,9 +183,7 @@ fn at_rest(scene: ExhaustiveScenario) -> Result<Option<Quiescence>, String> {
         return Ok(None);
     };
     if let Some((_, violation)) = outcome.violation {
-        return Err(format!(
-            "the undisturbed run of {scene:?} is broken itself: {violation}"
-        ));
+        return Err(format!("the undisturbed run of {scene:?} is broken itself: {violation}"));
     }
     Ok(Some(outcome.rest))
 }
@@ -240,10 +230,7 @@ fn walk(walked: &mut Walked, points: Points, usual: &Quiescence) {
             {
                 let is_first = walked.broken.is_empty();
                 walked.broken.push(BrokenInvariant {
-                    point: Point {
-                        scene: walked.scene,
-                        probe,
-                    },
+                    point: Point { scene: walked.scene, probe },
                     violation,
                     lines: if is_first { outcome.lines } else { Vec::new() },
                 });

@@ -183,10 +183,7 @@ pub(crate) enum WorkloadFaultKind {
 
 impl ProcessFault {
     pub(super) fn is_at_a_write(self) -> bool {
-        matches!(
-            self,
-            Self::BeforeWrite | Self::DuringWrite | Self::AfterWrite | Self::EveryWrite
-        )
+        matches!(self, Self::BeforeWrite | Self::DuringWrite | Self::AfterWrite | Self::EveryWrite)
     }
 
     /// Where it is to end at a write in each of its lives: after how many others, and when. So each life reaches
@@ -326,9 +323,7 @@ mod tests {
         let late = |fault: Api| kinds.map(|kind| fault.delay(kind) == Some(time));
         assert_eq!(late(Api::Delayed(time)), [true; 4]);
         assert_eq!(late(Api::Silent), [false; 4]);
-        let all: Vec<_> = (0..=255)
-            .map(|drawn| late(Api::Uneven(time, drawn)))
-            .collect();
+        let all: Vec<_> = (0..=255).map(|drawn| late(Api::Uneven(time, drawn))).collect();
         for kind in 0..kinds.len() {
             let count = all.iter().filter(|late| late[kind]).count();
             assert!((96..160).contains(&count), "{count}");

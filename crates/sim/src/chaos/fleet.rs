@@ -73,10 +73,7 @@ impl Fleet {
             return true;
         };
         let used = plan.decisions.values().filter_map(|decision| {
-            let (_, gpus) = self
-                .gpus
-                .get(&decision.key)
-                .filter(|(of, _)| of == of_type)?;
+            let (_, gpus) = self.gpus.get(&decision.key).filter(|(of, _)| of == of_type)?;
             Some(decision.target.max(decision.current)?.0 * gpus)
         });
         used.sum::<u32>() + one <= limit

@@ -70,9 +70,7 @@ impl Injector {
                 });
                 let labels = original.pointer("/metadata/labels");
                 let metadata = json!({"labels": labels, "annotations": annotations});
-                self.server
-                    .merge(&path, &json!({"metadata": metadata}))
-                    .await?;
+                self.server.merge(&path, &json!({"metadata": metadata})).await?;
             } else {
                 self.server.merge(&path, &original).await?;
             }
@@ -243,9 +241,7 @@ impl Injector {
         } else if let Some(stored) = self.server.get(STORED, namespace, name) {
             drop_unknown(&stored, &mut wanted);
             if let Some(labels) = labels_of(&mut wanted) {
-                labels
-                    .entry(wva::api::INSTANCE_LABEL)
-                    .or_insert(Value::Null);
+                labels.entry(wva::api::INSTANCE_LABEL).or_insert(Value::Null);
             }
             // A malformed object takes no merge before it makes sense again.
             if let Some(spec) = original.get("spec") {

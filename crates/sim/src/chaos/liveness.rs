@@ -182,11 +182,8 @@ fn uneven(leader: &ControllerView, scenario: &Scenario, server: &Insider) -> Opt
     scenario.models.iter().find_map(|model| {
         let counts =
             |variant: &ScenarioVariant| counts(leader, (scenario.namespace, variant), server);
-        let counts: Vec<(&ScenarioVariant, [Option<u32>; 4])> = model
-            .variants
-            .iter()
-            .map(|variant| (variant, counts(variant)))
-            .collect();
+        let counts: Vec<(&ScenarioVariant, [Option<u32>; 4])> =
+            model.variants.iter().map(|variant| (variant, counts(variant))).collect();
         let may_sleep = may_go_to_zero(scenario, model);
         let uneven = counts.iter().find(|(variant, counts)| {
             let least = variant.bounds.0;
@@ -240,16 +237,10 @@ mod tests {
         scenario.models.truncate(1);
         scenario.config = vec![ConfigMap {
             name: "any",
-            data: if by_tokens {
-                vec![("default", BY_TOKENS.to_owned())]
-            } else {
-                Vec::new()
-            },
+            data: if by_tokens { vec![("default", BY_TOKENS.to_owned())] } else { Vec::new() },
         }];
-        let variants = desired.map(|desired| VariantFrame {
-            desired: Some(desired),
-            ..VariantFrame::default()
-        });
+        let variants = desired
+            .map(|desired| VariantFrame { desired: Some(desired), ..VariantFrame::default() });
         let model = ModelFrame {
             held,
             queue,
@@ -257,10 +248,7 @@ mod tests {
             variants: variants.into(),
             ..ModelFrame::default()
         };
-        let frame = Frame {
-            models: vec![model],
-            ..Frame::default()
-        };
+        let frame = Frame { models: vec![model], ..Frame::default() };
         !wanting(&frame, &scenario, &|_| false).is_empty()
     }
 

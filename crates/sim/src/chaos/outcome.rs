@@ -32,10 +32,7 @@ pub(crate) struct RunOutcome {
 
 impl RunOutcome {
     pub(super) fn broken(violation: InvariantViolation) -> Self {
-        Self {
-            violation: Some((Duration::ZERO, violation)),
-            ..Self::default()
-        }
+        Self { violation: Some((Duration::ZERO, violation)), ..Self::default() }
     }
 }
 

@@ -50,10 +50,7 @@ pub(super) struct Planted {
 
 impl Planted {
     pub(super) fn new(mutation: Option<Mutation>) -> Self {
-        Self {
-            mutation,
-            hoard: Mutex::default(),
-        }
+        Self { mutation, hoard: Mutex::default() }
     }
 
     fn has(&self, mutation: Mutation) -> bool {
@@ -122,8 +119,7 @@ impl ControllerHooks for Planted {
     fn ungranted_permit(&self, term: u64) -> Option<WritePermit> {
         let hold = ClaimDuration::Unlimited;
         let claim = || ClaimReader::of(&Writer::new(Claim { term, hold }));
-        self.has(Mutation::PermitUnasked)
-            .then(|| claim().permit_about_itself())
+        self.has(Mutation::PermitUnasked).then(|| claim().permit_about_itself())
     }
 
     fn takes_lease(&self, record: &LeaseRecord, now: WallTime) -> bool {
@@ -228,10 +224,7 @@ impl ControllerHooks for Planted {
         if !self.has(Mutation::IdleSinceEver) || known.activity != ActivityLog::default() {
             return now;
         }
-        Moment {
-            monotonic: Duration::ZERO,
-            ..now
-        }
+        Moment { monotonic: Duration::ZERO, ..now }
     }
 
     fn cycle(&self, counted: u64, of_life: u64) -> u64 {
@@ -352,20 +345,16 @@ impl SupervisionHooks for PlantedSupervision {
 fn filled((source, window): (String, DemandWindow), now: Moment) -> (String, DemandWindow) {
     let mut value = serde_json::to_value(&window).unwrap_or_default();
     if let Some(since) = value.pointer_mut("/since") {
-        *since = serde_json::to_value(Moment {
-            monotonic: Duration::ZERO,
-            ..now
-        })
-        .unwrap_or_default();
+        *since =
+            serde_json::to_value(Moment { monotonic: Duration::ZERO, ..now }).unwrap_or_default();
     }
     (source, serde_json::from_value(value).unwrap_or(window))
 }
 
 fn stick(object: &VariantRecord, patch: &mut StatusPatch) {
     let known = object.status.conditions.iter();
-    let stuck: Vec<_> = known
-        .filter(|known| known.status == ConditionStatus::False.as_str())
-        .collect();
+    let stuck: Vec<_> =
+        known.filter(|known| known.status == ConditionStatus::False.as_str()).collect();
     for condition in &mut patch.status.conditions {
         if let Some(known) = stuck.iter().find(|known| known.type_ == condition.type_) {
             condition.clone_from(known);
@@ -386,9 +375,7 @@ fn speak_for_the_silent(snapshot: &mut ClusterSnapshot) {
             let own = samples.get(&pod.name);
             own.is_some_and(|own| own.kv_usage.is_some() && own.queue_length.is_some())
         });
-        let one = speaking
-            .first()
-            .and_then(|pod| samples.get(&pod.name).cloned());
+        let one = speaking.first().and_then(|pod| samples.get(&pod.name).cloned());
         let Some(one) = one else {
             continue;
         };
@@ -432,10 +419,5 @@ fn lower(decision: &mut Decision, stage: PlanStage) {
     let to = from.minus_one();
     let why = last.why.clone();
     decision.target = Some(to);
-    decision.steps.push(Step {
-        stage,
-        from,
-        to,
-        why,
-    });
+    decision.steps.push(Step { stage, from, to, why });
 }

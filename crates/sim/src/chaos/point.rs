@@ -75,10 +75,7 @@ mod tests {
             (
                 variant,
                 ExhaustiveScenario::Zero,
-                Probe::Role(
-                    "variant/llm-d/qwen3-8b-fp8".parse().unwrap(),
-                    KillAt::After(40),
-                ),
+                Probe::Role("variant/llm-d/qwen3-8b-fp8".parse().unwrap(), KillAt::After(40)),
             ),
             (
                 "Percentages/during-write/12",

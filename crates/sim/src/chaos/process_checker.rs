@@ -286,8 +286,7 @@ impl ProcessChecker {
         });
         let lives: BTreeMap<&VariantKey, RoleIncarnation> = lives.collect();
         let is_misled = self.is_misled(RELISTED, now);
-        self.clocks
-            .judge(views, |key| lives.get(key).cloned(), is_misled)
+        self.clocks.judge(views, |key| lives.get(key).cloned(), is_misled)
     }
 
     fn look_around(&mut self, is_free: bool, now: Duration) {
@@ -301,11 +300,7 @@ impl ProcessChecker {
         self.awake = since(is_whole && is_followed, self.awake);
         self.free = since(is_free && is_whole, self.free);
         self.whole = since(is_whole, self.whole);
-        let leads = self
-            .door
-            .shared
-            .claim
-            .may_write(self.door.shared.clock.now());
+        let leads = self.door.shared.claim.may_write(self.door.shared.clock.now());
         self.leads = since(leads, self.leads);
     }
 
@@ -340,19 +335,14 @@ impl ProcessChecker {
     fn untried(&mut self, now: Moment, unstored: &[String]) -> Vec<InvariantViolation> {
         let both = self.awake.zip(self.leads);
         let times = (now.monotonic, both.map(|(awake, leads)| awake.max(leads)));
-        let lasting = self
-            .patience
-            .lasting("untried", unstored.to_vec(), times, TRIED_AGAIN);
-        let untried = lasting
-            .iter()
-            .filter(|key| self.attempts.none_within(key, TRIED_AGAIN, now.monotonic));
+        let lasting = self.patience.lasting("untried", unstored.to_vec(), times, TRIED_AGAIN);
+        let untried =
+            lasting.iter().filter(|key| self.attempts.none_within(key, TRIED_AGAIN, now.monotonic));
         let limit = TRIED_AGAIN.as_secs();
         let text = |key| {
             format!("{key} is not stored as it is shown, and no write was tried for {limit} s")
         };
-        untried
-            .map(|key| InvariantViolation::new("E6", text(key)))
-            .collect()
+        untried.map(|key| InvariantViolation::new("E6", text(key))).collect()
     }
 
     pub(super) fn is_misled(&self, within: Duration, now: Duration) -> bool {
@@ -406,10 +396,7 @@ impl ProcessChecker {
             });
             let kept = vec![
                 ("its role", texts(roles)),
-                (
-                    "its record",
-                    texts(self.door.shared.autoscalers.snapshot().keys()),
-                ),
+                ("its record", texts(self.door.shared.autoscalers.snapshot().keys())),
                 ("its series", texts(&page.autoscalers)),
             ];
             let exist = texts(&around.autoscalers);
@@ -418,7 +405,6 @@ impl ProcessChecker {
             Vec::new()
         };
         let times = (now.monotonic, self.calm);
-        self.patience
-            .judge(("A5", "autoscalers"), gone, times, KEPT)
+        self.patience.judge(("A5", "autoscalers"), gone, times, KEPT)
     }
 }

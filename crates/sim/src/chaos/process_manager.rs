@@ -102,10 +102,7 @@ impl ProcessManager {
             back_at: Some(Duration::ZERO),
             ..Process::default()
         });
-        Self {
-            members: members.collect(),
-            stage,
-        }
+        Self { members: members.collect(), stage }
     }
 
     pub(super) fn door(&self, place: usize) -> Option<&Arc<ControllerView>> {
@@ -164,10 +161,7 @@ impl ProcessManager {
 
     pub(super) fn next(&self) -> Option<Duration> {
         let members = self.members.iter();
-        members
-            .flat_map(|member| [member.back_at, member.thaw_at])
-            .flatten()
-            .min()
+        members.flat_map(|member| [member.back_at, member.thaw_at]).flatten().min()
     }
 
     async fn clear(&mut self, place: usize, now: Duration) {
@@ -212,11 +206,8 @@ impl ProcessManager {
         // What the one before it observed is not known to this one.
         member.observed = PodObservations::default();
         let life = ProcessState::new(Arc::clone(&stage.ended));
-        let listener = RequestObserver {
-            judge: stage.judge.clone(),
-            place,
-            pod: member.pod.clone(),
-        };
+        let listener =
+            RequestObserver { judge: stage.judge.clone(), place, pod: member.pod.clone() };
         let (watches, misses) = (Watches::default(), Misses::new(stage.trace.clone(), place));
         let way = ApiServerProxy {
             server: stage.server.clone(),

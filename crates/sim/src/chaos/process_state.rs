@@ -27,11 +27,7 @@ struct State {
 
 impl ProcessState {
     pub(super) fn new(ended: Arc<Notify>) -> Self {
-        Self(Arc::new(Inner {
-            state: Mutex::default(),
-            moved: Notify::new(),
-            ended,
-        }))
+        Self(Arc::new(Inner { state: Mutex::default(), moved: Notify::new(), ended }))
     }
 
     pub(super) fn end(&self) {

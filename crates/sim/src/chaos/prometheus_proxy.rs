@@ -193,10 +193,7 @@ impl PrometheusProxy {
             Prom::Down => QueryError::Unreachable("connection refused".to_owned()),
             Prom::Status(401) => QueryError::Unauthorized(String::new()),
             Prom::Status(403) => QueryError::Forbidden(String::new()),
-            Prom::Status(status) => QueryError::ServerError {
-                status,
-                message: String::new(),
-            },
+            Prom::Status(status) => QueryError::ServerError { status, message: String::new() },
             Prom::Endless => QueryError::TooLarge(268_435_456),
             Prom::Hang => std::future::pending().await,
             Prom::Slow(time) => {
@@ -276,9 +273,7 @@ impl PrometheusProxy {
         if let Some(ghosts) = memory.ghosts.get(promql) {
             let named = |sample: &SampleRef<'_>| -> Vec<(Arc<str>, Arc<str>)> {
                 let labels = sample.labels();
-                labels
-                    .map(|(name, text)| (Arc::clone(name), Arc::clone(text)))
-                    .collect()
+                labels.map(|(name, text)| (Arc::clone(name), Arc::clone(text))).collect()
             };
             let living: BTreeSet<_> = answer.samples().map(|sample| named(&sample)).collect();
             let dead = ghosts.samples();

@@ -39,10 +39,7 @@ impl Quiescence {
             let mut free = also.filter(|who| !facts.contains(who));
             let who = free.next().unwrap_or_default();
             let page = shown(&door.own_metrics());
-            facts.extend(
-                page.into_iter()
-                    .map(|series| format!("{who} shows {series}")),
-            );
+            facts.extend(page.into_iter().map(|series| format!("{who} shows {series}")));
             facts.insert(who);
         }
         Self(facts)
@@ -77,9 +74,8 @@ fn shown(page: &[MetricFamily]) -> Vec<String> {
     let series = |family: &MetricFamily, metric: &Metric| {
         let name = family.name();
         let labels = metric.get_label().iter();
-        let labels: Vec<String> = labels
-            .map(|pair| format!("{}={}", pair.name(), pair.value()))
-            .collect();
+        let labels: Vec<String> =
+            labels.map(|pair| format!("{}={}", pair.name(), pair.value())).collect();
         let value = if SCALED_BY.contains(&name) {
             format!(" {}", metric.get_gauge().get_value())
         } else {
@@ -88,11 +84,6 @@ fn shown(page: &[MetricFamily]) -> Vec<String> {
         format!("{name}{{{}}}{value}", labels.join(","))
     };
     gauges
-        .flat_map(|family| {
-            family
-                .get_metric()
-                .iter()
-                .map(move |one| series(family, one))
-        })
+        .flat_map(|family| family.get_metric().iter().map(move |one| series(family, one)))
         .collect()
 }

@@ -171,9 +171,7 @@ impl<'a> Run<'a> {
                 }
                 // What has been at rest for so long stays so: nothing happens any more.
                 if now >= quiet_from
-                    && stand
-                        .since
-                        .is_some_and(|since| now >= since + self.plot.stays)
+                    && stand.since.is_some_and(|since| now >= since + self.plot.stays)
                 {
                     break;
                 }
@@ -298,10 +296,7 @@ impl<'a> Run<'a> {
                 }
                 ChaosFault::Workload(number, WorkloadFaultKind::Flapping) => {
                     // Whether it hits was counted at its beginning.
-                    let _hit = self
-                        .injector
-                        .burden(*number, WorkloadFaultKind::Flapping)
-                        .await;
+                    let _hit = self.injector.burden(*number, WorkloadFaultKind::Flapping).await;
                 }
                 _ => {}
             }
@@ -309,12 +304,7 @@ impl<'a> Run<'a> {
     }
 
     async fn begin_faults(&mut self, now: Duration) {
-        while let Some(strike) = self
-            .schedule
-            .0
-            .get(self.next)
-            .filter(|strike| strike.at <= now)
-        {
+        while let Some(strike) = self.schedule.0.get(self.next).filter(|strike| strike.at <= now) {
             self.cover();
             self.next += 1;
             let mut strike = strike.clone();
@@ -322,12 +312,7 @@ impl<'a> Run<'a> {
             self.trace.note(
                 "fault",
                 "begins",
-                &format!(
-                    "#{} {} for {:.3} s",
-                    strike.id,
-                    strike.fault,
-                    strike.lasts.as_secs_f64()
-                ),
+                &format!("#{} {} for {:.3} s", strike.id, strike.fault, strike.lasts.as_secs_f64()),
             );
             let hit = self.inject(&strike, now).await;
             let key = (strike.fault.class(), strike.fault.kind());

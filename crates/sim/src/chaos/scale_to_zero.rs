@@ -73,11 +73,7 @@ impl Use {
                 pod.holds("Ready") && !outages.holds(pod.text("/spec/nodeName"))
             })
         };
-        Some(Self {
-            comes,
-            waits,
-            answers,
-        })
+        Some(Self { comes, waits, answers })
     }
 }
 
@@ -91,12 +87,7 @@ pub(super) struct Sleep {
 
 impl Sleep {
     pub(super) fn new(of: ScaleToZeroModel) -> Self {
-        Self {
-            of,
-            used: VecDeque::new(),
-            now: Use::default(),
-            started: None,
-        }
+        Self { of, used: VecDeque::new(), now: Use::default(), started: None }
     }
 
     pub(super) fn note(&mut self, now: Use, at: Duration) {
@@ -168,19 +159,14 @@ impl Sleep {
         let started = self.started.map(since);
         let started = started.filter(|ago| *ago < retention);
         let is_misled = misled.is_some_and(|ago| ago < retention + age);
-        let used = self
-            .used_lately((retention, age), now)
-            .filter(|_| !is_misled);
+        let used = self.used_lately((retention, age), now).filter(|_| !is_misled);
         let (what, ago) = match (started, used) {
             (Some(ago), _) => ("started", ago),
             (None, Some(ago)) => ("in use", ago),
             (None, None) => return None,
         };
-        let text = format!(
-            "{} goes to 0 although it was {what} {} s ago",
-            self.of.model,
-            ago.as_secs()
-        );
+        let text =
+            format!("{} goes to 0 although it was {what} {} s ago", self.of.model, ago.as_secs());
         Some(InvariantViolation::new("D8", text))
     }
 

@@ -47,22 +47,12 @@ impl FaultSchedule {
                 }
                 let fault = draw(*class, plot, &mut dice);
                 let (shortest, longest) = range(&fault);
-                let lasts = dice
-                    .time(shortest, longest)
-                    .min(plot.faults_until.saturating_sub(at));
-                strikes.push(Strike {
-                    id: 0,
-                    at,
-                    lasts,
-                    fault,
-                });
+                let lasts = dice.time(shortest, longest).min(plot.faults_until.saturating_sub(at));
+                strikes.push(Strike { id: 0, at, lasts, fault });
             }
         }
         if !plot.rates.is_empty() {
-            strikes.push(aftershock(
-                plot.climbed(),
-                &mut Dice::new(tree.child("chaos/after")),
-            ));
+            strikes.push(aftershock(plot.climbed(), &mut Dice::new(tree.child("chaos/after"))));
         }
         Self::of(strikes)
     }
@@ -77,12 +67,7 @@ impl FaultSchedule {
 
     #[must_use]
     pub(crate) fn with(mut self, at: Duration, lasts: Duration, fault: ChaosFault) -> Self {
-        self.0.push(Strike {
-            id: 0,
-            at,
-            lasts,
-            fault,
-        });
+        self.0.push(Strike { id: 0, at, lasts, fault });
         Self::of(self.0)
     }
 
@@ -104,9 +89,7 @@ impl FaultSchedule {
 
 impl fmt::Display for FaultSchedule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|strike| writeln!(formatter, "{strike}"))
+        self.0.iter().try_for_each(|strike| writeln!(formatter, "{strike}"))
     }
 }
 
@@ -268,10 +251,7 @@ fn api(dice: &mut Dice) -> Api {
 
 fn prometheus(dice: &mut Dice) -> Prom {
     let time = dice.time(SECOND, MINUTE * 4);
-    let code = dice
-        .pick(&[401, 403, 429, 500, 503])
-        .copied()
-        .unwrap_or(503);
+    let code = dice.pick(&[401, 403, 429, 500, 503]).copied().unwrap_or(503);
     match dice.below(19) {
         0 => Prom::Down,
         1 => Prom::Status(code),
@@ -335,11 +315,7 @@ fn actor(plot: &ChaosWorkload, dice: &mut Dice) -> RoleFault {
     let mut roles = roles(&plot.variants());
     roles.extend(plot.also());
     let mut role = || {
-        let among = if dice.chance(50) {
-            &PIPELINE[..]
-        } else {
-            &roles
-        };
+        let among = if dice.chance(50) { &PIPELINE[..] } else { &roles };
         dice.pick(among).cloned().unwrap_or(Role::Optimizer)
     };
     let (one, two, three) = (role(), role(), role());
@@ -406,11 +382,7 @@ fn object(dice: &mut Dice) -> ObjectFault {
         14 => ObjectFault::Contested,
         16 => ObjectFault::Midway,
         15 if dice.chance(CROWDED) => {
-            let crowds = if dice.chance(LARGE) {
-                &LARGE_CROWDS
-            } else {
-                &CROWDS
-            };
+            let crowds = if dice.chance(LARGE) { &LARGE_CROWDS } else { &CROWDS };
             let many = dice.pick(crowds).copied();
             many.map_or(ObjectFault::Unseen, ObjectFault::Crowd)
         }

@@ -38,9 +38,7 @@ mod tests {
 
     #[test]
     fn in_half_of_the_seeds_each_clock_is_off_by_its_own() {
-        let all: Vec<Vec<i64>> = (1..=200)
-            .map(|seed| skews(&SeedTree::new(seed), 3))
-            .collect();
+        let all: Vec<Vec<i64>> = (1..=200).map(|seed| skews(&SeedTree::new(seed), 3)).collect();
         let (right, wrong): (Vec<_>, Vec<_>) = all.iter().partition(|skews| **skews == [0, 0, 0]);
         assert!((70..130).contains(&right.len()), "{}", right.len());
         for skews in &wrong {

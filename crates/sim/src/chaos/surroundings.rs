@@ -64,21 +64,13 @@ impl Surroundings {
         let is_ours =
             |one: &Object| instance.is_none() || one.label(wva::api::INSTANCE_LABEL) == instance;
         let autoscalers = insider.list(AUTOSCALERS).into_iter().map(Object);
-        let autoscalers = autoscalers
-            .filter(is_ours)
-            .map(|one| ObjectKey::new(one.namespace(), one.name()));
+        let autoscalers =
+            autoscalers.filter(is_ours).map(|one| ObjectKey::new(one.namespace(), one.name()));
         let variants = variants.filter(is_ours).map(|one| {
             let key = VariantKey::new(one.namespace(), one.name());
-            let bounds = (
-                one.count("/spec/minReplicas"),
-                one.count("/spec/maxReplicas"),
-            );
+            let bounds = (one.count("/spec/minReplicas"), one.count("/spec/maxReplicas"));
             let stored = Stored {
-                bounds: if is_declaring(&one) || is_read(&one) {
-                    bounds
-                } else {
-                    (None, None)
-                },
+                bounds: if is_declaring(&one) || is_read(&one) { bounds } else { (None, None) },
                 desired: stored_count(&one),
                 allows_zero: bounds.0 == Some(0) || bounds.1 == Some(0),
                 object: one,
@@ -110,9 +102,7 @@ pub(super) fn stored_count(variant: &Object) -> Option<u32> {
 
 pub(super) fn object_of(server: &Insider, namespace: &str, name: &str) -> Option<Object> {
     let mut kinds = [VARIANTS, SCALERS].into_iter();
-    kinds
-        .find_map(|kind| server.get(kind, namespace, name))
-        .map(Object)
+    kinds.find_map(|kind| server.get(kind, namespace, name)).map(Object)
 }
 
 pub(super) fn is_read(variant: &Object) -> bool {

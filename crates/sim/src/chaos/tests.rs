@@ -26,10 +26,7 @@ fn held(plot: &ChaosWorkload, seed: u64) -> RunOutcome {
     let outcome = survive(plot, seed, &plot.schedule(seed), Keep::Tail);
     if let Some((at, violation)) = &outcome.violation {
         let lines = outcome.lines.join("\n");
-        panic!(
-            "{} seed {seed} probe {:?} at {at:?}: {violation}\n{lines}",
-            plot.name, plot.probe
-        );
+        panic!("{} seed {seed} probe {:?} at {at:?}: {violation}\n{lines}", plot.name, plot.probe);
     }
     outcome
 }
@@ -92,21 +89,13 @@ fn a_campaign_has_one_hash_in_whatever_order_its_seeds_end() {
 #[test]
 fn kill_once_everywhere() {
     let variants = plot("probe", 1).unwrap().variants();
-    let usual = ExhaustiveScenario::Percentages
-        .play(None, Keep::Tail)
-        .unwrap()
-        .rest;
+    let usual = ExhaustiveScenario::Percentages.play(None, Keep::Tail).unwrap().rest;
     for (place, role) in schedule::roles(&variants).into_iter().enumerate() {
         // The one handler of the server serves for ever.
-        let moment = if place % 2 == 1 || role == Role::Http {
-            KillAt::Before(1)
-        } else {
-            KillAt::After(2)
-        };
+        let moment =
+            if place % 2 == 1 || role == Role::Http { KillAt::Before(1) } else { KillAt::After(2) };
         let probe = Probe::Role(role.clone(), moment);
-        let outcome = ExhaustiveScenario::Percentages
-            .play(Some(probe), Keep::Tail)
-            .unwrap();
+        let outcome = ExhaustiveScenario::Percentages.play(Some(probe), Keep::Tail).unwrap();
         let lines = outcome.lines.join("\n");
         let wrong = exhaustive::wrong(&outcome, &usual);
         assert_eq!(wrong, None, "{role} {moment:?}\n{lines}");
@@ -172,11 +161,7 @@ fn worlds_differ_by_their_seeds() {
     let count =
         |is: &dyn Fn(&ChaosWorkload) -> bool| worlds.iter().filter(|world| is(world)).count();
     let has = |world: &ChaosWorkload, is: fn(Replica) -> bool| {
-        let mut variants = world
-            .scenario
-            .models
-            .iter()
-            .flat_map(|model| &model.variants);
+        let mut variants = world.scenario.models.iter().flat_map(|model| &model.variants);
         variants.any(|variant| is(variant.replica))
     };
     let groups = |replica| matches!(replica, Replica::Group { .. });
@@ -185,10 +170,7 @@ fn worlds_differ_by_their_seeds() {
         count(&|world| world.more_pools > 0),
         count(&|world| world.main.iter().any(|(key, _)| key.contains("FETCH"))),
     ];
-    assert!(
-        counts.iter().all(|count| (3..40).contains(count)),
-        "{counts:?}"
-    );
+    assert!(counts.iter().all(|count| (3..40).contains(count)), "{counts:?}");
 }
 
 /// Replicas that are groups of two pods are broken as others are, and scaled to nothing by hand.
@@ -196,10 +178,7 @@ fn worlds_differ_by_their_seeds() {
 fn groups_come_back() {
     let mut plot = plot("probe", 1).unwrap();
     let variant = &mut plot.scenario.models[0].variants[0];
-    variant.replica = Replica::Group {
-        workers: 1,
-        gpus: 1,
-    };
+    variant.replica = Replica::Group { workers: 1, gpus: 1 };
     let faults = [
         (100, ChaosFault::Workload(0, WorkloadFaultKind::Crash(1))),
         (180, ChaosFault::Workload(0, WorkloadFaultKind::Evict(1))),
@@ -219,14 +198,8 @@ fn a_variant_without_an_object_of_its_own_goes_on() {
     goes_on(
         &plot,
         &[
-            (
-                60,
-                ChaosFault::Actor(LEADER, RoleFault::After(Role::StatusWriter)),
-            ),
-            (
-                80,
-                ChaosFault::Actor(LEADER, RoleFault::Before(Role::Emitter)),
-            ),
+            (60, ChaosFault::Actor(LEADER, RoleFault::After(Role::StatusWriter))),
+            (80, ChaosFault::Actor(LEADER, RoleFault::Before(Role::Emitter))),
             (100, ChaosFault::Actor(LEADER, RoleFault::Before(scalers))),
             (120, ChaosFault::Controller(LEADER, ProcessFault::Restart)),
         ],
@@ -287,20 +260,13 @@ fn seeds_of_every_run() {
 /// it would have been without that. `wva-sim chaos --everywhere` does so at every write.
 #[test]
 fn crash_at_every_write() {
-    let usual = ExhaustiveScenario::Percentages
-        .play(None, Keep::Tail)
-        .unwrap()
-        .rest;
+    let usual = ExhaustiveScenario::Percentages.play(None, Keep::Tail).unwrap().rest;
     for number in [2, 9, 40] {
-        for how in [
-            ProcessFault::BeforeWrite,
-            ProcessFault::DuringWrite,
-            ProcessFault::AfterWrite,
-        ] {
+        for how in [ProcessFault::BeforeWrite, ProcessFault::DuringWrite, ProcessFault::AfterWrite]
+        {
             let probe = Probe::Write(number, how);
-            let outcome = ExhaustiveScenario::Percentages
-                .play(Some(probe.clone()), Keep::Tail)
-                .unwrap();
+            let outcome =
+                ExhaustiveScenario::Percentages.play(Some(probe.clone()), Keep::Tail).unwrap();
             let wrong = exhaustive::wrong(&outcome, &usual);
             assert_eq!(wrong, None, "{probe:?}\n{}", outcome.lines.join("\n"));
             assert!(outcome.struck, "{probe:?} never came to pass");

@@ -40,10 +40,7 @@ impl Trace {
             whole: (keep == Keep::All).then(Vec::new),
             ..Lines::default()
         };
-        Self {
-            clock,
-            lines: Arc::new(Mutex::new(lines)),
-        }
+        Self { clock, lines: Arc::new(Mutex::new(lines)) }
     }
 
     pub(super) fn note(&self, who: &str, what: &str, text: &str) {

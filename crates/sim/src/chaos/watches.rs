@@ -32,10 +32,7 @@ impl Watches {
             plural.to_owned()
         };
         locked(&self.0).entry(plural.clone()).or_default().open += 1;
-        let open = Open {
-            of: self.clone(),
-            plural,
-        };
+        let open = Open { of: self.clone(), plural };
         open.reach(number_after(query, "resourceVersion="));
         open
     }

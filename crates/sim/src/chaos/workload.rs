@@ -63,27 +63,15 @@ pub(crate) enum Probe {
 }
 
 pub(crate) const PLOTS: [(&str, &str); 6] = [
-    (
-        "storm",
-        "Three models, one to three controllers, faults of every class.",
-    ),
-    (
-        "leaders",
-        "Three controllers; faults of processes, actors and the API server above all.",
-    ),
-    (
-        "brief",
-        "As storm, in half an hour with faults closer to each other: for a first look.",
-    ),
+    ("storm", "Three models, one to three controllers, faults of every class."),
+    ("leaders", "Three controllers; faults of processes, actors and the API server above all."),
+    ("brief", "As storm, in half an hour with faults closer to each other: for a first look."),
     (
         "crowd",
         "As brief, with three minutes of faults, and ten thousand objects that come at once and go after one.",
     ),
     ("quiet", "As storm, without faults."),
-    (
-        "probe",
-        "One model and one controller until it rests, without faults.",
-    ),
+    ("probe", "One model and one controller until it rests, without faults."),
 ];
 
 pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
@@ -147,9 +135,7 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         lasts: load_until + rest + MINUTE * 3,
         mutation: None,
         probe: None,
-        rates: rates
-            .filter_map(|class| Some((class, mean(class)?)))
-            .collect(),
+        rates: rates.filter_map(|class| Some((class, mean(class)?))).collect(),
     })
 }
 
@@ -218,13 +204,7 @@ const SINGLE: &str = "qwen3-8b-bf16";
 
 /// The variant whose replicas are groups of two pods in a third of the seeds, with as many GPUs together.
 const GROUPED: &str = "llama-70b-a100";
-const PAIR: (u32, Replica) = (
-    2,
-    Replica::Group {
-        workers: 1,
-        gpus: 2,
-    },
-);
+const PAIR: (u32, Replica) = (2, Replica::Group { workers: 1, gpus: 2 });
 
 /// The variant without an object of its own in a third of the seeds.
 const DECLARED: &str = "llama-70b-h100";
@@ -245,24 +225,16 @@ impl ChaosWorkload {
         let mut scenario = self.scenario.clone();
         let number = self.sleeper.as_ref().map(|sleeper| sleeper.number);
         let model = number.and_then(|number| scenario.models.get_mut(number));
-        let Some(LoadSource::Flow {
-            shape: RateProfile::Stages(stages),
-            ..
-        }) = model.map(|model| &mut model.load)
+        let Some(LoadSource::Flow { shape: RateProfile::Stages(stages), .. }) =
+            model.map(|model| &mut model.load)
         else {
             return (scenario, calm);
         };
         let before: Duration = stages.iter().map(|stage| stage.lasts).sum();
         let at = calm + LAST_VISIT;
         stages.extend([
-            RateStage {
-                lasts: at.saturating_sub(before),
-                rate: 0.0,
-            },
-            RateStage {
-                lasts: MINUTE,
-                rate: 0.5,
-            },
+            RateStage { lasts: at.saturating_sub(before), rate: 0.0 },
+            RateStage { lasts: MINUTE, rate: 0.5 },
         ]);
         (scenario, at + MINUTE)
     }
@@ -364,33 +336,23 @@ const CLIMB: f64 = 2.0;
 /// A shape as steps of a minute, more than its highest one up to the end, then nothing.
 fn steps(shape: &RateProfile, (until, end): (Duration, Duration)) -> RateProfile {
     let minutes = u32::try_from(until.as_secs() / 60).unwrap_or(0);
-    let stage = |minute: u32| RateStage {
-        lasts: MINUTE,
-        rate: shape.rate(MINUTE * minute),
-    };
+    let stage = |minute: u32| RateStage { lasts: MINUTE, rate: shape.rate(MINUTE * minute) };
     let mut stages: Vec<RateStage> = (0..minutes).map(stage).collect();
     let peak = stages.iter().map(|stage| stage.rate).fold(0.0, f64::max);
-    stages.push(RateStage {
-        lasts: end.saturating_sub(until),
-        rate: peak * CLIMB,
-    });
+    stages.push(RateStage { lasts: end.saturating_sub(until), rate: peak * CLIMB });
     RateProfile::Stages(stages)
 }
 
 impl ChaosWorkload {
     pub(crate) fn variants(&self) -> Vec<VariantKey> {
         let variants = self.scenario.variants();
-        variants
-            .map(|variant| VariantKey::new(self.scenario.namespace, variant.name))
-            .collect()
+        variants.map(|variant| VariantKey::new(self.scenario.namespace, variant.name)).collect()
     }
 
     pub(crate) fn autoscalers(&self) -> Vec<ObjectKey> {
         let autoscaled = self.scenario.autoscaled.iter();
         let variants = autoscaled.flat_map(|one| &one.model.variants);
-        variants
-            .map(|variant| ObjectKey::new(self.scenario.namespace, variant.name))
-            .collect()
+        variants.map(|variant| ObjectKey::new(self.scenario.namespace, variant.name)).collect()
     }
 
     pub(super) fn also(&self) -> Vec<Role> {

@@ -31,16 +31,7 @@ commands:
 pub(crate) const PROGRAM: Program = Program {
     name: "wva-sim",
     usage: USAGE,
-    words: &[
-        "demo",
-        "chaos",
-        "lab",
-        "controller",
-        "completions",
-        "help",
-        "--help",
-        "--version",
-    ],
+    words: &["demo", "chaos", "lab", "controller", "completions", "help", "--help", "--version"],
     tree,
 };
 
@@ -94,10 +85,7 @@ mod tests {
             let name = words.next().unwrap();
             let known = tree.find_subcommand(name);
             let known = known.unwrap_or_else(|| panic!("{command}"));
-            let flags: Vec<&str> = known
-                .get_arguments()
-                .filter_map(|arg| arg.get_long())
-                .collect();
+            let flags: Vec<&str> = known.get_arguments().filter_map(|arg| arg.get_long()).collect();
             for flag in words.filter_map(|word| word.strip_prefix("--")) {
                 assert!(flag == "help" || flags.contains(&flag), "{command}");
             }

@@ -54,13 +54,7 @@ impl Batch {
         let missing = sequence.request.output_tokens - sequence.generated;
         let end = self.steps + u64::from(missing);
         self.context += u64::from(tokens);
-        let member = Member {
-            sequence,
-            joined: self.steps,
-            tokens,
-            private,
-            end,
-        };
+        let member = Member { sequence, joined: self.steps, tokens, private, end };
         if let Some(count) = self.growing_with(&member) {
             *count += 1;
         }
@@ -83,12 +77,8 @@ impl Batch {
     pub(super) fn blocks_for(&self, steps: u64) -> u32 {
         let size = u64::try_from(self.growing.len()).unwrap_or(1);
         let whole = (steps / size).saturating_mul(self.count());
-        let rest: u32 = (0..steps % size)
-            .map(|step| self.growing_at(self.steps + step))
-            .sum();
-        u32::try_from(whole)
-            .unwrap_or(u32::MAX)
-            .saturating_add(rest)
+        let rest: u32 = (0..steps % size).map(|step| self.growing_at(self.steps + step)).sum();
+        u32::try_from(whole).unwrap_or(u32::MAX).saturating_add(rest)
     }
 
     pub(super) fn steps_within(&self, blocks: u32, limit: u64) -> u64 {
@@ -144,9 +134,6 @@ impl Batch {
         let grown = tokens.div_ceil(size) - member.tokens.div_ceil(size);
         let mut sequence = member.sequence;
         sequence.generated += gained;
-        Some(Left {
-            sequence,
-            private: member.private + grown,
-        })
+        Some(Left { sequence, private: member.private + grown })
     }
 }

@@ -155,11 +155,7 @@ impl CoarseEngine {
         self.rest -= f64::from(whole);
         let queued = if rate > 0.0 { self.waiting / rate } else { 0.0 };
         let prefill = self.profile.timing.prompt.seconds() + self.prefill();
-        let Mix {
-            prompt_tokens,
-            output_tokens,
-            cached,
-        } = self.mix;
+        let Mix { prompt_tokens, output_tokens, cached } = self.mix;
         let lengths = (prompt_tokens, output_tokens, cached);
         let times = (queued + prefill, self.stay());
         self.statistics.flowed(u64::from(whole), lengths, times);

@@ -38,11 +38,7 @@ pub(super) struct CacheClaim {
 impl KvPool {
     pub(crate) fn new(tokens: u32, block_size: u32) -> Self {
         let block_size = block_size.max(1);
-        Self {
-            capacity: tokens / block_size,
-            block_size,
-            ..Self::default()
-        }
+        Self { capacity: tokens / block_size, block_size, ..Self::default() }
     }
 
     pub(crate) fn used(&self) -> u32 {
@@ -59,9 +55,7 @@ impl KvPool {
 
     pub(crate) fn lookup(&self, request: &Request) -> u32 {
         let (ids, tokens, blocks) = self.sharable(request);
-        let found = ids
-            .iter()
-            .take_while(|id| self.pieces.contains_key(&(**id, blocks)));
+        let found = ids.iter().take_while(|id| self.pieces.contains_key(&(**id, blocks)));
         whole(found.count()).saturating_mul(tokens)
     }
 
@@ -80,18 +74,13 @@ impl KvPool {
         let (ids, piece_tokens, piece_blocks) = self.sharable(request);
         let known = |id: &u64| self.pieces.get(&(*id, piece_blocks));
         let found = whole(ids.iter().map_while(known).count());
-        let held = ids
-            .iter()
-            .map_while(known)
-            .filter(|piece| piece.holders > 0);
+        let held = ids.iter().map_while(known).filter(|piece| piece.holders > 0);
         let held = whole(held.count());
         let pieces = whole(ids.len());
         let rest = tokens.saturating_sub(pieces.saturating_mul(piece_tokens));
         let private = self.blocks_for(rest);
-        let needed = pieces
-            .saturating_sub(held)
-            .saturating_mul(piece_blocks)
-            .saturating_add(private);
+        let needed =
+            pieces.saturating_sub(held).saturating_mul(piece_blocks).saturating_add(private);
         if needed.saturating_add(reserved) > self.available() {
             return None;
         }
@@ -102,9 +91,7 @@ impl KvPool {
         self.evict();
         Some(CacheClaim {
             // The last token is always computed: its output is what comes next.
-            cached: found
-                .saturating_mul(piece_tokens)
-                .min(tokens.saturating_sub(1)),
+            cached: found.saturating_mul(piece_tokens).min(tokens.saturating_sub(1)),
             private,
         })
     }

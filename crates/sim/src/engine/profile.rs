@@ -93,11 +93,7 @@ profiles! {
 
 /// How a server is set up, by vLLM's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    rename_all = "camelCase",
-    default = "Limits::of_api_server"
-)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default = "Limits::of_api_server")]
 pub struct Limits {
     /// Sequences in a batch.
     pub max_num_seqs: u32,
@@ -124,10 +120,7 @@ impl Default for Limits {
 impl Limits {
     /// vLLM's defaults for an API server.
     pub(crate) fn of_api_server() -> Self {
-        Self {
-            max_num_seqs: 256,
-            ..Self::default()
-        }
+        Self { max_num_seqs: 256, ..Self::default() }
     }
 }
 

@@ -125,16 +125,14 @@ impl Statistics {
         }
         self.finished += 1;
         let request = &sequence.request;
-        self.prompt_lengths
-            .observe(f64::from(request.prompt_tokens));
+        self.prompt_lengths.observe(f64::from(request.prompt_tokens));
         self.output_lengths.observe(f64::from(sequence.generated));
         self.whole.observe(at.since(sequence.arrival).seconds());
         if let Some(first) = sequence.first_token
             && sequence.generated > 1
         {
             let gaps = f64::from(sequence.generated - 1);
-            self.per_output_token
-                .observe(at.since(first).seconds() / gaps);
+            self.per_output_token.observe(at.since(first).seconds() / gaps);
         }
     }
 

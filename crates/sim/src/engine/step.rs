@@ -17,10 +17,7 @@ pub(super) struct Prefilling {
 
 impl Prefilling {
     pub(super) fn left(self) -> Left {
-        Left {
-            sequence: self.sequence,
-            private: self.private,
-        }
+        Left { sequence: self.sequence, private: self.private }
     }
 }
 
@@ -47,10 +44,7 @@ impl Engine {
             let timing = &self.profile.timing;
             let length = timing.mixed(decoding, context, u64::from(prompt_tokens));
             self.kv.grow(self.batch.blocks_for(1));
-            self.step = Some(EngineStep {
-                end: self.now.plus(length),
-                decoding,
-            });
+            self.step = Some(EngineStep { end: self.now.plus(length), decoding });
             return;
         }
         let Some(first_end) = self.batch.first_end() else {
@@ -67,10 +61,7 @@ impl Engine {
         let steps = run.fitting(to.since(self.now), limit);
         self.kv.grow(self.batch.blocks_for(steps.max(1)));
         if steps == 0 {
-            self.step = Some(EngineStep {
-                end: self.now.plus(run.first),
-                decoding,
-            });
+            self.step = Some(EngineStep { end: self.now.plus(run.first), decoding });
             return;
         }
         self.statistics.decoded(run, steps, decoding);
@@ -98,11 +89,7 @@ impl Engine {
 
     fn decode(&mut self, steps: u64) {
         let now = self.now;
-        for Left {
-            mut sequence,
-            private,
-        } in self.batch.decode(steps)
-        {
+        for Left { mut sequence, private } in self.batch.decode(steps) {
             sequence.last_token = Some(now);
             self.kv.release(&sequence.request, private);
             self.complete(&sequence, RequestEnd::Finished, now);
@@ -110,12 +97,7 @@ impl Engine {
     }
 
     fn first_token(&mut self, prefilling: Prefilling) {
-        let Prefilling {
-            order,
-            mut sequence,
-            private,
-            ..
-        } = prefilling;
+        let Prefilling { order, mut sequence, private, .. } = prefilling;
         let tokens = sequence.prefill_tokens();
         self.statistics.prefilled(&sequence, self.now);
         sequence.first_token.get_or_insert(self.now);

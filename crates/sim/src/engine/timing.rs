@@ -132,11 +132,7 @@ impl Timing {
 
     /// A step that also computes `prompt_tokens`; without decoding sequences, a step of its own.
     pub(super) fn mixed(&self, sequences: u64, context: u64, prompt_tokens: u64) -> Picoseconds {
-        let base = if sequences == 0 {
-            self.prompt
-        } else {
-            self.decode(sequences, context).first
-        };
+        let base = if sequences == 0 { self.prompt } else { self.decode(sequences, context).first };
         base.plus(self.prompt_token.times(prompt_tokens))
     }
 }

@@ -32,11 +32,7 @@ fn text_and_samples_say_the_same() {
         assert_eq!(line.value.to_bits(), sample.value.to_bits());
     }
     let types = text.lines().filter_map(exposition::declared_type);
-    let expected = [
-        ("a:up", "gauge"),
-        ("b_total", "counter"),
-        ("c_seconds", "histogram"),
-    ];
+    let expected = [("a:up", "gauge"), ("b_total", "counter"), ("c_seconds", "histogram")];
     assert_eq!(types.collect::<Vec<_>>(), expected);
 }
 
@@ -48,11 +44,7 @@ fn buckets_cumulate_and_include_their_bound() {
         .filter(|sample| sample.name.starts_with("c_seconds"))
         .map(|sample| {
             let le = sample.labels.iter().find(|(name, _)| name == "le");
-            (
-                sample.name.to_string(),
-                le.map(|(_, bound)| bound.clone()),
-                sample.value,
-            )
+            (sample.name.to_string(), le.map(|(_, bound)| bound.clone()), sample.value)
         })
         .collect();
     let bucket =

@@ -10,22 +10,14 @@ use wva::policy::rounding;
 /// How long scaling down waits where no behavior says: the flag
 /// `--horizontal-pod-autoscaler-downscale-stabilization`.
 const DOWNSCALE_STABILIZATION: Duration = Duration::from_mins(5);
-const WITHIN: (&str, &str) = (
-    "DesiredWithinRange",
-    "the desired count is within the acceptable range",
-);
-const TOO_MANY: (&str, &str) = (
-    "TooManyReplicas",
-    "the desired replica count is more than the maximum replica count",
-);
-const TOO_FEW: (&str, &str) = (
-    "TooFewReplicas",
-    "the desired replica count is less than the minimum replica count",
-);
-const TOO_FAST_UP: (&str, &str) = (
-    "ScaleUpLimit",
-    "the desired replica count is increasing faster than the maximum scale rate",
-);
+const WITHIN: (&str, &str) =
+    ("DesiredWithinRange", "the desired count is within the acceptable range");
+const TOO_MANY: (&str, &str) =
+    ("TooManyReplicas", "the desired replica count is more than the maximum replica count");
+const TOO_FEW: (&str, &str) =
+    ("TooFewReplicas", "the desired replica count is less than the minimum replica count");
+const TOO_FAST_UP: (&str, &str) =
+    ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate");
 const TOO_FAST_DOWN: (&str, &str) = (
     "ScaleDownLimit",
     "the desired replica count is decreasing faster than the maximum scale rate",
@@ -62,22 +54,14 @@ impl HpaCondition {
         holds: bool,
         (reason, message): (&'static str, impl Into<String>),
     ) -> Self {
-        Self {
-            kind,
-            holds,
-            reason,
-            message: message.into(),
-        }
+        Self { kind, holds, reason, message: message.into() }
     }
 
     /// What each change of a count says since Kubernetes 1.37.
     pub fn scaled_to_zero(spec: &HpaSpec, desired: u32) -> Self {
         let holds = desired == 0 && spec.min == 0;
-        let (reason, what) = if holds {
-            ("ScaledToZero", "scaled")
-        } else {
-            ("NotScaledToZero", "did not scale")
-        };
+        let (reason, what) =
+            if holds { ("ScaledToZero", "scaled") } else { ("NotScaledToZero", "did not scale") };
         let message = format!("the HPA controller {what} the workload to zero");
         Self::new("ScaledToZero", holds, (reason, message))
     }
@@ -111,33 +95,21 @@ impl History {
         let policies = rules.into_iter().flat_map(|rules| &rules.policies);
         let longest = policies.map(|policy| policy.period).max();
         let longest = longest.unwrap_or_default();
-        self.rescales
-            .retain(|(when, ..)| now.saturating_sub(*when) < longest);
-        let direction = if to > from {
-            ScalingDirection::Up
-        } else {
-            ScalingDirection::Down
-        };
+        self.rescales.retain(|(when, ..)| now.saturating_sub(*when) < longest);
+        let direction = if to > from { ScalingDirection::Up } else { ScalingDirection::Down };
         self.rescales.push((now, direction, to.abs_diff(from)));
     }
 
     fn start_of(&self, now: Duration, current: u32, period: Duration) -> i64 {
-        let within = self
-            .rescales
-            .iter()
-            .filter(|(when, ..)| now.saturating_sub(*when) < period);
-        within.fold(
-            i64::from(current),
-            |start, (_, direction, change)| match direction {
-                ScalingDirection::Up => start - i64::from(*change),
-                ScalingDirection::Down => start + i64::from(*change),
-            },
-        )
+        let within = self.rescales.iter().filter(|(when, ..)| now.saturating_sub(*when) < period);
+        within.fold(i64::from(current), |start, (_, direction, change)| match direction {
+            ScalingDirection::Up => start - i64::from(*change),
+            ScalingDirection::Down => start + i64::from(*change),
+        })
     }
 
     fn recommend(&mut self, now: Duration, longest: Duration, replicas: u32) {
-        self.recommendations
-            .retain(|(when, _)| now.saturating_sub(*when) <= longest);
+        self.recommendations.retain(|(when, _)| now.saturating_sub(*when) <= longest);
         self.recommendations.push((now, replicas));
     }
 }
@@ -254,12 +226,9 @@ fn replicas(
 }
 
 fn tolerated(spec: &HpaSpec, ratio: f64) -> bool {
-    let (up, down) = spec
-        .behavior
-        .as_ref()
-        .map_or((TOLERANCE, TOLERANCE), |behavior| {
-            (behavior.up.tolerance, behavior.down.tolerance)
-        });
+    let (up, down) = spec.behavior.as_ref().map_or((TOLERANCE, TOLERANCE), |behavior| {
+        (behavior.up.tolerance, behavior.down.tolerance)
+    });
     (1.0 - down..=1.0 + up).contains(&ratio)
 }
 
@@ -280,9 +249,7 @@ fn settle(
         .map(|(_, replicas)| *replicas);
     let stable = recent.fold(proposed, u32::max);
     history.recommend(now, DOWNSCALE_STABILIZATION, proposed);
-    outcome
-        .conditions
-        .push(stabilized(ScalingDirection::Down, proposed, stable));
+    outcome.conditions.push(stabilized(ScalingDirection::Down, proposed, stable));
     let most = most(spec, seen.wanted.saturating_mul(2).max(4));
     if stable < spec.min {
         (spec.min, TOO_FEW)
@@ -311,14 +278,9 @@ fn stabilize(
     let stable = seen.wanted.max(up).min(down);
     let longest = behavior.up.window.max(behavior.down.window);
     history.recommend(now, longest, proposed);
-    let direction = if proposed >= seen.wanted {
-        ScalingDirection::Up
-    } else {
-        ScalingDirection::Down
-    };
-    outcome
-        .conditions
-        .push(stabilized(direction, proposed, stable));
+    let direction =
+        if proposed >= seen.wanted { ScalingDirection::Up } else { ScalingDirection::Down };
+    outcome.conditions.push(stabilized(direction, proposed, stable));
     stable
 }
 
@@ -343,11 +305,7 @@ fn stabilized(direction: ScalingDirection, proposed: u32, stable: u32) -> HpaCon
 type Bounded = (u32, (&'static str, &'static str));
 
 fn most(spec: &HpaSpec, fastest: u32) -> Bounded {
-    if spec.max > fastest {
-        (fastest, TOO_FAST_UP)
-    } else {
-        (spec.max, TOO_MANY)
-    }
+    if spec.max > fastest { (fastest, TOO_FAST_UP) } else { (spec.max, TOO_MANY) }
 }
 
 fn limit(
@@ -368,11 +326,7 @@ fn limit(
         }
     } else if stable < current {
         let fastest = fastest(&behavior.down, ScalingDirection::Down);
-        let least = if spec.min < fastest {
-            (fastest, TOO_FAST_DOWN)
-        } else {
-            (spec.min, TOO_FEW)
-        };
+        let least = if spec.min < fastest { (fastest, TOO_FAST_DOWN) } else { (spec.min, TOO_FEW) };
         if stable < least.0 {
             return least;
         }

@@ -103,11 +103,7 @@ impl Autoscalers {
             Ok((_, None)) => {
                 let message = "the HPA controller was unable to get the target's current scale: \
                                the target is not a Deployment, StatefulSet or LeaderWorkerSet that exists";
-                sync.blind(
-                    ("AbleToScale", "FailedGetScale"),
-                    message.to_owned(),
-                    "FailedGetScale",
-                );
+                sync.blind(("AbleToScale", "FailedGetScale"), message.to_owned(), "FailedGetScale");
             }
             Ok((spec, Some(target))) => self.scale(&mut sync, &spec, &target).await?,
         }
@@ -155,9 +151,7 @@ impl Autoscalers {
             wanted: target.count("/spec/replicas").unwrap_or(0),
             existing: target.count("/status/replicas").unwrap_or(0),
             ready: self.ready(target),
-            metrics: metrics
-                .map(|metric| (self.metrics)(namespace, metric))
-                .collect(),
+            metrics: metrics.map(|metric| (self.metrics)(namespace, metric)).collect(),
         };
         let uid = sync.object.text("/metadata/uid").to_owned();
         let history = self.histories.entry(uid).or_default();
@@ -183,10 +177,7 @@ impl Autoscalers {
         if selector.is_empty() {
             return target.count("/status/readyReplicas").unwrap_or(0);
         }
-        let labels: Vec<_> = selector
-            .split(',')
-            .filter_map(|one| one.split_once('='))
-            .collect();
+        let labels: Vec<_> = selector.split(',').filter_map(|one| one.split_once('=')).collect();
         let pods = self.server.list("pods.").into_iter().map(Object);
         let ready = pods.filter(|pod| {
             let mut labels = labels.iter();
@@ -208,9 +199,7 @@ impl Autoscalers {
         let mut fields = fields.filter(|(name, _)| !name.is_empty());
         if fields.any(|(name, value)| present[name] != *value) {
             let change = json!({"status": status});
-            self.server
-                .merge(&format!("{path}/status"), &change)
-                .await?;
+            self.server.merge(&format!("{path}/status"), &change).await?;
         }
         for (volume, reason, message) in sync.events {
             let about = ("autoscaling/v2", "HorizontalPodAutoscaler", sync.object);
@@ -280,8 +269,7 @@ impl Look<'_> {
             let known = self.object.condition(failed.kind);
             let news = known.is_none_or(|known| known["message"] != *failed.message);
             if failed.reason == "FailedGetExternalMetric" && news {
-                self.events
-                    .push((Volume::Warning, failed.reason, failed.message.clone()));
+                self.events.push((Volume::Warning, failed.reason, failed.message.clone()));
             }
         }
         self.conditions.extend(outcome.conditions);
@@ -296,8 +284,7 @@ impl Look<'_> {
         self.conditions.extend([able, to_zero]);
         let reason = reason(spec, seen.wanted, desired);
         let message = format!("New size: {desired}; reason: {reason}");
-        self.events
-            .push((Volume::Normal, "SuccessfulRescale", message));
+        self.events.push((Volume::Normal, "SuccessfulRescale", message));
     }
 }
 
@@ -312,20 +299,16 @@ fn reason(spec: &HpaSpec, from: u32, to: u32) -> String {
         return "All metrics below target".to_owned();
     }
     match spec.metrics.first() {
-        Some(metric) => format!(
-            "external metric {}({}) above target",
-            metric.name,
-            go_text(&metric.selector)
-        ),
+        Some(metric) => {
+            format!("external metric {}({}) above target", metric.name, go_text(&metric.selector))
+        }
         None => "no metric".to_owned(),
     }
 }
 
 fn go_text(selector: &LabelSelector) -> String {
     let labels = selector.match_labels.iter().flatten();
-    let labels: String = labels
-        .flat_map(|(name, value)| [name, ": ", value, ","])
-        .collect();
+    let labels: String = labels.flat_map(|(name, value)| [name, ": ", value, ","]).collect();
     format!(
         "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
          MatchExpressions:[]LabelSelectorRequirement{{}},}}"

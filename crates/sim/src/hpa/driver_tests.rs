@@ -128,9 +128,7 @@ async fn without_its_metric_it_holds_and_says_so_once() {
     assert_eq!(replicas(&server), 2);
     is(&server, "ScalingActive", "False", "FailedGetExternalMetric");
     let failures = events(&server);
-    let failures = failures
-        .iter()
-        .filter(|one| one.0 == "FailedGetExternalMetric");
+    let failures = failures.iter().filter(|one| one.0 == "FailedGetExternalMetric");
     assert_eq!(failures.count(), 1);
     metric.set(Ok(4));
     sleep(Duration::from_secs(16)).await;
@@ -188,10 +186,6 @@ async fn it_counts_the_leaders_of_groups() {
     metric.set(Ok(2));
     sleep(Duration::from_secs(16)).await;
     let found = server.get("leaderworkersets.leaderworkerset.x-k8s.io", "default", "l");
-    assert_eq!(
-        found.unwrap()["spec"]["replicas"],
-        4,
-        "twice the two leaders"
-    );
+    assert_eq!(found.unwrap()["spec"]["replicas"], 4, "twice the two leaders");
     assert_eq!(replicas(&server), 1);
 }

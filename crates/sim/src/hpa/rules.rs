@@ -44,10 +44,7 @@ pub(super) const TOLERANCE: f64 = 0.1;
 
 impl ScalingRules {
     pub(crate) fn standard(direction: ScalingDirection) -> Self {
-        let policy = |size| Policy {
-            size,
-            period: Duration::from_secs(15),
-        };
+        let policy = |size| Policy { size, period: Duration::from_secs(15) };
         let (window, policies) = match direction {
             ScalingDirection::Up => (0, vec![policy(Size::Pods(4)), policy(Size::Percent(100))]),
             ScalingDirection::Down => (300, vec![policy(Size::Percent(100))]),
@@ -66,10 +63,8 @@ impl ScalingRules {
         current: u32,
         start_of: impl Fn(Duration) -> i64,
     ) -> i64 {
-        let limits = self
-            .policies
-            .iter()
-            .map(|policy| policy.limit(direction, start_of(policy.period)));
+        let limits =
+            self.policies.iter().map(|policy| policy.limit(direction, start_of(policy.period)));
         let current = i64::from(current);
         match (self.select, direction) {
             (Select::Disabled, _) => current,

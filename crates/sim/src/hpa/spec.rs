@@ -67,29 +67,20 @@ fn metric(name: &str, at: usize, spec: &MetricSpec) -> Result<ExternalMetricSpec
         let field = format!("spec.metrics[{at}].{field}");
         format!("HorizontalPodAutoscaler {name}: {field} is {value:?}; {remedy}")
     };
-    let external = spec
-        .external
-        .as_ref()
-        .ok_or_else(|| unusable("type", &spec.type_, "use External"))?;
+    let external =
+        spec.external.as_ref().ok_or_else(|| unusable("type", &spec.type_, "use External"))?;
     let (field, text) = match &external.target {
-        MetricTarget {
-            average_value: Some(value),
-            ..
-        } => ("averageValue", &value.0),
-        MetricTarget {
-            value: Some(value), ..
-        } => ("value", &value.0),
+        MetricTarget { average_value: Some(value), .. } => ("averageValue", &value.0),
+        MetricTarget { value: Some(value), .. } => ("value", &value.0),
         target => {
             let remedy = "give value or averageValue";
             return Err(unusable("external.target", &target.type_, remedy));
         }
     };
-    let value = Milli::parse(text)
-        .filter(|value| value.0 > 0)
-        .ok_or_else(|| {
-            let remedy = "give a positive quantity like 1 or 500m";
-            unusable(&format!("external.target.{field}"), text, remedy)
-        })?;
+    let value = Milli::parse(text).filter(|value| value.0 > 0).ok_or_else(|| {
+        let remedy = "give a positive quantity like 1 or 500m";
+        unusable(&format!("external.target.{field}"), text, remedy)
+    })?;
     Ok(ExternalMetricSpec {
         name: external.metric.name.clone(),
         selector: external.metric.selector.clone().unwrap_or_default(),
@@ -120,19 +111,13 @@ fn rules(direction: ScalingDirection, given: Option<&HPAScalingRules>) -> Scalin
         .collect();
     let tolerance = given.tolerance.as_ref();
     ScalingRules {
-        window: given
-            .stabilization_window_seconds
-            .map_or(standard.window, seconds),
+        window: given.stabilization_window_seconds.map_or(standard.window, seconds),
         select: match given.select_policy.as_deref() {
             Some("Min") => Select::Min,
             Some("Disabled") => Select::Disabled,
             _ => Select::Max,
         },
-        policies: if policies.is_empty() {
-            standard.policies
-        } else {
-            policies
-        },
+        policies: if policies.is_empty() { standard.policies } else { policies },
         tolerance: tolerance
             .and_then(|text| Milli::parse(&text.0))
             .map_or(TOLERANCE, |share| share.real() / 1e3),

@@ -36,8 +36,7 @@ fn seen(replicas: u32, usage: u64) -> Observed {
 
 fn reason<'a>(outcome: &'a HpaDecision, kind: &str) -> &'a str {
     let mut all = outcome.conditions.iter();
-    all.find(|one| one.kind == kind)
-        .map_or("", |one| one.reason)
+    all.find(|one| one.kind == kind).map_or("", |one| one.reason)
 }
 
 #[test]
@@ -74,43 +73,15 @@ fn one_step_without_history() {
         {"type": "Percent", "value": 10, "periodSeconds": 60},
     ]}});
     let cases = [
-        (
-            "within the tolerance",
-            &none,
-            10,
-            11,
-            10,
-            "DesiredWithinRange",
-        ),
+        ("within the tolerance", &none, 10, 11, 10, "DesiredWithinRange"),
         ("no tolerance", &exact, 10, 11, 11, "DesiredWithinRange"),
-        (
-            "beyond the tolerance",
-            &none,
-            10,
-            12,
-            12,
-            "DesiredWithinRange",
-        ),
+        ("beyond the tolerance", &none, 10, 12, 12, "DesiredWithinRange"),
         ("at most four from one", &none, 1, 9, 4, "ScaleUpLimit"),
         ("at most twice", &none, 10, 50, 20, "ScaleUpLimit"),
         ("maximum", &none, 80, 150, 100, "TooManyReplicas"),
-        (
-            "five from one with a behavior",
-            &exact,
-            1,
-            9,
-            5,
-            "ScaleUpLimit",
-        ),
+        ("five from one with a behavior", &exact, 1, 9, 5, "ScaleUpLimit"),
         ("pods", &four, 10, 50, 14, "ScaleUpLimit"),
-        (
-            "least of pods and percent",
-            &least,
-            10,
-            50,
-            14,
-            "ScaleUpLimit",
-        ),
+        ("least of pods and percent", &least, 10, 50, 14, "ScaleUpLimit"),
         ("disabled", &off, 10, 50, 10, "ScaleUpLimit"),
         ("percent down, cut off", &down, 15, 1, 13, "ScaleDownLimit"),
         ("down to the minimum", &exact, 15, 0, 1, "TooFewReplicas"),
@@ -125,11 +96,7 @@ fn one_step_without_history() {
         );
         assert_eq!(outcome.desired, Some(expected), "{id}");
         assert_eq!(reason(&outcome, "ScalingLimited"), limited, "{id}");
-        assert_eq!(
-            reason(&outcome, "ScalingActive"),
-            "ValidMetricFound",
-            "{id}"
-        );
+        assert_eq!(reason(&outcome, "ScalingActive"), "ValidMetricFound", "{id}");
     }
 }
 
@@ -195,12 +162,7 @@ fn bounds_and_zero_come_before_metrics() {
     let target = json!({"type": "AverageValue", "averageValue": "1"});
     let spec = spec(2, 5, &target, &Value::Null);
     for (replicas, expected) in [(0, 0), (1, 2), (9, 5)] {
-        let outcome = decide(
-            Duration::ZERO,
-            &spec,
-            &seen(replicas, 4),
-            &mut History::default(),
-        );
+        let outcome = decide(Duration::ZERO, &spec, &seen(replicas, 4), &mut History::default());
         assert_eq!(outcome.desired, Some(expected), "from {replicas}");
     }
 }

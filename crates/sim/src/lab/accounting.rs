@@ -61,10 +61,7 @@ impl Accounts {
     pub(super) fn new(scored: Scored) -> Self {
         Self {
             scored,
-            score: LabScore {
-                from: scored.from.as_secs_f64(),
-                ..LabScore::default()
-            },
+            score: LabScore { from: scored.from.as_secs_f64(), ..LabScore::default() },
             latencies: Latencies::default(),
             minutes: BTreeMap::new(),
             windows: BTreeMap::new(),
@@ -118,14 +115,7 @@ impl Accounts {
             None => score.unfinished += 1,
             Some((_, RequestResult::Refused)) => score.refused += 1,
             Some((_, RequestResult::Failed)) => score.failed += 1,
-            Some((
-                at,
-                RequestResult::Answered {
-                    first_token,
-                    per_token,
-                    tokens,
-                },
-            )) => {
+            Some((at, RequestResult::Answered { first_token, per_token, tokens })) => {
                 if is_good {
                     score.good += 1;
                     score.good_tokens += f64::from(tokens);
@@ -165,14 +155,9 @@ impl Accounts {
 /// Whether the first token, and the others, came in time.
 fn within(end: Option<&EndedRequest>, slo: LatencySlo) -> [bool; 2] {
     match end.map(|end| end.result) {
-        Some(RequestResult::Answered {
-            first_token,
-            per_token,
-            ..
-        }) => [
-            first_token <= slo.ttft.0,
-            per_token.is_none_or(|gap| gap <= slo.itl.0),
-        ],
+        Some(RequestResult::Answered { first_token, per_token, .. }) => {
+            [first_token <= slo.ttft.0, per_token.is_none_or(|gap| gap <= slo.itl.0)]
+        }
         Some(RequestResult::Refused | RequestResult::Failed) | None => [false; 2],
     }
 }
@@ -187,11 +172,7 @@ impl GroupScore {
 
 /// 1 where nothing arrived: nothing was missed.
 pub(super) fn share(good: u64, all: u64) -> f64 {
-    if all == 0 {
-        1.0
-    } else {
-        number::real(good) / number::real(all)
-    }
+    if all == 0 { 1.0 } else { number::real(good) / number::real(all) }
 }
 
 pub(super) fn quantiles(mut values: Vec<f64>) -> Quantiles {
@@ -200,9 +181,5 @@ pub(super) fn quantiles(mut values: Vec<f64>) -> Quantiles {
         let place = (values.len() * percent).div_ceil(100).checked_sub(1)?;
         values.get(place).copied()
     };
-    Quantiles {
-        p50: at(50),
-        p90: at(90),
-        p99: at(99),
-    }
+    Quantiles { p50: at(50), p90: at(90), p99: at(99) }
 }

@@ -83,10 +83,7 @@ pub(crate) fn run(
     problems.extend(locked(&shared.refused).values().cloned());
     let records = records(&runs)?;
     let scenarios = scenarios(campaign, &records)?;
-    write(
-        &campaign.out.join("summary.csv"),
-        table::csv(&records).as_bytes(),
-    )?;
+    write(&campaign.out.join("summary.csv"), table::csv(&records).as_bytes())?;
     if !records.is_empty() {
         super::report::write(&campaign.out)?;
     }
@@ -128,9 +125,9 @@ impl Shared<'_> {
                     text
                 }
                 Ok(Err(PlayError::Other(text))) => problem.insert(text).clone(),
-                Err(_panic) => problem
-                    .insert("a run panicked; its message is above".to_owned())
-                    .clone(),
+                Err(_panic) => {
+                    problem.insert("a run panicked; its message is above".to_owned()).clone()
+                }
             }
         };
         let mut progress = locked(&self.progress);
@@ -161,13 +158,8 @@ impl Shared<'_> {
             locked(&self.progress).found += 1;
             return Ok(record);
         }
-        let play = Play {
-            scenario,
-            policy,
-            traces: self.campaign.traces.as_deref(),
-            seed,
-            key: &key,
-        };
+        let play =
+            Play { scenario, policy, traces: self.campaign.traces.as_deref(), seed, key: &key };
         let record = play.run()?;
         store(&path, &record)?;
         Ok(record)
@@ -236,28 +228,21 @@ impl Shared<'_> {
     }
 
     fn key(&self, scenario: &LoadedScenario, policy: &PolicyChoice, seed: u64) -> String {
-        let policy = format!(
-            "{} {:?} {:?}",
-            policy.family.name, policy.knob, policy.without
-        );
+        let policy = format!("{} {:?} {:?}", policy.family.name, policy.knob, policy.without);
         let models = scenario.spec.models.iter();
         let traces =
             models.flat_map(|model| model.load.iter().filter_map(|part| part.trace.as_ref()));
         // Another file may have the name of an earlier one.
         let traces = traces.map(|trace| {
-            let file = self
-                .campaign
-                .traces
-                .as_ref()
-                .map(|folder| folder.join(&trace.file));
+            let file = self.campaign.traces.as_ref().map(|folder| folder.join(&trace.file));
             let known = file.and_then(|file| fs::metadata(file).ok());
             format!("{:?}", known.map(|file| (file.len(), file.modified().ok())))
         });
         let traces: String = traces.collect();
         let parts = [&*scenario.text, &policy, &seed.to_string(), &traces];
-        let hash = parts.iter().fold(self.program, |hash, part| {
-            number::hash(hash, part.bytes().chain([0xff]))
-        });
+        let hash = parts
+            .iter()
+            .fold(self.program, |hash, part| number::hash(hash, part.bytes().chain([0xff])));
         format!("{hash:016x}")
     }
 }

@@ -23,11 +23,7 @@ impl FromStr for ScenarioChange {
             return Err(remedy.to_owned());
         }
         let value = serde_yaml::from_str(value).map_err(|error| format!("{error}; {remedy}"))?;
-        Ok(Self {
-            path,
-            value,
-            text: text.to_owned(),
-        })
+        Ok(Self { path, value, text: text.to_owned() })
     }
 }
 
@@ -38,9 +34,7 @@ impl ScenarioChange {
         let Some(name) = scenario.get("name").and_then(Value::as_str) else {
             return Ok(());
         };
-        let words = self
-            .text
-            .split(|letter: char| !letter.is_ascii_alphanumeric());
+        let words = self.text.split(|letter: char| !letter.is_ascii_alphanumeric());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         let name = format!("{name}-{}", words.join("-"));
         self.put(scenario, "name", Value::from(name))
@@ -67,8 +61,7 @@ impl ScenarioChange {
         if at.get(first.as_str()).is_none() {
             self.put(at, first, Value::Mapping(Mapping::new()))?;
         }
-        at.get_mut(first.as_str())
-            .map_or(Ok(()), |next| self.set(next, rest))
+        at.get_mut(first.as_str()).map_or(Ok(()), |next| self.set(next, rest))
     }
 
     fn put(&self, at: &mut Value, field: &str, value: Value) -> Result<(), String> {

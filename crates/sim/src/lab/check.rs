@@ -75,19 +75,10 @@ impl Checker<'_> {
     }
 
     fn actuation(&self, actuation: &ActuationSpec) -> Checked {
-        let ways = [
-            actuation.hpa.is_some(),
-            actuation.direct.is_some(),
-            actuation.keda.is_some(),
-        ];
+        let ways = [actuation.hpa.is_some(), actuation.direct.is_some(), actuation.keda.is_some()];
         let count = ways.iter().filter(|given| **given).count();
         let remedy = "give one of hpa, direct and keda";
-        self.hold(
-            count < 2,
-            "actuation",
-            format!("{count} ways at once"),
-            remedy,
-        )?;
+        self.hold(count < 2, "actuation", format!("{count} ways at once"), remedy)?;
         if let Some(hpa) = actuation.hpa {
             let remedy = "give at least 1, or leave it out for the default of Kubernetes";
             self.hold(hpa.pods != Some(0), "actuation.hpa.pods", 0, remedy)?;
@@ -238,11 +229,7 @@ impl Checker<'_> {
 
     /// The nodes must hold what the bounds allow: a bound that cannot be reached flatters no policy.
     fn gpus(&self) -> Checked {
-        let variants = self
-            .scenario
-            .models
-            .iter()
-            .flat_map(|model| &model.variants);
+        let variants = self.scenario.models.iter().flat_map(|model| &model.variants);
         for variant in variants.clone() {
             let needed: u32 = variants
                 .clone()

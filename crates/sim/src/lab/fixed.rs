@@ -45,10 +45,7 @@ impl FixedFleet {
             counts.push((variant.name, count, count <= bounds.0, bounds));
         }
         loop {
-            let fleet = Self::of(
-                scenario,
-                counts.iter().map(|(name, count, ..)| (*name, *count)),
-            );
+            let fleet = Self::of(scenario, counts.iter().map(|(name, count, ..)| (*name, *count)));
             let kept = fleet.play(scenario, seed, date)?;
             if stop.load(Ordering::Relaxed) {
                 return None;
@@ -126,10 +123,7 @@ fn guess(model: &ScenarioModel, seed: u64) -> Option<u32> {
         class_of: Vec::new().into(),
         classes: Vec::new(),
     };
-    let scored = Scored {
-        from: WARM,
-        until: PLAYED,
-    };
+    let scored = Scored { from: WARM, until: PLAYED };
     Some(FluidDemand::new(model, &load, scored)?.least_static())
 }
 
@@ -143,11 +137,8 @@ mod tests {
     fn the_smallest_fixed_fleet_keeps_the_objective_and_one_less_does_not() {
         let mut scenario = scenario("quiet").unwrap().with_shipped_settings();
         if let LoadSource::Generated(demand) = &mut scenario.models[0].load {
-            demand.shape = RateProfile::Step {
-                before: 16.0,
-                after: 0.2,
-                at: Duration::from_mins(16),
-            };
+            demand.shape =
+                RateProfile::Step { before: 16.0, after: 0.2, at: Duration::from_mins(16) };
         }
         let none = AtomicBool::new(false);
         let found = FixedFleet::search(&scenario, 1, WallTime(0), &none).unwrap();
@@ -158,9 +149,6 @@ mod tests {
         let kept = less.play(&scenario, 1, WallTime(0)).unwrap();
         assert!(kept[0] < GOAL, "{kept:?} with {less:?}");
         let stopped = AtomicBool::new(true);
-        assert_eq!(
-            FixedFleet::search(&scenario, 1, WallTime(0), &stopped),
-            None
-        );
+        assert_eq!(FixedFleet::search(&scenario, 1, WallTime(0), &stopped), None);
     }
 }

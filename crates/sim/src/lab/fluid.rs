@@ -86,9 +86,7 @@ fn by_cost(model: &ScenarioModel, role: ServingRole, lengths: (f64, f64)) -> Vec
 
 pub(super) fn primaries(model: &ScenarioModel, lengths: (f64, f64)) -> Vec<&ScenarioVariant> {
     let roles = model.roles().into_iter();
-    roles
-        .filter_map(|role| by_cost(model, role, lengths).first().copied())
-        .collect()
+    roles.filter_map(|role| by_cost(model, role, lengths).first().copied()).collect()
 }
 
 /// Fleets of so many replicas a role: of the variant that does a request for the least money up to its maximum, then of
@@ -116,10 +114,7 @@ pub(super) fn fixed_fleet(
 pub(super) fn mean_lengths(load: &ModelLoad) -> (f64, f64) {
     let count = number::length(load.arrivals.len().max(1));
     let sum = load.arrivals.iter().fold((0.0, 0.0), |sum, arrival| {
-        (
-            sum.0 + f64::from(arrival.prompt_tokens),
-            sum.1 + f64::from(arrival.output_tokens),
-        )
+        (sum.0 + f64::from(arrival.prompt_tokens), sum.1 + f64::from(arrival.output_tokens))
     });
     ((sum.0 / count).max(1.0), (sum.1 / count).max(1.0))
 }
@@ -165,10 +160,7 @@ impl FluidDemand {
             ttft: model.slo.first_token.as_secs_f64(),
             start_up: usize::try_from(start_up.as_secs()).unwrap_or(0),
             gpus: f64::from(primary.gpus),
-            bounds: (
-                primary.bounds.0,
-                primary.bounds.1.max(number::rounded(capacity.floor())),
-            ),
+            bounds: (primary.bounds.0, primary.bounds.1.max(number::rounded(capacity.floor()))),
             capacity,
         })
     }
@@ -289,18 +281,12 @@ fn centred(values: &[f64], window: usize) -> Vec<f64> {
     let at = |place: usize| sums.get(place).copied().unwrap_or(sum);
     (0..values.len())
         .map(|second| {
-            let (from, to) = (
-                second.saturating_sub(half),
-                (second + half + 1).min(values.len()),
-            );
+            let (from, to) = (second.saturating_sub(half), (second + half + 1).min(values.len()));
             (at(to) - at(from)) / number::length(to.saturating_sub(from).max(1))
         })
         .collect()
 }
 
 pub(super) fn scored(prelude: Duration, duration: Duration) -> Scored {
-    Scored {
-        from: prelude,
-        until: prelude + duration,
-    }
+    Scored { from: prelude, until: prelude + duration }
 }

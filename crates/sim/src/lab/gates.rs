@@ -83,22 +83,14 @@ impl GateTask {
     fn play(&self, policy: &PolicyChoice) -> Result<GateReport, String> {
         let record = self.run(policy)?;
         let fleet = self.has_fixed_rival.then(|| self.affordable(&record));
-        let rival = fleet
-            .flatten()
-            .map(|count| self.run(&PolicyChoice::fixed(count)));
+        let rival = fleet.flatten().map(|count| self.run(&PolicyChoice::fixed(count)));
         Ok(judge(&record, rival.transpose()?.as_ref()))
     }
 
     fn run(&self, policy: &PolicyChoice) -> Result<LabRecord, String> {
-        let play = Play {
-            scenario: &self.scenario,
-            policy,
-            traces: None,
-            seed: self.seed,
-            key: "",
-        };
-        play.run()
-            .map_err(|error| format!("scenario {}: {error}", self.scenario.name()))
+        let play =
+            Play { scenario: &self.scenario, policy, traces: None, seed: self.seed, key: "" };
+        play.run().map_err(|error| format!("scenario {}: {error}", self.scenario.name()))
     }
 
     /// The largest fixed fleet for what the policy has spent: a smaller one is worse. None where one replica costs more.
@@ -114,18 +106,13 @@ impl GateTask {
 
 fn judge(record: &LabRecord, rival: Option<&LabRecord>) -> GateReport {
     let place = format!("{} seed {}", record.scenario, record.seed);
-    let late_reversals = if record.scenario == CONSTANT {
-        reversals(record)
-    } else {
-        Vec::new()
-    };
+    let late_reversals = if record.scenario == CONSTANT { reversals(record) } else { Vec::new() };
     let mut found: Vec<String> = Vec::new();
     found.extend(rival.and_then(|rival| beaten(record, rival)));
     found.extend(first_of(&late_reversals));
     found.extend(first_of(&unexplained(record)));
-    let against = rival.map_or_else(String::new, |rival| {
-        format!(", {} {}", rival.policy, measures(rival))
-    });
+    let against =
+        rival.map_or_else(String::new, |rival| format!(", {} {}", rival.policy, measures(rival)));
     let line = format!(
         "{place}: {} {}{against}, {} late reversals, {} long waits",
         record.policy,
@@ -135,10 +122,7 @@ fn judge(record: &LabRecord, rival: Option<&LabRecord>) -> GateReport {
     );
     GateReport {
         line,
-        violations: found
-            .into_iter()
-            .map(|one| format!("{place}: {one}"))
-            .collect(),
+        violations: found.into_iter().map(|one| format!("{place}: {one}")).collect(),
         cpu_seconds: record.cpu_seconds + rival.map_or(0.0, |rival| rival.cpu_seconds),
     }
 }
@@ -153,11 +137,7 @@ fn first_of(found: &[String]) -> Option<String> {
 }
 
 fn measures(record: &LabRecord) -> String {
-    format!(
-        "{:.2} % at {:.2} GPU-h",
-        record.score.attainment * 100.0,
-        record.gpu_hours()
-    )
+    format!("{:.2} % at {:.2} GPU-h", record.score.attainment * 100.0, record.gpu_hours())
 }
 
 /// A fixed fleet of equal or lower cost is better by more than the margin.

@@ -100,41 +100,27 @@ fn generated(
         sharing: part.sharing,
     };
     let arrivals = Arrivals::new(demand, seed, name)?;
-    Ok(arrivals
-        .take_while(|arrival| arrival.at < span.end)
-        .collect())
+    Ok(arrivals.take_while(|arrival| arrival.at < span.end).collect())
 }
 
 fn lengths(spec: LengthSpec) -> Lengths {
     let tokens = |spec: TokenSpec| {
         if spec.sigma > 0.0 {
-            Tokens::LogNormal {
-                median: spec.median,
-                sigma: spec.sigma,
-                most: spec.most,
-            }
+            Tokens::LogNormal { median: spec.median, sigma: spec.sigma, most: spec.most }
         } else {
             Tokens::Fixed(number::rounded(spec.median))
         }
     };
-    Lengths {
-        prompt: tokens(spec.prompt),
-        output: tokens(spec.output),
-    }
+    Lengths { prompt: tokens(spec.prompt), output: tokens(spec.output) }
 }
 
 fn shape(part: &LoadPart, span: Span) -> Option<RateProfile> {
     let prelude = span.prelude;
     let stages = |first: f64, stages: Vec<RateStage>| {
-        let before = RateStage {
-            lasts: prelude,
-            rate: first,
-        };
+        let before = RateStage { lasts: prelude, rate: first };
         RateProfile::Stages(std::iter::once(before).chain(stages).collect())
     };
-    let constant = part.constant.map(|constant| RateProfile::Constant {
-        rate: constant.rate,
-    });
+    let constant = part.constant.map(|constant| RateProfile::Constant { rate: constant.rate });
     let step = part.step.map(|step| RateProfile::Step {
         before: step.before,
         after: step.after,
@@ -160,10 +146,7 @@ fn shape(part: &LoadPart, span: Span) -> Option<RateProfile> {
     let burst = part.burst;
     let burst = burst.map(|burst| stages(burst.base, bursts(burst, lasts)));
     let given = part.stages.as_ref().map(|given| {
-        let given = given.iter().map(|stage| RateStage {
-            lasts: stage.lasts.0,
-            rate: stage.rate,
-        });
+        let given = given.iter().map(|stage| RateStage { lasts: stage.lasts.0, rate: stage.rate });
         let given: Vec<RateStage> = given.collect();
         stages(given.first().map_or(0.0, |stage| stage.rate), given)
     });
@@ -176,9 +159,7 @@ fn bursts(burst: BurstRate, lasts: Duration) -> Vec<RateStage> {
     let count = number::rounded((lasts.as_secs_f64() / cycle.as_secs_f64()).ceil());
     let one = [(quiet, burst.base), (burst.length.0, burst.peak)];
     let cycles = (0..count).flat_map(|_| one);
-    cycles
-        .map(|(lasts, rate)| RateStage { lasts, rate })
-        .collect()
+    cycles.map(|(lasts, rate)| RateStage { lasts, rate }).collect()
 }
 
 fn replayed(
@@ -190,12 +171,7 @@ fn replayed(
 ) -> Result<Vec<Arrival>, String> {
     let folder = traces.ok_or("no folder of traces; give --traces DIR or set WVA_TRACES")?;
     let file = folder.join(&spec.file);
-    let clip = clip(
-        &file,
-        (spec.from.0, spec.to.map(|to| to.0)),
-        spec.scale,
-        seed,
-    )?;
+    let clip = clip(&file, (spec.from.0, spec.to.map(|to| to.0)), spec.scale, seed)?;
     let rounds = spec.repeat.max(1);
     let ends = clip.length * (rounds - 1) + clip.ends;
     if ends + SHORT < span.scored {

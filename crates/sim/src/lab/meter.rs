@@ -39,10 +39,7 @@ pub(super) struct Meter {
 impl Meter {
     pub(super) fn new(server: Insider, scenario: &Scenario, scored: Scored) -> Self {
         let prices = scenario.variants().map(|variant| {
-            let price = Price {
-                gpus: f64::from(variant.gpus),
-                cost: variant.cost,
-            };
+            let price = Price { gpus: f64::from(variant.gpus), cost: variant.cost };
             (variant.name.to_owned(), price)
         });
         Self {

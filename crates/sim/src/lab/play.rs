@@ -296,11 +296,7 @@ impl Stage {
         };
         let sized = plan.models.iter().filter_map(|(key, figures)| {
             let report = figures.slo.as_ref()?;
-            Some(SizingTerms {
-                at: seconds,
-                model: key.model.to_string(),
-                lines: report.lines(),
-            })
+            Some(SizingTerms { at: seconds, model: key.model.to_string(), lines: report.lines() })
         });
         self.terms.extend(sized);
     }
@@ -338,16 +334,7 @@ fn why(frame: &Frame, variant: &str) -> String {
 
 impl Stage {
     fn record(self, play: Play<'_>, seconds: f64) -> LabRecord {
-        let Stage {
-            prepared,
-            scored,
-            meter,
-            series,
-            waits,
-            outcomes,
-            terms,
-            ..
-        } = self;
+        let Stage { prepared, scored, meter, series, waits, outcomes, terms, .. } = self;
         let mut accounts = Accounts::new(scored);
         let models = prepared.scenario.models.iter();
         for ((model, load), outcomes) in models.zip(&prepared.loads).zip(&outcomes) {

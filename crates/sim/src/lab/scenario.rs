@@ -77,10 +77,7 @@ impl LoadedScenario {
         let spec: LabScenario =
             serde_yaml::from_str(text).map_err(|error| unreadable(origin, error))?;
         check(&spec)?;
-        Ok(Self {
-            text: text.into(),
-            spec: Arc::new(spec),
-        })
+        Ok(Self { text: text.into(), spec: Arc::new(spec) })
     }
 }
 
@@ -144,18 +141,12 @@ pub(super) fn prepare(
     traces: Option<&Path>,
     seed: u64,
 ) -> Result<Prepared, String> {
-    let mut prepared = Prepared {
-        scenario: world(spec),
-        loads: Vec::new(),
-        logs: Vec::new(),
-    };
+    let mut prepared = Prepared { scenario: world(spec), loads: Vec::new(), logs: Vec::new() };
     for (model, placed) in spec.models.iter().zip(&mut prepared.scenario.models) {
         let load = load_of(spec, model, traces, seed)?;
         let log = RequestLog::default();
-        placed.load = LoadSource::Prepared {
-            arrivals: Arc::clone(&load.arrivals),
-            log: log.clone(),
-        };
+        placed.load =
+            LoadSource::Prepared { arrivals: Arc::clone(&load.arrivals), log: log.clone() };
         prepared.loads.push(load);
         prepared.logs.push(log);
     }
@@ -189,17 +180,11 @@ fn to_zero(spec: &LabScenario) -> Option<ConfigMap> {
             Some((interned(&model.name), entry))
         })
         .collect();
-    (!data.is_empty()).then_some(ConfigMap {
-        name: ConfigMapNames::SCALE_TO_ZERO,
-        data,
-    })
+    (!data.is_empty()).then_some(ConfigMap { name: ConfigMapNames::SCALE_TO_ZERO, data })
 }
 
 pub(super) fn slo(slo: LatencySlo) -> Slo {
-    Slo {
-        first_token: slo.ttft.0,
-        per_token: slo.itl.0,
-    }
+    Slo { first_token: slo.ttft.0, per_token: slo.itl.0 }
 }
 
 fn flow_control(router: RouterSpec) -> FlowControl {
@@ -241,10 +226,10 @@ fn variant(spec: &VariantSpec) -> ScenarioVariant {
             image_pull: Duration::ZERO,
             median: spec.start_up.median(),
             p95: spec.start_up.p95(),
-            asleep: spec.start_up.asleep.map(|asleep| Sleepers {
-                most: asleep.count,
-                wake: asleep.wake.0,
-            }),
+            asleep: spec
+                .start_up
+                .asleep
+                .map(|asleep| Sleepers { most: asleep.count, wake: asleep.wake.0 }),
         },
         replicas: spec.replicas,
         bounds: (spec.min, spec.max),

@@ -20,10 +20,7 @@ pub(super) struct SeriesRecorder {
 impl SeriesRecorder {
     pub(super) fn new(models: usize) -> Self {
         Self {
-            series: LabSeries {
-                every: EVERY.as_secs_f64(),
-                ..LabSeries::default()
-            },
+            series: LabSeries { every: EVERY.as_secs_f64(), ..LabSeries::default() },
             next: Duration::ZERO,
             came: vec![0; models],
         }

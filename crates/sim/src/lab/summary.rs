@@ -63,10 +63,7 @@ fn summary(
         let models = prepared.scenario.models.iter().zip(&prepared.loads);
         let fleets = models.flat_map(|(model, load)| fixed_fleet(model, mean_lengths(load), count));
         let replicas = fleets.map(|(name, count)| (name.to_owned(), count));
-        BestStatic {
-            replicas: replicas.collect(),
-            ..best
-        }
+        BestStatic { replicas: replicas.collect(), ..best }
     });
     // The fluid model knows no prefix caches: a fixed fleet may do with less.
     if let (Some(bound), Some(best)) = (&mut bound, &best)

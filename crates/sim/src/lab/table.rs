@@ -112,9 +112,5 @@ fn heading(name: &str, summary: Option<&ScenarioSummary>) -> String {
 fn range(spread: Spread, digits: usize) -> String {
     let shown = |value: f64| format!("{value:.digits$}");
     let (least, mean, most) = (shown(spread.low), shown(spread.mean), shown(spread.high));
-    if least == most {
-        mean
-    } else {
-        format!("{mean} ({least}–{most})")
-    }
+    if least == most { mean } else { format!("{mean} ({least}–{most})") }
 }

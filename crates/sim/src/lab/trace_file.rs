@@ -54,21 +54,13 @@ pub(super) fn clip(
     };
     let known = Duration::from_secs(last.as_secs() + 1);
     let length = to.map_or(known, |to| to.saturating_sub(from));
-    Ok(Clip {
-        arrivals,
-        length,
-        ends: if is_whole { length } else { known },
-        is_drawn,
-    })
+    Ok(Clip { arrivals, length, ends: if is_whole { length } else { known }, is_drawn })
 }
 
 fn text(file: &Path) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("{error}; give the folder of the traces");
     let mut reader = BufReader::new(File::open(file).map_err(unreadable)?);
-    let is_packed = reader
-        .fill_buf()
-        .map_err(unreadable)?
-        .starts_with(&[0x1f, 0x8b]);
+    let is_packed = reader.fill_buf().map_err(unreadable)?.starts_with(&[0x1f, 0x8b]);
     let mut text = String::new();
     let read = if is_packed {
         GzDecoder::new(reader).read_to_string(&mut text)
@@ -85,10 +77,7 @@ fn cut(text: &str, from: Duration, to: Option<Duration>) -> String {
     let to = to.map_or(f64::INFINITY, |to| to.as_secs_f64());
     let mut kept = String::new();
     for (place, line) in text.lines().enumerate() {
-        let time = line
-            .split(',')
-            .next()
-            .and_then(|time| time.parse::<f64>().ok());
+        let time = line.split(',').next().and_then(|time| time.parse::<f64>().ok());
         let is_inside = time.is_none_or(|time| time > from && time < to);
         if place == 0 || is_inside {
             kept.push_str(line);

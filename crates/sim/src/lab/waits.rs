@@ -70,9 +70,7 @@ impl WaitRecorder {
 fn grows(model: &ModelFrame) -> bool {
     let mut variants = model.variants.iter();
     variants.any(|variant| {
-        let is_ordered = variant
-            .desired
-            .is_some_and(|desired| desired > variant.scaled_to);
+        let is_ordered = variant.desired.is_some_and(|desired| desired > variant.scaled_to);
         is_ordered || variant.pending > 0
     })
 }

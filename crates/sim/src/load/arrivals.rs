@@ -20,9 +20,9 @@ impl Demand {
     /// What its requests are like on average, for servers that know no single one.
     pub(crate) fn mix(&self) -> Mix {
         let (prompt, output) = self.lengths.mean();
-        let shared = self.sharing.map_or(0.0, |sharing| {
-            sharing.share * f64::from(sharing.tokens) / prompt.max(1.0)
-        });
+        let shared = self
+            .sharing
+            .map_or(0.0, |sharing| sharing.share * f64::from(sharing.tokens) / prompt.max(1.0));
         Mix {
             prompt_tokens: number::rounded(prompt).max(1),
             output_tokens: number::rounded(output).max(1),

@@ -25,11 +25,7 @@ impl Tokens {
     pub(crate) fn draw(&self, generator: &mut Generator) -> u32 {
         let drawn = match *self {
             Self::Fixed(tokens) => tokens,
-            Self::LogNormal {
-                median,
-                sigma,
-                most,
-            } => {
+            Self::LogNormal { median, sigma, most } => {
                 let factor = (sigma * number::normal(generator)).exp();
                 number::rounded(median * factor).min(most)
             }
@@ -41,11 +37,9 @@ impl Tokens {
     fn mean(&self) -> f64 {
         match *self {
             Self::Fixed(tokens) => f64::from(tokens),
-            Self::LogNormal {
-                median,
-                sigma,
-                most,
-            } => (median * (sigma * sigma / 2.0).exp()).min(f64::from(most)),
+            Self::LogNormal { median, sigma, most } => {
+                (median * (sigma * sigma / 2.0).exp()).min(f64::from(most))
+            }
         }
     }
 }
@@ -82,9 +76,6 @@ impl Sharing {
     pub(super) fn draw(&self, generator: &mut Generator) -> Option<Prefix> {
         let shared = number::uniform(generator) < self.share;
         let text = generator.next_u64() % u64::from(self.texts.max(1));
-        shared.then(|| Prefix {
-            ids: Arc::new([text]),
-            tokens_per_id: self.tokens,
-        })
+        shared.then(|| Prefix { ids: Arc::new([text]), tokens_per_id: self.tokens })
     }
 }

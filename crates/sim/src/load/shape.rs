@@ -86,12 +86,7 @@ impl RateProfile {
                 in_range("to", *to)?;
                 not_zero("over", *over)
             }
-            Self::Burst {
-                base,
-                peak,
-                every,
-                length,
-            } => {
+            Self::Burst { base, peak, every, length } => {
                 in_range("base", *base)?;
                 in_range("peak", *peak)?;
                 not_zero("every", *every)?;
@@ -102,12 +97,7 @@ impl RateProfile {
                 }
                 Ok(())
             }
-            Self::Wave {
-                mean,
-                swing,
-                period,
-                ..
-            } => {
+            Self::Wave { mean, swing, period, .. } => {
                 in_range("mean", *mean)?;
                 in_range("swing", *swing)?;
                 not_zero("period", *period)?;
@@ -118,9 +108,9 @@ impl RateProfile {
                 }
                 Ok(())
             }
-            Self::Stages(stages) => stages
-                .iter()
-                .try_for_each(|stage| in_range("the rate of a stage", stage.rate)),
+            Self::Stages(stages) => {
+                stages.iter().try_for_each(|stage| in_range("the rate of a stage", stage.rate))
+            }
         }
     }
 
@@ -131,31 +121,15 @@ impl RateProfile {
             Self::Constant { rate } => *rate,
             Self::Step { before, .. } if t < self.turning_point() => *before,
             Self::Step { after, .. } => *after,
-            Self::Ramp {
-                from,
-                to,
-                start,
-                over,
-            } => {
+            Self::Ramp { from, to, start, over } => {
                 let done = (t - start.as_secs_f64()) / over.as_secs_f64();
                 from + (to - from) * done.clamp(0.0, 1.0)
             }
-            Self::Burst {
-                base, peak, every, ..
-            } => {
+            Self::Burst { base, peak, every, .. } => {
                 let within = t % every.as_secs_f64();
-                if within < self.turning_point() {
-                    *base
-                } else {
-                    *peak
-                }
+                if within < self.turning_point() { *base } else { *peak }
             }
-            Self::Wave {
-                mean,
-                swing,
-                period,
-                phase,
-            } => {
+            Self::Wave { mean, swing, period, phase } => {
                 let turns = (t + phase.as_secs_f64()) / period.as_secs_f64();
                 mean + swing * (TAU * turns).sin()
             }
@@ -189,20 +163,13 @@ impl RateProfile {
                 let at = self.turning_point();
                 before * t.min(at) + after * (t - at).max(0.0)
             }
-            Self::Ramp {
-                from,
-                to,
-                start,
-                over,
-            } => {
+            Self::Ramp { from, to, start, over } => {
                 let (start, over) = (start.as_secs_f64(), over.as_secs_f64());
                 let on = (t - start).clamp(0.0, over);
                 let after = (t - start - over).max(0.0);
                 from * (t.min(start) + on) + (to - from) * on * on / (2.0 * over) + to * after
             }
-            Self::Burst {
-                base, peak, every, ..
-            } => {
+            Self::Burst { base, peak, every, .. } => {
                 let (every, quiet) = (every.as_secs_f64(), self.turning_point());
                 let cycles = (t / every).floor();
                 let within = t - cycles * every;
@@ -210,12 +177,7 @@ impl RateProfile {
                     + base * within.min(quiet)
                     + peak * (within - quiet).max(0.0)
             }
-            Self::Wave {
-                mean,
-                swing,
-                period,
-                phase,
-            } => {
+            Self::Wave { mean, swing, period, phase } => {
                 let angle = TAU / period.as_secs_f64();
                 let begun = angle * phase.as_secs_f64();
                 mean * t - swing / angle * ((angle * t + begun).cos() - begun.cos())
@@ -267,16 +229,10 @@ fn in_range(field: &str, value: f64) -> Result<(), String> {
     if (0.0..=MAX_RATE).contains(&value) {
         Ok(())
     } else {
-        Err(format!(
-            "{field} is {value} requests/s; give a rate from 0 to {MAX_RATE}"
-        ))
+        Err(format!("{field} is {value} requests/s; give a rate from 0 to {MAX_RATE}"))
     }
 }
 
 fn not_zero(field: &str, time: Duration) -> Result<(), String> {
-    if time.is_zero() {
-        Err(format!("{field} is zero; give a longer time"))
-    } else {
-        Ok(())
-    }
+    if time.is_zero() { Err(format!("{field} is zero; give a longer time")) } else { Ok(()) }
 }

@@ -127,11 +127,7 @@ impl RequestTrace {
         Ok(Self {
             lines,
             format,
-            scale: if scale.is_finite() {
-                scale.max(0.0)
-            } else {
-                1.0
-            },
+            scale: if scale.is_finite() { scale.max(0.0) } else { 1.0 },
             generator: seed.child("load/trace"),
             ready: VecDeque::new(),
             group: Vec::new(),
@@ -213,10 +209,7 @@ impl RequestTrace {
             at,
             prompt_tokens: row.input_length.max(1),
             output_tokens: row.output_length.max(1),
-            prefix: Some(Prefix {
-                ids: row.hash_ids.into(),
-                tokens_per_id: PIECE,
-            }),
+            prefix: Some(Prefix { ids: row.hash_ids.into(), tokens_per_id: PIECE }),
             within: None,
         });
         Ok(())
@@ -252,10 +245,8 @@ impl RequestTrace {
 
     /// Plays the window read last; it ends at `end` if not earlier.
     fn play(&mut self, end: f64) {
-        self.window = self.next_window.take().map(|window| Window {
-            end: window.end.min(end),
-            ..window
-        });
+        self.window =
+            self.next_window.take().map(|window| Window { end: window.end.min(end), ..window });
     }
 }
 

@@ -76,11 +76,7 @@ impl Film {
 
 impl Reel {
     fn take(&mut self, seconds: f64, frame: Arc<Value>) {
-        let shot = Shot {
-            number: self.next,
-            seconds,
-            frame,
-        };
+        let shot = Shot { number: self.next, seconds, frame };
         self.next += 1;
         let last = self.kept.last();
         if last.is_none_or(|last| seconds - last.seconds >= self.distance) {

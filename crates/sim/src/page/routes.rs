@@ -22,11 +22,7 @@ impl PageRoutes {
         // It is ASCII; a document without its script would say why nothing is drawn.
         let policy = HeaderValue::from_str(&page::live_policy())
             .unwrap_or_else(|_invalid| HeaderValue::from_static("default-src 'none'"));
-        Self {
-            film,
-            document: page::live("wva-sim demo").into(),
-            policy,
-        }
+        Self { film, document: page::live("wva-sim demo").into(), policy }
     }
 
     fn document(&self) -> HttpResponse {
@@ -52,10 +48,7 @@ impl PageRoutes {
             Ok(document) => respond("application/json", document.into()),
             Err(error) => {
                 tracing::error!(%error, "frames cannot be encoded");
-                plain(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "frames cannot be encoded",
-                )
+                plain(StatusCode::INTERNAL_SERVER_ERROR, "frames cannot be encoded")
             }
         }
     }

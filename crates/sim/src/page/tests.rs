@@ -29,10 +29,7 @@ async fn reading(film: &Film, after: u64) -> Value {
 
 fn times(reading: &Value) -> Vec<f64> {
     let frames = reading["frames"].as_array().unwrap();
-    frames
-        .iter()
-        .map(|frame| frame["seconds"].as_f64().unwrap())
-        .collect()
+    frames.iter().map(|frame| frame["seconds"].as_f64().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -65,10 +62,7 @@ async fn a_long_film_keeps_its_whole_length_in_bounded_memory() {
     assert_eq!(times[..1], [0.0]);
     assert!(times[times.len() - 1] > 9_900.0);
     let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(
-        gaps.iter().all(|gap| (16.0..=32.0).contains(gap)),
-        "{gaps:?}"
-    );
+    assert!(gaps.iter().all(|gap| (16.0..=32.0).contains(gap)), "{gaps:?}");
 }
 
 #[tokio::test]
@@ -76,26 +70,13 @@ async fn the_document_needs_nothing_else_and_may_do_nothing_else() {
     let film = Film::new("run", 1.0);
     let (status, document) = answered(&film, "/").await;
     assert_eq!(status, 200);
-    for outside in [
-        "src=",
-        "http://",
-        "https://",
-        "@import",
-        "url(",
-        "innerHTML",
-        " style=",
-    ] {
+    for outside in ["src=", "http://", "https://", "@import", "url(", "innerHTML", " style="] {
         assert!(!document.contains(outside), "{outside}");
     }
     assert!(!document.contains("/* script */") && !document.contains("/* style */"));
     let answer = PageRoutes::new(film.clone()).answer(&head(Method::GET, "/"));
-    let policy = answer.headers()["content-security-policy"]
-        .to_str()
-        .unwrap();
-    assert!(
-        policy.starts_with("default-src 'none'; script-src 'sha256-"),
-        "{policy}"
-    );
+    let policy = answer.headers()["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
     assert!(!policy.contains("unsafe"));
 
     assert_eq!(answered(&film, "/frames?after=x").await.0, 400);

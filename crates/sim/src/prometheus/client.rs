@@ -64,10 +64,7 @@ impl InProcess {
 }
 
 fn refused(refusal: &QueryRefusal) -> QueryError {
-    QueryError::BadRequest {
-        status: refusal.kind.status(),
-        message: format!(": {refusal}"),
-    }
+    QueryError::BadRequest { status: refusal.kind.status(), message: format!(": {refusal}") }
 }
 
 impl PromApi for InProcess {

@@ -24,11 +24,8 @@ struct Counter {
 
 impl Counters {
     pub(super) fn reset(&mut self, id: SeriesId, stored: f64) {
-        let counter = self.known.entry(id).or_insert(Counter {
-            shown: stored,
-            stored,
-            waits: true,
-        });
+        let counter =
+            self.known.entry(id).or_insert(Counter { shown: stored, stored, waits: true });
         counter.waits = true;
     }
 
@@ -50,11 +47,7 @@ impl Counters {
         };
         // It may have been restarted, too.
         let is_anew = shown < counter.shown;
-        let grown = if is_anew {
-            shown
-        } else {
-            shown - counter.shown
-        };
+        let grown = if is_anew { shown } else { shown - counter.shown };
         let falls = (is_anew || counter.waits) && grown < counter.stored;
         if falls && !is_anew {
             self.falls += 1;

@@ -53,9 +53,7 @@ fn series(value: &QueryValue, WallTime(now): WallTime) -> Vec<Value> {
 
 fn metric(labels: &LabelSet) -> Map<String, Value> {
     let pairs = labels.iter();
-    pairs
-        .map(|(name, value)| (name.to_owned(), json!(value)))
-        .collect()
+    pairs.map(|(name, value)| (name.to_owned(), json!(value))).collect()
 }
 
 /// As Go writes a number.

@@ -47,12 +47,7 @@ impl LabelSet {
         if self.0.iter().all(|(name, _)| keep(name)) {
             return self.clone();
         }
-        self.0
-            .iter()
-            .filter(|(name, _)| keep(name))
-            .cloned()
-            .collect::<Vec<_>>()
-            .into()
+        self.0.iter().filter(|(name, _)| keep(name)).cloned().collect::<Vec<_>>().into()
     }
 
     pub(super) fn only(&self, names: &[String]) -> Self {

@@ -34,10 +34,7 @@ pub(super) struct Sum {
 
 impl Sum {
     pub(super) fn of(first: f64) -> Self {
-        Self {
-            total: first,
-            lost: 0.0,
-        }
+        Self { total: first, lost: 0.0 }
     }
 
     pub(super) fn add(&mut self, value: f64) {

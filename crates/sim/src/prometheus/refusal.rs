@@ -29,16 +29,10 @@ impl FaultKind {
 
 impl QueryRefusal {
     pub(super) fn parameter(name: &str, problem: &str) -> Self {
-        Self {
-            kind: FaultKind::BadData,
-            text: format!("invalid parameter \"{name}\": {problem}"),
-        }
+        Self { kind: FaultKind::BadData, text: format!("invalid parameter \"{name}\": {problem}") }
     }
 
     pub(super) fn execution(text: impl Into<String>) -> Self {
-        Self {
-            kind: FaultKind::Execution,
-            text: text.into(),
-        }
+        Self { kind: FaultKind::Execution, text: text.into() }
     }
 }

@@ -63,10 +63,7 @@ impl Report {
         [
             ("up", f64::from(u8::from(self.up))),
             ("scrape_samples_scraped", length(self.scraped)),
-            (
-                "scrape_samples_post_metric_relabeling",
-                length(self.scraped),
-            ),
+            ("scrape_samples_post_metric_relabeling", length(self.scraped)),
         ]
     }
 }
@@ -158,10 +155,7 @@ pub(super) fn take(store: &mut SeriesStore, scraping: &mut Scraping, time: i64, 
 
 impl Drawn {
     fn of(page: &Page) -> Self {
-        Self {
-            kinds: page.samples().map(|sample| sample.kind).collect(),
-            page: page.clone(),
-        }
+        Self { kinds: page.samples().map(|sample| sample.kind).collect(), page: page.clone() }
     }
 }
 
@@ -187,10 +181,7 @@ fn store_values(
             store.append(shown.id, Point { time, value });
         }
     });
-    Some(Report {
-        up: true,
-        scraped: scraping.shown.len(),
-    })
+    Some(Report { up: true, scraped: scraping.shown.len() })
 }
 
 /// Stores the samples of a page; says how many there were. `None`, and nothing stored, if the labels
@@ -225,10 +216,7 @@ fn store_lines(
             .iter()
             .zip(&found)
             .filter(|(line, _)| line.time.is_none())
-            .map(|(line, id)| Shown {
-                text: line.series.to_owned(),
-                id: *id,
-            })
+            .map(|(line, id)| Shown { text: line.series.to_owned(), id: *id })
             .collect();
         let present: BTreeSet<SeriesId> = shown.iter().map(|shown| shown.id).collect();
         for shown in std::mem::replace(&mut scraping.shown, shown) {
@@ -264,12 +252,7 @@ struct Memory<'s> {
 
 impl<'s> Memory<'s> {
     fn of(shown: &'s [Shown]) -> Self {
-        Self {
-            shown,
-            next: 0,
-            in_order: true,
-            places: None,
-        }
+        Self { shown, next: 0, in_order: true, places: None }
     }
 
     /// The series of a text, if it was on the last page and is still kept.

@@ -105,8 +105,7 @@ impl Prometheus {
             }
         }
         let gone = known.into_values();
-        self.farewells
-            .extend(gone.map(|(_, scraping)| Farewell::of(&scraping)));
+        self.farewells.extend(gone.map(|(_, scraping)| Farewell::of(&scraping)));
     }
 
     /// A target that is being scraped.

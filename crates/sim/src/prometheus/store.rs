@@ -47,10 +47,7 @@ impl StoredSeries {
     pub(super) fn between(&self, after: i64, until: i64) -> impl Iterator<Item = Point> {
         let start = self.points.partition_point(|point| point.time <= after);
         let end = self.points.partition_point(|point| point.time <= until);
-        self.points
-            .range(start..end.max(start))
-            .copied()
-            .filter(|point| !is_stale(point.value))
+        self.points.range(start..end.max(start)).copied().filter(|point| !is_stale(point.value))
     }
 }
 
@@ -67,11 +64,7 @@ impl<'s> LabelTest<'s> {
             LabelCondition::IsLike(text) => pattern(text).ok(),
             LabelCondition::Is(_) | LabelCondition::IsNot(_) => None,
         };
-        Self {
-            label,
-            wanted,
-            like,
-        }
+        Self { label, wanted, like }
     }
 
     fn takes(&self, labels: &LabelSet) -> bool {
@@ -99,10 +92,7 @@ pub(super) struct SeriesStore {
 
 impl SeriesStore {
     pub(super) fn new(retention: i64) -> Self {
-        Self {
-            retention,
-            ..Self::default()
-        }
+        Self { retention, ..Self::default() }
     }
 
     #[cfg(test)]
@@ -121,11 +111,7 @@ impl SeriesStore {
         }
         let number = self.next;
         self.next += 1;
-        let series = StoredSeries {
-            labels: labels.clone(),
-            number,
-            points: VecDeque::new(),
-        };
+        let series = StoredSeries { labels: labels.clone(), number, points: VecDeque::new() };
         let free = self.free.pop();
         let place = free.unwrap_or(self.series.len());
         match self.series.get_mut(place) {

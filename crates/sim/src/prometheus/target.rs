@@ -88,9 +88,7 @@ impl ScrapeTarget {
             }
         }
         all.insert(NAME.to_owned(), named.name);
-        Ok(LabelSet::new(
-            all.iter().map(|(name, value)| (&**name, *value)),
-        ))
+        Ok(LabelSet::new(all.iter().map(|(name, value)| (&**name, *value))))
     }
 
     pub(super) fn report(&self, name: &str) -> LabelSet {
@@ -99,8 +97,6 @@ impl ScrapeTarget {
     }
 
     fn pairs(&self) -> impl Iterator<Item = (String, &str)> {
-        self.labels
-            .iter()
-            .map(|(name, value)| (name.clone(), &**value))
+        self.labels.iter().map(|(name, value)| (name.clone(), &**value))
     }
 }

@@ -18,19 +18,12 @@ pub(super) struct Handover {
 
 impl Handover {
     pub(super) fn new(per_token: Duration) -> Self {
-        Self {
-            per_token,
-            computing: BTreeMap::new(),
-            moving: BTreeMap::new(),
-        }
+        Self { per_token, computing: BTreeMap::new(), moving: BTreeMap::new() }
     }
 
     /// What a prefill server gets of a request: the prompt, and one token to answer.
     pub(super) fn prompt_of(&mut self, request: Request) -> Request {
-        let prompt = Request {
-            output_tokens: request.output_tokens.min(1),
-            ..request.clone()
-        };
+        let prompt = Request { output_tokens: request.output_tokens.min(1), ..request.clone() };
         self.computing.insert(request.id, request);
         prompt
     }
@@ -44,19 +37,9 @@ impl Handover {
             return false;
         }
         let time = self.per_token.saturating_mul(request.prompt_tokens);
-        let request = Request {
-            received_tokens: request.prompt_tokens,
-            ..request
-        };
+        let request = Request { received_tokens: request.prompt_tokens, ..request };
         let due = completion.at.saturating_add(time);
-        self.moving.insert(
-            (due, request.id),
-            Held {
-                request,
-                arrival,
-                deadline: due,
-            },
-        );
+        self.moving.insert((due, request.id), Held { request, arrival, deadline: due });
         true
     }
 

@@ -34,16 +34,11 @@ impl RouterPool {
     /// The part of [`RouterPool::page`] that says how many requests are held.
     pub(crate) fn queue_page(&self) -> Page {
         let held = self.spec.flow_control.map(|_control| self.queue_size());
-        Page {
-            families: held.into_iter().flatten().collect(),
-        }
+        Page { families: held.into_iter().flatten().collect() }
     }
 
     fn models(&self) -> [(&'static str, &str); 2] {
-        [
-            ("model_name", &*self.spec.model),
-            ("target_model_name", &*self.spec.target_model),
-        ]
+        [("model_name", &*self.spec.model), ("target_model_name", &*self.spec.target_model)]
     }
 
     fn requests(&self) -> [MetricFamily; 2] {
@@ -59,11 +54,8 @@ impl RouterPool {
 
     fn scheduler(&self) -> [MetricFamily; 2] {
         let attempts = |status: &str, endpoint: &str, count: u64| {
-            let (namespace, port) = if endpoint.is_empty() {
-                ("", "")
-            } else {
-                (&*self.spec.namespace, PORT)
-            };
+            let (namespace, port) =
+                if endpoint.is_empty() { ("", "") } else { (&*self.spec.namespace, PORT) };
             let what = labels([
                 ("status", status),
                 ("target_model_name", &*self.spec.target_model),

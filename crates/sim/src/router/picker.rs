@@ -32,13 +32,8 @@ pub(super) fn pick<T: Copy>(candidates: &[Candidate<T>], generator: &mut Generat
         let [queues, room, prefixes] = WEIGHTS;
         queues * queue + room * (1.0 - candidate.kv_usage) + prefixes * candidate.cached
     };
-    let best = candidates
-        .iter()
-        .map(score)
-        .fold(f64::NEG_INFINITY, f64::max);
-    let equals = candidates
-        .iter()
-        .filter(|candidate| score(candidate) >= best - TIE);
+    let best = candidates.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
+    let equals = candidates.iter().filter(|candidate| score(candidate) >= best - TIE);
     let count = u64::try_from(equals.clone().count()).ok()?;
     let chosen = generator.next_u64().checked_rem(count)?;
     let mut equals = equals.skip(usize::try_from(chosen).ok()?);

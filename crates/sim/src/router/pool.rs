@@ -137,11 +137,7 @@ impl RouterPool {
     ) {
         let endpoint = endpoint.into();
         self.remove(&endpoint, at);
-        let added = Endpoint {
-            engine,
-            role,
-            ready: false,
-        };
+        let added = Endpoint { engine, role, ready: false };
         self.endpoints.insert(endpoint, added);
     }
 
@@ -174,9 +170,7 @@ impl RouterPool {
     }
 
     pub(crate) fn engine(&self, endpoint: &str) -> Option<&Engine> {
-        self.endpoints
-            .get(endpoint)
-            .map(|endpoint| &endpoint.engine)
+        self.endpoints.get(endpoint).map(|endpoint| &endpoint.engine)
     }
 
     /// A request comes at `at`; its end appears in [`RouterPool::take_served`].
@@ -292,10 +286,7 @@ impl RouterPool {
     }
 
     fn expiry(&self, held: &Held) -> Duration {
-        let ttl = self
-            .spec
-            .flow_control
-            .map_or(Duration::MAX, |control| control.ttl);
+        let ttl = self.spec.flow_control.map_or(Duration::MAX, |control| control.ttl);
         held.arrival.saturating_add(ttl)
     }
 
@@ -380,8 +371,7 @@ impl RouterPool {
         match endpoint.engine.submit(request_of_role, self.now) {
             Ok(()) => {
                 let (arrival, held) = (held.arrival, waited);
-                self.dispatched
-                    .insert(request, Dispatched { arrival, held });
+                self.dispatched.insert(request, Dispatched { arrival, held });
             }
             Err(refusal) => {
                 if let Some(handover) = &mut self.handover {
@@ -441,10 +431,7 @@ impl RouterPool {
     }
 
     pub(super) fn held_bytes(&self) -> f64 {
-        let tokens = self
-            .queue
-            .iter()
-            .map(|held| f64::from(held.request.prompt_tokens));
+        let tokens = self.queue.iter().map(|held| f64::from(held.request.prompt_tokens));
         tokens.sum::<f64>() * BYTES_PER_TOKEN
     }
 

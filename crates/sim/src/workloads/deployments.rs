@@ -64,11 +64,7 @@ fn share(value: &Value, desired: i64, up: bool) -> i64 {
     let percent = value.as_str().and_then(|text| text.strip_suffix('%'));
     let percent: i64 = percent.and_then(|text| text.parse().ok()).unwrap_or(25);
     let hundredths = desired.saturating_mul(percent);
-    if up {
-        hundredths.saturating_add(99).div_euclid(100)
-    } else {
-        hundredths.div_euclid(100)
-    }
+    if up { hundredths.saturating_add(99).div_euclid(100) } else { hundredths.div_euclid(100) }
 }
 
 pub(super) fn hash(template: &Value) -> String {
@@ -98,11 +94,7 @@ impl<'a> Rollout<'a> {
             desired,
             surge,
             // Both zero would never get on.
-            unavailable: if surge == 0 {
-                unavailable.max(1)
-            } else {
-                unavailable
-            },
+            unavailable: if surge == 0 { unavailable.max(1) } else { unavailable },
         }
     }
 
@@ -138,10 +130,7 @@ impl<'a> Rollout<'a> {
                 "minReadySeconds": self.deployment.number("/spec/minReadySeconds")},
         });
         let namespace = self.deployment.namespace();
-        writes.push(Write::Create(
-            path("apps/v1", namespace, "replicasets", ""),
-            set,
-        ));
+        writes.push(Write::Create(path("apps/v1", namespace, "replicasets", ""), set));
         writes.push(Write::Merge(
             path("apps/v1", namespace, "deployments", self.deployment.name()),
             json!({"metadata": {"annotations": {REVISION: revision.to_string()}}}),
@@ -162,10 +151,7 @@ impl<'a> Rollout<'a> {
             json!({"spec": {"replicas": to}}),
         ));
         let direction = if to > from { "up" } else { "down" };
-        let message = format!(
-            "Scaled {direction} replica set {} from {from} to {to}",
-            set.name()
-        );
+        let message = format!("Scaled {direction} replica set {} from {from} to {to}", set.name());
         self.announce(&message, writes, now);
     }
 
@@ -182,9 +168,7 @@ impl<'a> Rollout<'a> {
         for set in &self.old {
             let unhealthy = (replicas(set) - available(set)).max(0);
             let useless = unhealthy.min(removable.max(0));
-            let healthy = available(set)
-                .min(spare.max(0))
-                .min((removable - useless).max(0));
+            let healthy = available(set).min(spare.max(0)).min((removable - useless).max(0));
             removable -= useless + healthy;
             spare -= healthy;
             self.scale(set, replicas(set) - useless - healthy, writes, now);
@@ -196,10 +180,8 @@ impl<'a> Rollout<'a> {
         let limit = self.deployment.at("/spec/revisionHistoryLimit");
         let limit = limit.as_i64().unwrap_or(HISTORY);
         let surplus = (count(self.old.len()) - limit).max(0);
-        let empty = self
-            .old
-            .iter()
-            .filter(|set| replicas(set) == 0 && set.number("/status/replicas") == 0);
+        let empty =
+            self.old.iter().filter(|set| replicas(set) == 0 && set.number("/status/replicas") == 0);
         for set in empty.take(usize::try_from(surplus).unwrap_or(0)) {
             let path = path("apps/v1", set.namespace(), "replicasets", set.name());
             writes.push(Write::Delete(path, json!({})));
@@ -215,9 +197,7 @@ impl<'a> Rollout<'a> {
     fn status(&self, writes: &mut Vec<Write>, now: WallTime) {
         let sets: Vec<&Object> = self.old.iter().copied().chain(self.new).collect();
         let number = |field: &'static str| -> i64 {
-            sets.iter()
-                .map(|set| set.number(&format!("/status/{field}")))
-                .sum()
+            sets.iter().map(|set| set.number(&format!("/status/{field}"))).sum()
         };
         let (total, available) = (number("replicas"), number("availableReplicas"));
         let updated = self.new.map_or(0, |set| set.number("/status/replicas"));
@@ -236,15 +216,9 @@ impl<'a> Rollout<'a> {
     fn conditions(&self, available: i64, complete: bool, now: WallTime) -> Value {
         let enough = available >= self.desired - self.unavailable;
         let (reason, message) = if enough {
-            (
-                "MinimumReplicasAvailable",
-                "Deployment has minimum availability.",
-            )
+            ("MinimumReplicasAvailable", "Deployment has minimum availability.")
         } else {
-            (
-                "MinimumReplicasUnavailable",
-                "Deployment does not have minimum availability.",
-            )
+            ("MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
         };
         let is_available = json!({
             "type": "Available", "status": if enough { "True" } else { "False" },

@@ -44,14 +44,9 @@ impl WorkloadFault {
     ) -> Vec<Write> {
         match self {
             Self::Crash(struck) => {
-                let death = Death {
-                    code: 137,
-                    reason: "OOMKilled",
-                };
+                let death = Death { code: 137, reason: "OOMKilled" };
                 let hit = struck.live(pods).filter(|pod| pod.holds("Ready"));
-                hit.take(struck.pods)
-                    .flat_map(|pod| kubelet::crash(pod, death, now))
-                    .collect()
+                hit.take(struck.pods).flat_map(|pod| kubelet::crash(pod, death, now)).collect()
             }
             Self::Evict(struck) => {
                 let message = "The node was low on resource: ephemeral-storage.";

@@ -60,10 +60,7 @@ pub(super) fn reconcile(pod: &Object, seed: &SeedTree, now: WallTime) -> Next {
         if pod.holds("Ready") {
             return Next::default();
         }
-        let loading = StartUp {
-            image_pull: Duration::ZERO,
-            ..start_up
-        };
+        let loading = StartUp { image_pull: Duration::ZERO, ..start_up };
         // Each start of each pod draws by itself, so that no other one changes it.
         let (namespace, name) = (pod.namespace(), pod.name());
         let start = format!("start-up/{namespace}/{name}/{}", pod.restarts());
@@ -139,9 +136,7 @@ fn start_up(pod: &Object) -> StartUp {
 
 fn back_off(restarts: i64) -> Duration {
     let doublings = u32::try_from(restarts.saturating_sub(1).clamp(0, 10)).unwrap_or(10);
-    BACK_OFF
-        .saturating_mul(2_u32.saturating_pow(doublings))
-        .min(LONGEST_BACK_OFF)
+    BACK_OFF.saturating_mul(2_u32.saturating_pow(doublings)).min(LONGEST_BACK_OFF)
 }
 
 impl Next {
@@ -159,10 +154,7 @@ impl Next {
         if due <= now {
             Self::at_once(writes())
         } else {
-            Self {
-                writes: Vec::new(),
-                due: Some(due),
-            }
+            Self { writes: Vec::new(), due: Some(due) }
         }
     }
 }
@@ -174,9 +166,7 @@ fn end(pod: &Object, now: WallTime) -> Next {
     }
     let when = pod.time("/metadata/deletionTimestamp").unwrap_or(now);
     let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid()}});
-    Next::after(when, Duration::ZERO, now, || {
-        vec![Write::Delete(pod_path(pod), options)]
-    })
+    Next::after(when, Duration::ZERO, now, || vec![Write::Delete(pod_path(pod), options)])
 }
 
 pub(super) fn write(pod: &Object, status: &Value) -> Write {

@@ -68,9 +68,7 @@ pub(crate) fn is_whole(leader: &Object, pods: &[Object]) -> bool {
     let Some(size) = leader.annotation(SIZE) else {
         return leader.holds("Ready");
     };
-    let ready = pods
-        .iter()
-        .filter(|pod| is_in_group(pod, leader) && pod.holds("Ready"));
+    let ready = pods.iter().filter(|pod| is_in_group(pod, leader) && pod.holds("Ready"));
     leader.holds("Ready") && size.parse() == Ok(count(ready.count()))
 }
 
@@ -206,9 +204,8 @@ impl<'a> Groups<'a> {
     fn status(&self) -> Value {
         let leaders: Vec<&Object> = self.leaders().collect();
         let ready = leaders.iter().filter(|leader| is_whole(leader, self.pods));
-        let updated = leaders
-            .iter()
-            .filter(|leader| leader.label(REVISION) == Some(&*self.revision));
+        let updated =
+            leaders.iter().filter(|leader| leader.label(REVISION) == Some(&*self.revision));
         json!({
             "replicas": count(leaders.len()), "readyReplicas": count(ready.count()),
             "updatedReplicas": count(updated.count()),

@@ -127,12 +127,7 @@ impl Passed {
 
 impl Workloads {
     pub(crate) fn new(server: ApiServer, clock: Clock, seed: SeedTree) -> Self {
-        Self {
-            server: Insider::new(server, MANAGER),
-            clock,
-            seed,
-            outages: Outages::default(),
-        }
+        Self { server: Insider::new(server, MANAGER), clock, seed, outages: Outages::default() }
     }
 
     pub(crate) fn outages(&self) -> Outages {
@@ -148,11 +143,7 @@ impl Workloads {
                 continue;
             }
             let until = passed.due.map(|due| self.until(due));
-            let wait = if passed.failed {
-                RETRY
-            } else {
-                until.unwrap_or(SWEEP)
-            };
+            let wait = if passed.failed { RETRY } else { until.unwrap_or(SWEEP) };
             let changed = async {
                 while !self.server.changed_since(seen, &RESOURCES) {
                     news.changed().await;

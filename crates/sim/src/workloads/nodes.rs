@@ -33,9 +33,7 @@ pub struct NodeGroup {
 
 impl NodeGroup {
     pub(crate) fn objects(&self, now: WallTime) -> Vec<Value> {
-        (0..self.count)
-            .map(|number| self.object(number, now))
-            .collect()
+        (0..self.count).map(|number| self.object(number, now)).collect()
     }
 
     fn object(&self, number: u32, now: WallTime) -> Value {
@@ -102,11 +100,9 @@ pub(super) fn silent(
         let message = format!("Node {} status is now: NodeNotReady", node.name());
         let what = (Volume::Normal, "NodeNotReady");
         let about = ("v1", "Node", node);
-        next.writes
-            .push(event(about, COMPONENT, what, &message, now));
+        next.writes.push(event(about, COMPONENT, what, &message, now));
         let ready = here.filter(|pod| pod.holds("Ready"));
-        next.writes
-            .extend(ready.map(|pod| kubelet::unready(pod, "NodeNotReady", now)));
+        next.writes.extend(ready.map(|pod| kubelet::unready(pod, "NodeNotReady", now)));
         return next;
     }
     let ready = node.condition("Ready");
@@ -134,10 +130,7 @@ pub(super) fn answers(node: &Object, pods: &[Object], now: WallTime) -> Vec<Writ
     ];
     let here = pods.iter();
     let here = here.filter(|pod| pod.text("/spec/nodeName") == node.name() && !pod.is_deleted());
-    let death = kubelet::Death {
-        code: 255,
-        reason: "Unknown",
-    };
+    let death = kubelet::Death { code: 255, reason: "Unknown" };
     for pod in here {
         writes.extend(kubelet::crash(pod, death, now));
     }

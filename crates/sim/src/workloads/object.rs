@@ -64,8 +64,7 @@ impl Object {
     }
 
     pub(super) fn created(&self) -> WallTime {
-        self.time("/metadata/creationTimestamp")
-            .unwrap_or(WallTime(0))
+        self.time("/metadata/creationTimestamp").unwrap_or(WallTime(0))
     }
 
     pub(crate) fn is_deleted(&self) -> bool {
@@ -93,8 +92,7 @@ impl Object {
     }
 
     pub(crate) fn holds(&self, condition: &str) -> bool {
-        self.condition(condition)
-            .is_some_and(|one| one["status"] == "True")
+        self.condition(condition).is_some_and(|one| one["status"] == "True")
     }
 
     pub(super) fn restarts(&self) -> i64 {
@@ -135,11 +133,7 @@ impl Object {
 
 /// The path of a namespaced object or, without a name, of its collection.
 pub(crate) fn path(group_version: &str, namespace: &str, plural: &str, name: &str) -> String {
-    let root = if group_version.contains('/') {
-        "apis"
-    } else {
-        "api"
-    };
+    let root = if group_version.contains('/') { "apis" } else { "api" };
     let mut path = format!("/{root}/{group_version}/namespaces/{namespace}/{plural}");
     if !name.is_empty() {
         path.push('/');
@@ -153,9 +147,7 @@ pub(crate) fn pod_path(pod: &Object) -> String {
 }
 
 pub(crate) fn stamp(at: WallTime) -> String {
-    jiff::Timestamp::from_second(at.0.div_euclid(1000))
-        .unwrap_or_default()
-        .to_string()
+    jiff::Timestamp::from_second(at.0.div_euclid(1000)).unwrap_or_default().to_string()
 }
 
 pub(crate) fn wall_time(value: &Value) -> Option<WallTime> {

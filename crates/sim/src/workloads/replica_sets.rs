@@ -82,10 +82,7 @@ fn ready_since(pod: &Object) -> Option<WallTime> {
 
 /// Orders pods so that those which should go come first.
 pub(super) fn rank(pods: &mut [&Object], now: WallTime) {
-    let nodes: Vec<String> = pods
-        .iter()
-        .map(|pod| pod.text("/spec/nodeName").to_owned())
-        .collect();
+    let nodes: Vec<String> = pods.iter().map(|pod| pod.text("/spec/nodeName").to_owned()).collect();
     let neighbours = |pod: &Object| {
         let node = pod.text("/spec/nodeName");
         nodes.iter().filter(|other| *other == node).count()
@@ -132,7 +129,5 @@ fn younger(one: &Object, other: &Object, (a, b): (WallTime, WallTime), now: Wall
         let age = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
         age.saturating_mul(1_000_000).checked_ilog2()
     };
-    magnitude(a)
-        .cmp(&magnitude(b))
-        .then_with(|| one.uid().cmp(other.uid()))
+    magnitude(a).cmp(&magnitude(b)).then_with(|| one.uid().cmp(other.uid()))
 }

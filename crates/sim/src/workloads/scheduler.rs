@@ -22,10 +22,8 @@ struct Room {
 
 /// Gives nodes to the pods that have none, oldest first.
 pub(super) fn reconcile(nodes: &[Object], pods: &[Object], now: WallTime) -> Vec<Write> {
-    let mut waiting: Vec<&Object> = pods
-        .iter()
-        .filter(|pod| is_active(pod) && pod.text("/spec/nodeName").is_empty())
-        .collect();
+    let mut waiting: Vec<&Object> =
+        pods.iter().filter(|pod| is_active(pod) && pod.text("/spec/nodeName").is_empty()).collect();
     if waiting.is_empty() {
         return Vec::new();
     }
@@ -86,9 +84,7 @@ impl Room {
             }
             (node.clone(), left)
         };
-        Self {
-            nodes: nodes.iter().map(left).collect(),
-        }
+        Self { nodes: nodes.iter().map(left).collect() }
     }
 
     /// The emptiest node that takes the pod, of those with an engine to wake where there are any, and what wakes it;
@@ -114,17 +110,12 @@ impl Room {
             return Ok((node.name().to_owned(), woken));
         }
         let all = count(self.nodes.len());
-        let reasons: Vec<_> = why
-            .iter()
-            .map(|(reason, nodes)| format!("{nodes} {reason}"))
-            .collect();
+        let reasons: Vec<_> =
+            why.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
         if reasons.is_empty() {
             return Err("no nodes available to schedule pods".to_owned());
         }
-        Err(format!(
-            "0/{all} nodes are available: {}.",
-            reasons.join(", ")
-        ))
+        Err(format!("0/{all} nodes are available: {}.", reasons.join(", ")))
     }
 }
 

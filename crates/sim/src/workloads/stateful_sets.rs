@@ -53,9 +53,7 @@ impl<'a> Ranks<'a> {
             let number = pod.name().strip_prefix(set.name())?.strip_prefix('-')?;
             number.parse().ok()
         };
-        let owned = pods
-            .iter()
-            .filter(|pod| pod.controller() == Some(set.uid()));
+        let owned = pods.iter().filter(|pod| pod.controller() == Some(set.uid()));
         let mut pods: Vec<_> = owned.filter_map(|pod| Some((number(pod)?, pod))).collect();
         pods.sort_by_key(|(number, _)| *number);
         Self {
@@ -68,10 +66,7 @@ impl<'a> Ranks<'a> {
     }
 
     fn pod(&self, number: i64) -> Option<&'a Object> {
-        let place = self
-            .pods
-            .binary_search_by_key(&number, |(own, _)| *own)
-            .ok()?;
+        let place = self.pods.binary_search_by_key(&number, |(own, _)| *own).ok()?;
         self.pods.get(place).map(|(_, pod)| *pod)
     }
 
@@ -82,8 +77,7 @@ impl<'a> Ranks<'a> {
     fn surplus(&self) -> impl Iterator<Item = &'a Object> {
         let (first, end) = (self.first, self.first.saturating_add(self.wanted));
         let pods = self.pods.iter().rev();
-        pods.filter(move |(number, _)| *number < first || *number >= end)
-            .map(|(_, pod)| *pod)
+        pods.filter(move |(number, _)| *number < first || *number >= end).map(|(_, pod)| *pod)
     }
 
     /// One step, and none while a pod is on its way.
@@ -161,24 +155,17 @@ impl<'a> Ranks<'a> {
 
     fn note(&self, reason: &str, verb: &str, pod: &str, writes: &mut Vec<Write>, now: WallTime) {
         let about = ("apps/v1", "StatefulSet", self.set);
-        let message = format!(
-            "{verb} Pod {pod} in StatefulSet {} successful",
-            self.set.name()
-        );
+        let message = format!("{verb} Pod {pod} in StatefulSet {} successful", self.set.name());
         let what = (Volume::Normal, reason);
         writes.push(event(about, COMPONENT, what, &message, now));
     }
 
     fn status(&self) -> Value {
         let live = self.pods.iter().map(|(_, pod)| *pod);
-        let live: Vec<&Object> = live
-            .filter(|pod| !pod.is_deleted() && !has_ended(pod))
-            .collect();
+        let live: Vec<&Object> = live.filter(|pod| !pod.is_deleted() && !has_ended(pod)).collect();
         let ready = live.iter().filter(|pod| serves(pod)).count();
-        let updated = live
-            .iter()
-            .filter(|pod| pod.label(REVISION) == Some(&*self.revision))
-            .count();
+        let updated =
+            live.iter().filter(|pod| pod.label(REVISION) == Some(&*self.revision)).count();
         let mut status = json!({
             "replicas": count(live.len()), "readyReplicas": count(ready),
             "availableReplicas": count(ready), "updatedReplicas": count(updated),

@@ -112,17 +112,9 @@ async fn pods_become_ready_after_their_start_up() {
         assert_eq!(pod.text("/spec/nodeName"), "h100-0");
         assert!(pod.holds("PodScheduled") && !pod.holds("Ready"));
     }
-    assert_eq!(
-        (stage.status("replicas"), stage.status("readyReplicas")),
-        (2, 0)
-    );
+    assert_eq!((stage.status("replicas"), stage.status("readyReplicas")), (2, 0));
     pass(11).await;
-    assert!(
-        stage
-            .pods()
-            .iter()
-            .all(|pod| pod.text("/status/phase") == "Running")
-    );
+    assert!(stage.pods().iter().all(|pod| pod.text("/status/phase") == "Running"));
     assert_eq!(stage.status("readyReplicas"), 0);
     pass(150).await;
     assert_eq!(stage.status("readyReplicas"), 2);
@@ -133,12 +125,7 @@ async fn pods_become_ready_after_their_start_up() {
         .map(|pod| pod.condition("Ready").unwrap()["lastTransitionTime"].clone())
         .collect();
     assert_ne!(ready[0], ready[1], "each draws its own start-up");
-    for reason in [
-        "ScalingReplicaSet",
-        "SuccessfulCreate",
-        "Scheduled",
-        "Started",
-    ] {
+    for reason in ["ScalingReplicaSet", "SuccessfulCreate", "Scheduled", "Started"] {
         assert!(stage.reasons().contains(&reason.to_owned()), "{reason}");
     }
 }
@@ -151,17 +138,11 @@ async fn a_pod_without_a_gpu_waits_and_says_why() {
     let waiting = pods.iter().find(|pod| !pod.holds("PodScheduled")).unwrap();
     let condition = waiting.condition("PodScheduled").unwrap();
     assert_eq!(condition["reason"], "Unschedulable");
-    assert_eq!(
-        condition["message"],
-        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
-    );
+    assert_eq!(condition["message"], "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
     let waiting = waiting.name().to_owned();
     stage.scale(2).await;
     pass(1).await;
-    assert!(
-        stage.pods().iter().all(|pod| pod.name() != waiting),
-        "not the ready ones"
-    );
+    assert!(stage.pods().iter().all(|pod| pod.name() != waiting), "not the ready ones");
     let more = h100(2).objects(START).pop().unwrap();
     stage.server.create("/api/v1/nodes", &more).await.unwrap();
     stage.scale(3).await;
@@ -192,11 +173,7 @@ async fn the_youngest_goes_first_and_ends_after_its_grace() {
 }
 
 fn one_pod() -> StruckPods {
-    StruckPods {
-        namespace: "default".to_owned(),
-        deployment: "d".to_owned(),
-        pods: 1,
-    }
+    StruckPods { namespace: "default".to_owned(), deployment: "d".to_owned(), pods: 1 }
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,10 +187,7 @@ async fn a_crashed_container_starts_again() {
     assert_eq!(stage.pods()[0].text(reason), "CrashLoopBackOff");
     pass(200).await;
     assert_eq!(stage.status("readyReplicas"), 1);
-    assert_eq!(
-        stage.pods()[0].number("/status/containerStatuses/0/restartCount"),
-        1
-    );
+    assert_eq!(stage.pods()[0].number("/status/containerStatuses/0/restartCount"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,9 +198,7 @@ async fn an_evicted_pod_stays_as_failed_and_is_replaced() {
     pass(200).await;
     let pods = stage.pods();
     assert_eq!(pods.len(), 2);
-    let failed = pods
-        .iter()
-        .filter(|pod| pod.text("/status/phase") == "Failed");
+    let failed = pods.iter().filter(|pod| pod.text("/status/phase") == "Failed");
     assert_eq!(failed.count(), 1);
     assert_eq!(stage.status("readyReplicas"), 1);
 }
@@ -236,11 +208,7 @@ async fn pods_of_a_lost_node_move_after_five_minutes() {
     let stage = deployed(2, 1, 200).await;
     let lost = stage.pods()[0].text("/spec/nodeName").to_owned();
     let node = lost.clone();
-    stage
-        .workloads
-        .strike(&WorkloadFault::NodeLost { node })
-        .await
-        .unwrap();
+    stage.workloads.strike(&WorkloadFault::NodeLost { node }).await.unwrap();
     pass(30).await;
     assert_eq!(stage.status("readyReplicas"), 1, "not noticed yet");
     pass(30).await;
@@ -251,11 +219,7 @@ async fn pods_of_a_lost_node_move_after_five_minutes() {
     let pods = stage.pods();
     assert_eq!(pods.len(), 2, "whether the lost one has ended is unknown");
     let node = lost.clone();
-    stage
-        .workloads
-        .strike(&WorkloadFault::NodeBack { node })
-        .await
-        .unwrap();
+    stage.workloads.strike(&WorkloadFault::NodeBack { node }).await.unwrap();
     pass(60).await;
     assert_eq!(stage.pods().len(), 1);
     assert_ne!(stage.pods()[0].text("/spec/nodeName"), lost);
@@ -274,16 +238,8 @@ async fn a_new_template_rolls_out_without_losing_availability() {
         least = least.min(stage.status("availableReplicas"));
     }
     assert_eq!(least, 3, "a quarter may be unavailable");
-    assert_eq!(
-        (stage.status("updatedReplicas"), stage.status("replicas")),
-        (4, 4)
-    );
-    assert!(
-        stage
-            .pods()
-            .iter()
-            .all(|pod| pod.label("release") == Some("2"))
-    );
+    assert_eq!((stage.status("updatedReplicas"), stage.status("replicas")), (4, 4));
+    assert!(stage.pods().iter().all(|pod| pod.label("release") == Some("2")));
 }
 
 /// Pods of a StatefulSet have numbers, come one after the other, and go in the reverse order.
@@ -299,20 +255,11 @@ async fn a_stateful_set_counts_its_pods() {
         pods.iter().map(|pod| pod.name().to_owned()).collect()
     };
     pass(5).await;
-    assert_eq!(
-        names(),
-        ["d-0"],
-        "the next one waits until this one is ready"
-    );
+    assert_eq!(names(), ["d-0"], "the next one waits until this one is ready");
     pass(600).await;
     assert_eq!(names(), ["d-0", "d-1", "d-2"]);
-    let status = || {
-        stage
-            .server
-            .get("statefulsets.apps", "default", "d")
-            .unwrap()["status"]
-            .clone()
-    };
+    let status =
+        || stage.server.get("statefulsets.apps", "default", "d").unwrap()["status"].clone();
     assert_eq!(status()["readyReplicas"], 3);
     assert_eq!(status()["currentRevision"], status()["updateRevision"]);
 
@@ -332,11 +279,7 @@ async fn a_stateful_set_counts_its_pods() {
 
     let before = stage.pods()[0].uid().to_owned();
     let image = json!({"spec": {"template": {"metadata": {"labels": {"more": "x"}}}}});
-    stage
-        .server
-        .merge(&format!("{sets}/d"), &image)
-        .await
-        .unwrap();
+    stage.server.merge(&format!("{sets}/d"), &image).await.unwrap();
     pass(300).await;
     let pods = stage.pods();
     assert_ne!(pods[0].uid(), before, "replaced by one of the new template");

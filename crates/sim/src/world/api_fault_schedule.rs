@@ -15,10 +15,7 @@ pub(super) struct ApiFaultSchedule {
 
 impl ApiFaultSchedule {
     pub(super) fn of(scenario: &Scenario, clock: &Clock) -> Self {
-        Self {
-            clock: clock.clone(),
-            troubles: scenario.troubles.clone(),
-        }
+        Self { clock: clock.clone(), troubles: scenario.troubles.clone() }
     }
 
     pub(super) fn now(&self) -> RequestFault {
@@ -56,10 +53,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn every_failure_has_its_time() {
         let second = Duration::from_secs(1);
-        let trouble = |fault| ScenarioFault::ApiServer {
-            fault,
-            lasts: 10 * second,
-        };
+        let trouble = |fault| ScenarioFault::ApiServer { fault, lasts: 10 * second };
         let mut scenario = scenario("quiet").unwrap();
         scenario.troubles = vec![
             (10 * second, trouble(ApiFault::Slow(second))),
@@ -71,18 +65,9 @@ mod tests {
             cut_after: Some(after * second),
             ..RequestFault::default()
         };
-        let slow = |fault| RequestFault {
-            latency: second,
-            ..fault
-        };
-        let refused = |fault| RequestFault {
-            refuse: Some(503),
-            ..fault
-        };
-        let silent = RequestFault {
-            hang: true,
-            ..RequestFault::default()
-        };
+        let slow = |fault| RequestFault { latency: second, ..fault };
+        let refused = |fault| RequestFault { refuse: Some(503), ..fault };
+        let silent = RequestFault { hang: true, ..RequestFault::default() };
         for (at, wanted) in [
             (0, cut(15)),
             (10, slow(cut(5))),

@@ -60,11 +60,7 @@ impl AutoscaledModel {
             && let Some(fields) = source.as_object_mut()
         {
             fields.insert("metricSourceType".to_owned(), json!("pod"));
-            for (key, text) in [
-                ("protocolType", "http"),
-                ("port", "8000"),
-                ("path", "/metrics"),
-            ] {
+            for (key, text) in [("protocolType", "http"), ("port", "8000"), ("path", "/metrics")] {
                 fields.insert(key.to_owned(), json!(text));
             }
         }

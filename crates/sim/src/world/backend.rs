@@ -54,12 +54,7 @@ pub(super) fn backend(
     let arriving: Arriving = match &model.load {
         LoadSource::Flow { shape, mixes } => {
             shape.check().map_err(unusable)?;
-            return Ok(Box::new(Flow::new(
-                namespace,
-                model,
-                shape.clone(),
-                mixes.clone(),
-            )));
+            return Ok(Box::new(Flow::new(namespace, model, shape.clone(), mixes.clone())));
         }
         LoadSource::Posed(poses) => return Ok(Box::new(Posed::new(model, poses.clone()))),
         LoadSource::Generated(demand) => {
@@ -77,10 +72,7 @@ pub(super) fn backend(
             }
             Box::new(trace)
         }
-        LoadSource::Prepared {
-            arrivals,
-            log: sink,
-        } => {
+        LoadSource::Prepared { arrivals, log: sink } => {
             log = Some(sink.clone());
             let arrivals = Arc::clone(arrivals);
             let mut next = 0;

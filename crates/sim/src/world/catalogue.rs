@@ -64,36 +64,21 @@ fn faults() -> Scenario {
         troubles: vec![
             (MINUTE * 6, ScenarioFault::Workload(crash)),
             (MINUTE * 10, ScenarioFault::Workload(evict)),
-            (
-                MINUTE * 15,
-                ScenarioFault::Workload(WorkloadFault::NodeLost { node: node.clone() }),
-            ),
-            (
-                MINUTE * 35,
-                ScenarioFault::Workload(WorkloadFault::NodeBack { node }),
-            ),
+            (MINUTE * 15, ScenarioFault::Workload(WorkloadFault::NodeLost { node: node.clone() })),
+            (MINUTE * 35, ScenarioFault::Workload(WorkloadFault::NodeBack { node })),
             (MINUTE * 50, ScenarioFault::NoPrometheus(MINUTE * 10)),
             (MINUTE * 70, api_server(ApiFault::Refusing(503), 3)),
             (MINUTE * 80, api_server(ApiFault::Slow(SECOND * 2), 5)),
             (MINUTE * 90, api_server(ApiFault::Silent, 2)),
             (MINUTE * 100, ScenarioFault::NoScrapes(MINUTE * 3)),
-            (
-                MINUTE * 110,
-                ScenarioFault::LatePrometheus {
-                    lag: MINUTE,
-                    lasts: MINUTE * 10,
-                },
-            ),
+            (MINUTE * 110, ScenarioFault::LatePrometheus { lag: MINUTE, lasts: MINUTE * 10 }),
         ],
         ..fleet()
     }
 }
 
 fn api_server(fault: ApiFault, minutes: u32) -> ScenarioFault {
-    ScenarioFault::ApiServer {
-        fault,
-        lasts: MINUTE * minutes,
-    }
+    ScenarioFault::ApiServer { fault, lasts: MINUTE * minutes }
 }
 
 fn days() -> Scenario {
@@ -106,14 +91,8 @@ fn days() -> Scenario {
 
 fn quiet() -> Scenario {
     let mut model = qwen_8b();
-    model.load = generated(
-        RateProfile::Step {
-            before: 9.0,
-            after: 0.5,
-            at: MINUTE * 12,
-        },
-        (300.0, 300.0),
-    );
+    model.load =
+        generated(RateProfile::Step { before: 9.0, after: 0.5, at: MINUTE * 12 }, (300.0, 300.0));
     Scenario {
         name: "quiet",
         about: "One model in two variants; its load comes at once and goes after 12 minutes.",
@@ -140,40 +119,20 @@ fn steady() -> Scenario {
 }
 
 fn nodes(name: &str, count: u32, product: &str) -> NodeGroup {
-    NodeGroup {
-        name: name.to_owned(),
-        count,
-        gpus: 8,
-        product: product.to_owned(),
-    }
+    NodeGroup { name: name.to_owned(), count, gpus: 8, product: product.to_owned() }
 }
 
 fn generated(shape: RateProfile, (prompt, output): (f64, f64)) -> LoadSource {
-    let lengths = |median, most| Tokens::LogNormal {
-        median,
-        sigma: 0.6,
-        most,
-    };
+    let lengths = |median, most| Tokens::LogNormal { median, sigma: 0.6, most };
     LoadSource::Generated(Demand {
         shape,
-        lengths: Lengths {
-            prompt: lengths(prompt, 4_000),
-            output: lengths(output, 2_000),
-        },
-        sharing: Some(Sharing {
-            share: 0.4,
-            texts: 20,
-            tokens: 128,
-        }),
+        lengths: Lengths { prompt: lengths(prompt, 4_000), output: lengths(output, 2_000) },
+        sharing: Some(Sharing { share: 0.4, texts: 20, tokens: 128 }),
     })
 }
 
 fn limits(max_num_seqs: u32) -> Limits {
-    Limits {
-        max_num_seqs,
-        max_model_len: 8_192,
-        ..Limits::default()
-    }
+    Limits { max_num_seqs, max_model_len: 8_192, ..Limits::default() }
 }
 
 fn slo(first_token: u64, per_token: u64) -> Slo {
@@ -203,12 +162,7 @@ fn llama_70b() -> ScenarioModel {
         id: "meta-llama/Llama-2-70b-chat-hf",
         slo: slo(3_000, 120),
         load: generated(
-            RateProfile::Wave {
-                mean: 4.0,
-                swing: 3.5,
-                period: MINUTE * 60,
-                phase: Duration::ZERO,
-            },
+            RateProfile::Wave { mean: 4.0, swing: 3.5, period: MINUTE * 60, phase: Duration::ZERO },
             (400.0, 180.0),
         ),
         dialect: Dialect::Vllm,
@@ -251,12 +205,7 @@ fn qwen_8b() -> ScenarioModel {
         id: "Qwen/Qwen3-8B",
         slo: slo(1_000, 20),
         load: generated(
-            RateProfile::Burst {
-                base: 4.0,
-                peak: 18.0,
-                every: MINUTE * 40,
-                length: MINUTE * 12,
-            },
+            RateProfile::Burst { base: 4.0, peak: 18.0, every: MINUTE * 40, length: MINUTE * 12 },
             (300.0, 300.0),
         ),
         variants: vec![
@@ -293,12 +242,7 @@ fn llama_8b() -> ScenarioModel {
         id: "meta-llama/Llama-3.1-8B-Instruct",
         slo: slo(1_000, 40),
         load: generated(
-            RateProfile::Burst {
-                base: 0.0,
-                peak: 0.5,
-                every: MINUTE * 45,
-                length: MINUTE * 6,
-            },
+            RateProfile::Burst { base: 0.0, peak: 0.5, every: MINUTE * 45, length: MINUTE * 6 },
             (300.0, 100.0),
         ),
         variants: vec![

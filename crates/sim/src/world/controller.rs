@@ -127,18 +127,14 @@ pub(super) fn controller(
     scenario: &Scenario,
     serves_history: bool,
 ) -> Result<(Controller, ControllerView), String> {
-    let fixed = Sources {
-        environment: environment(POD, scenario.interval),
-        ..Sources::default()
-    };
+    let fixed = Sources { environment: environment(POD, scenario.interval), ..Sources::default() };
     // As a process reads it at its start.
     let main = scenario.config.iter().find(|map| map.name == MAIN);
     let sources = Sources {
         main: main.map_or(MainConfigMap::NotRead, |map| {
             let data = map.data.iter();
             MainConfigMap::Present(
-                data.map(|(key, text)| ((*key).to_owned(), text.clone()))
-                    .collect(),
+                data.map(|(key, text)| ((*key).to_owned(), text.clone())).collect(),
             )
         }),
         ..fixed.clone()
@@ -151,10 +147,7 @@ pub(super) fn controller(
         identity: Arc::from(format!("{POD}_simulated")),
         sources,
         fixed,
-        hooks: Arc::new(WorldHooks {
-            serves_history,
-            without: scenario.without,
-        }),
+        hooks: Arc::new(WorldHooks { serves_history, without: scenario.without }),
     })
 }
 
@@ -166,11 +159,7 @@ pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView
     })?;
     let actors = ActorRegistry::new();
     let env = Env {
-        kit: Kit {
-            clock: casting.clock,
-            seed: casting.seed,
-            actors: actors.clone(),
-        },
+        kit: Kit { clock: casting.clock, seed: casting.seed, actors: actors.clone() },
         kube: casting.kube,
         prometheus: casting.signals.prometheus,
         routers: casting.signals.routers,
@@ -188,13 +177,7 @@ pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView
     let shared = controller.shared();
     let routes = MetricsRoutes::new(shared.clone(), actors.clone());
     let probes = ProbeRoutes::new(shared.clone(), actors.clone(), Vec::new());
-    let door = ControllerView {
-        shared,
-        actors,
-        owner: Owner::NONE,
-        routes,
-        probes,
-    };
+    let door = ControllerView { shared, actors, owner: Owner::NONE, routes, probes };
     Ok((controller, door))
 }
 

@@ -300,10 +300,7 @@ impl Driver {
     async fn scrape(&mut self, now: Moment) {
         let due = self.prometheus().due(now.wall);
         for (id, at) in due {
-            let address = self
-                .prometheus()
-                .target(id)
-                .map(|target| target.address.clone());
+            let address = self.prometheus().target(id).map(|target| target.address.clone());
             let address = address.unwrap_or_default();
             if let Some(pod) = address.strip_prefix("controller/") {
                 let text = self.doors.metrics(pod).await;
@@ -344,11 +341,8 @@ impl Driver {
     fn tick(&mut self, now: Moment) {
         let before = self.state.ticked.replace(now.monotonic);
         let passed = now.monotonic.saturating_sub(before.unwrap_or_default());
-        let models: Vec<ModelFrame> = self
-            .services
-            .iter()
-            .map(|service| self.model_frame(service, now))
-            .collect();
+        let models: Vec<ModelFrame> =
+            self.services.iter().map(|service| self.model_frame(service, now)).collect();
         let (mut cost, mut gpus) = (0.0, 0);
         for variant in self.services.iter().flat_map(|one| &one.model.variants) {
             let tally = self.tally(variant.name);
@@ -365,9 +359,7 @@ impl Driver {
             gpus_used: gpus,
             gpus_total: self.scenario.gpus(),
             totals: self.state.totals.clone(),
-            faults: struck
-                .map(|(at, fault)| (at.as_secs_f64(), fault.to_string()))
-                .collect(),
+            faults: struck.map(|(at, fault)| (at.as_secs_f64(), fault.to_string())).collect(),
         }));
     }
 
@@ -425,16 +417,11 @@ impl Driver {
             kv_usage: reading.kv_usage,
             first_token_p95_ms: service.score.percentiles.first_token,
             per_token_p95_ms: service.score.percentiles.per_token,
-            slo_ms: (
-                slo.first_token.as_secs_f64() * 1e3,
-                slo.per_token.as_secs_f64() * 1e3,
-            ),
+            slo_ms: (slo.first_token.as_secs_f64() * 1e3, slo.per_token.as_secs_f64() * 1e3),
             attainment: service.score.attainment(),
             ended: service.score.ended_and_good(),
             broken: service.backend.broken().map(str::to_owned),
-            variants: variants
-                .map(|variant| self.variant_frame(variant))
-                .collect(),
+            variants: variants.map(|variant| self.variant_frame(variant)).collect(),
         }
     }
 
@@ -448,10 +435,7 @@ impl Driver {
             accelerator: variant.accelerator.to_owned(),
             gpus: variant.replica_gpus(),
             cost: variant.cost,
-            desired: self
-                .doors
-                .desired(&key)
-                .map(|desired| number::rounded(desired.to_f64())),
+            desired: self.doors.desired(&key).map(|desired| number::rounded(desired.to_f64())),
             scaled_to: sizes.get(variant.name).copied().unwrap_or(0),
             ready: tally.ready,
             pending: tally.pending,

@@ -10,9 +10,8 @@ use wva_supervise::Clock;
 pub(super) fn adapter(prometheus: Arc<Mutex<Prometheus>>, clock: Clock) -> Arc<ExternalMetrics> {
     Arc::new(move |namespace: &str, metric: &ExternalMetricSpec| {
         let selector = metric.selector.match_labels.iter().flatten();
-        let matchers: Vec<String> = selector
-            .map(|(name, value)| format!("{name}={value:?}"))
-            .collect();
+        let matchers: Vec<String> =
+            selector.map(|(name, value)| format!("{name}={value:?}")).collect();
         let query = format!("{}{{{}}}", metric.name, matchers.join(","));
         let now = clock.now().wall;
         let failed = |why: &str| {
@@ -23,9 +22,8 @@ pub(super) fn adapter(prometheus: Arc<Mutex<Prometheus>>, clock: Clock) -> Arc<E
         if prometheus.is_down() {
             return Err(failed("Prometheus cannot be reached"));
         }
-        let answer = prometheus
-            .query(&query, now)
-            .map_err(|refusal| failed(&refusal.to_string()))?;
+        let answer =
+            prometheus.query(&query, now).map_err(|refusal| failed(&refusal.to_string()))?;
         let QueryValue::Vector(samples) = answer else {
             return Err(failed("the answer is no vector"));
         };

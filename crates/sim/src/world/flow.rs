@@ -130,11 +130,8 @@ impl Flow {
     }
 
     fn queue_size(&self) -> MetricFamily {
-        let flow = [
-            ("fairness_id", "default-flow"),
-            ("inference_pool", self.pool),
-            ("priority", "0"),
-        ];
+        let flow =
+            [("fairness_id", "default-flow"), ("inference_pool", self.pool), ("priority", "0")];
         MetricFamily::single(
             "llm_d_epp_flow_control_queue_size",
             MetricKind::Gauge,
@@ -185,9 +182,8 @@ impl Backend for Flow {
             all.map(|(engine, _)| of(engine)).sum::<f64>() / serving.max(1.0)
         };
         let whole = |quantity: f64| usize::try_from(number::rounded(quantity)).unwrap_or(0);
-        let dispatched: f64 = engines()
-            .map(|(engine, _)| engine.running() + engine.waiting())
-            .sum();
+        let dispatched: f64 =
+            engines().map(|(engine, _)| engine.running() + engine.waiting()).sum();
         let ready = engines().filter(|(_, serves)| *serves);
         PoolReading {
             shortest_queue: least(ready.map(|(engine, _)| engine.waiting())),
@@ -236,8 +232,6 @@ impl Backend for Flow {
     }
 
     fn router_queue_page(&self) -> Page {
-        Page {
-            families: vec![self.queue_size()],
-        }
+        Page { families: vec![self.queue_size()] }
     }
 }

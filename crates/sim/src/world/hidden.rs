@@ -49,10 +49,7 @@ impl HiddenSignal {
             Self::Completed => &["vllm:request_success_total"],
             Self::Ttft => &["vllm:time_to_first_token_seconds"],
             Self::Itl => &["vllm:inter_token_latency_seconds"],
-            Self::Lengths => &[
-                "vllm:request_prompt_tokens",
-                "vllm:request_generation_tokens",
-            ],
+            Self::Lengths => &["vllm:request_prompt_tokens", "vllm:request_generation_tokens"],
             Self::PrefixHits => &["vllm:prefix_cache"],
             Self::RouterQueue => &["_flow_control_"],
             Self::RouterRequests => &["_epp_request_", "_scheduler_attempts_"],
@@ -85,9 +82,7 @@ mod tests {
             "inference_extension_flow_control_queue_size",
         ];
         let family = |name| MetricFamily::single(name, MetricKind::Gauge, &labels([]), 1.0);
-        let page = Page {
-            families: names.into_iter().map(family).collect(),
-        };
+        let page = Page { families: names.into_iter().map(family).collect() };
         let shown = |missing: &[HiddenSignal]| {
             let left = without(page.clone(), missing).families.into_iter();
             let left = left.filter_map(|left| names.iter().position(|name| left.name == *name));

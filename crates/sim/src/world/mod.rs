@@ -93,9 +93,7 @@ wva_base::debug_of!(World: frames);
 fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, String> {
     let autoscaled = scenario.autoscaled.iter().map(|one| &one.model);
     let models = scenario.models.iter().chain(autoscaled);
-    models
-        .map(|model| ModelService::new(scenario.namespace, model, seed))
-        .collect()
+    models.map(|model| ModelService::new(scenario.namespace, model, seed)).collect()
 }
 
 impl World {
@@ -241,9 +239,7 @@ impl World {
     pub async fn end(mut self) {
         self.stop.send_replace(true);
         if let Some(controller) = &mut self.controller
-            && tokio::time::timeout(FAREWELL, &mut *controller)
-                .await
-                .is_err()
+            && tokio::time::timeout(FAREWELL, &mut *controller).await.is_err()
         {
             tracing::warn!("the controller did not end in time");
             controller.abort();

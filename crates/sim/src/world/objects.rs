@@ -62,11 +62,7 @@ pub(super) async fn create(
         for variant in &model.variants {
             let all = vec![
                 workload(model, variant),
-                (
-                    "llmd.ai/v1alpha1",
-                    "variantautoscalings",
-                    autoscaling(model, variant),
-                ),
+                ("llmd.ai/v1alpha1", "variantautoscalings", autoscaling(model, variant)),
                 (
                     "autoscaling/v2",
                     "horizontalpodautoscalers",
@@ -196,11 +192,7 @@ pub(crate) fn workload(model: &ScenarioModel, variant: &ScenarioVariant) -> Plac
                     },
                 },
             });
-            (
-                leader_worker_sets::API_VERSION,
-                leader_worker_sets::PLURAL,
-                set,
-            )
+            (leader_worker_sets::API_VERSION, leader_worker_sets::PLURAL, set)
         }
     }
 }
@@ -233,10 +225,7 @@ fn template(model: &ScenarioModel, variant: &ScenarioVariant, gpus: u32) -> Valu
         (START_UP_P95, seconds(start_up.p95)),
     ]);
     if let Some(asleep) = start_up.asleep {
-        annotations.extend([
-            (MOST_ASLEEP, asleep.most.to_string()),
-            (WAKE, seconds(asleep.wake)),
-        ]);
+        annotations.extend([(MOST_ASLEEP, asleep.most.to_string()), (WAKE, seconds(asleep.wake))]);
     }
     json!({
         "metadata": {"labels": labels(model, variant), "annotations": annotations},
@@ -272,18 +261,12 @@ fn arguments(model: &ScenarioModel, variant: &ScenarioVariant) -> Vec<String> {
         ]
     };
     match model.dialect {
-        Dialect::Vllm => named([
-            "--model",
-            "--tensor-parallel-size",
-            "--max-num-seqs",
-            "--max-model-len",
-        ]),
-        Dialect::Sglang => named([
-            "--model-path",
-            "--tp-size",
-            "--max-running-requests",
-            "--context-length",
-        ]),
+        Dialect::Vllm => {
+            named(["--model", "--tensor-parallel-size", "--max-num-seqs", "--max-model-len"])
+        }
+        Dialect::Sglang => {
+            named(["--model-path", "--tp-size", "--max-running-requests", "--context-length"])
+        }
     }
 }
 

@@ -63,10 +63,7 @@ pub(crate) struct Play {
 
 impl Play {
     pub(crate) fn under(&self, policy: PolicyChoice) -> Self {
-        Self {
-            policy: Some(policy),
-            ..self.clone()
-        }
+        Self { policy: Some(policy), ..self.clone() }
     }
 }
 
@@ -96,10 +93,7 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// The way to the pages of the world in place of its API server.
     pub(crate) fn to_pages(&self) -> Self {
-        Self {
-            to: Destination::Pages,
-            ..self.clone()
-        }
+        Self { to: Destination::Pages, ..self.clone() }
     }
 }
 
@@ -131,11 +125,7 @@ impl Show {
         let (begun, stands) = oneshot::channel();
         let (over, ended) = watch::channel(false);
         let stop = Arc::new(AtomicBool::new(false));
-        let stage = Stage {
-            calls: inbox,
-            stop: Arc::clone(&stop),
-            over,
-        };
+        let stage = Stage { calls: inbox, stop: Arc::clone(&stop), over };
         let thread = Builder::new()
             .name("world".to_owned())
             .spawn(move || stage.play(play, begun))
@@ -145,10 +135,7 @@ impl Show {
         })??;
         Ok(Self {
             frames,
-            gateway: Gateway {
-                calls,
-                to: Destination::ApiServer,
-            },
+            gateway: Gateway { calls, to: Destination::ApiServer },
             stop,
             ended,
             thread,
@@ -303,12 +290,7 @@ where
             };
             let request = Request::from_parts(head, body.to_bytes());
             let (reply, replied) = oneshot::channel();
-            let call = Call {
-                to,
-                request,
-                asked: Clock::real().now().wall,
-                reply,
-            };
+            let call = Call { to, request, asked: Clock::real().now().wall, reply };
             if calls.send(call).is_err() {
                 return Ok(refuse(StatusCode::SERVICE_UNAVAILABLE));
             }

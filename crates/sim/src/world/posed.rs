@@ -11,11 +11,7 @@ use crate::exposition::Page;
 use crate::router::PoolReading;
 
 /// What the requests would be like that this server seems to hold.
-const MIX: Mix = Mix {
-    prompt_tokens: 500,
-    output_tokens: 200,
-    cached: 0.0,
-};
+const MIX: Mix = Mix { prompt_tokens: 500, output_tokens: 200, cached: 0.0 };
 
 #[derive(Debug)]
 pub(super) struct Posed {
@@ -78,9 +74,7 @@ impl Backend for Posed {
     }
 
     fn router_page(&self) -> Page {
-        Page {
-            families: Vec::new(),
-        }
+        Page { families: Vec::new() }
     }
 
     fn router_queue_page(&self) -> Page {

@@ -38,19 +38,11 @@ pub(super) struct ReplicaGroup {
 
 impl ReplicaGroup {
     pub(super) fn new(role: ServingRole) -> Self {
-        Self {
-            role,
-            ..Self::default()
-        }
+        Self { role, ..Self::default() }
     }
 
     pub(super) fn add(&mut self, pod: &str, engine: CoarseEngine, mix: Mix) {
-        let mut vessel = FluidServer {
-            engine,
-            draining: false,
-            seen: Seen::default(),
-            taken: 0.0,
-        };
+        let mut vessel = FluidServer { engine, draining: false, seen: Seen::default(), taken: 0.0 };
         vessel.engine.adapt(part(self.role, mix));
         self.vessels.insert(pod.to_owned(), vessel);
     }
@@ -64,9 +56,7 @@ impl ReplicaGroup {
     /// A server is gone; the requests that it had.
     pub(super) fn remove(&mut self, pod: &str) -> f64 {
         let gone = self.vessels.remove(pod);
-        gone.map_or(0.0, |vessel| {
-            vessel.engine.running() + vessel.engine.waiting()
-        })
+        gone.map_or(0.0, |vessel| vessel.engine.running() + vessel.engine.waiting())
     }
 
     pub(super) fn adapt(&mut self, mix: Mix) {
@@ -100,11 +90,8 @@ impl ReplicaGroup {
 
     /// Sends what is held on to servers with room; how much.
     pub(super) fn release(&mut self, held: f64, most: f64) -> f64 {
-        let mut open: Vec<&mut FluidServer> = self
-            .vessels
-            .values_mut()
-            .filter(|vessel| vessel.is_open(most))
-            .collect();
+        let mut open: Vec<&mut FluidServer> =
+            self.vessels.values_mut().filter(|vessel| vessel.is_open(most)).collect();
         let share = held / number::length(open.len().max(1));
         let mut released = 0.0;
         for vessel in &mut open {
@@ -186,10 +173,7 @@ impl FluidServer {
 fn part(role: ServingRole, mix: Mix) -> Mix {
     match role {
         ServingRole::Both => mix,
-        ServingRole::Prefill => Mix {
-            output_tokens: 1,
-            ..mix
-        },
+        ServingRole::Prefill => Mix { output_tokens: 1, ..mix },
         ServingRole::Decode => Mix { cached: 1.0, ..mix },
     }
 }

@@ -324,14 +324,10 @@ impl Scenario {
 
     /// Whether replicas of some variant are groups of pods.
     pub(crate) fn has_groups(&self) -> bool {
-        self.variants()
-            .any(|variant| matches!(variant.replica, Replica::Group { .. }))
+        self.variants().any(|variant| matches!(variant.replica, Replica::Group { .. }))
     }
 
     pub(crate) fn gpus(&self) -> u32 {
-        self.nodes
-            .iter()
-            .map(|group| group.count.saturating_mul(group.gpus))
-            .sum()
+        self.nodes.iter().map(|group| group.count.saturating_mul(group.gpus)).sum()
     }
 }

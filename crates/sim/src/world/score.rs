@@ -54,10 +54,7 @@ pub(super) struct Score {
 
 impl Score {
     pub(super) fn new(slo: Slo) -> Self {
-        Self {
-            slo,
-            ..Self::default()
-        }
+        Self { slo, ..Self::default() }
     }
 
     pub(super) fn came_many(&mut self, at: Duration, requests: u64) {
@@ -86,13 +83,7 @@ impl Score {
             return;
         }
         self.failed += requests;
-        self.keep(Ended {
-            at,
-            requests,
-            first_token: None,
-            per_token: None,
-            good: false,
-        });
+        self.keep(Ended { at, requests, first_token: None, per_token: None, good: false });
     }
 
     pub(super) fn answered_many(
@@ -106,13 +97,7 @@ impl Score {
             && per_token.is_none_or(|gap| gap <= self.slo.per_token);
         self.answered += requests;
         self.good += if good { requests } else { 0 };
-        self.keep(Ended {
-            at,
-            requests,
-            first_token,
-            per_token,
-            good,
-        });
+        self.keep(Ended { at, requests, first_token, per_token, good });
     }
 
     fn keep(&mut self, ended: Ended) {

@@ -85,10 +85,7 @@ impl ModelService {
 
 pub(super) fn tally(variant: &ScenarioVariant, pods: &[Object]) -> ReplicaTally {
     let mut tally = ReplicaTally::default();
-    for pod in pods
-        .iter()
-        .filter(|pod| pod.label(VARIANT) == Some(variant.name))
-    {
+    for pod in pods.iter().filter(|pod| pod.label(VARIANT) == Some(variant.name)) {
         if matches!(pod.text("/status/phase"), "Succeeded" | "Failed") {
             continue;
         }

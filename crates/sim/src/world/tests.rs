@@ -49,9 +49,8 @@ fn play(scenario: &Scenario, seed: u64, lasts: Duration) -> (RunRecord, Arc<Fram
                 record.writes += 1;
                 texts.push(change);
             }
-            if let Some(plan) = world
-                .plan()
-                .filter(|plan| cycle.replace(plan.cycle) != Some(plan.cycle))
+            if let Some(plan) =
+                world.plan().filter(|plan| cycle.replace(plan.cycle) != Some(plan.cycle))
             {
                 record.plans += 1;
                 texts.push(serde_json::to_string(&*plan).unwrap());
@@ -69,11 +68,7 @@ fn hurried() -> Scenario {
     let mut scenario = quiet();
     scenario.interval = Duration::from_secs(10);
     scenario.scrape_interval = Duration::from_secs(5);
-    for variant in scenario
-        .models
-        .iter_mut()
-        .flat_map(|model| &mut model.variants)
-    {
+    for variant in scenario.models.iter_mut().flat_map(|model| &mut model.variants) {
         variant.start_up = StartUp::WAKING;
         variant.limits.max_num_seqs = 4;
     }
@@ -94,34 +89,24 @@ async fn pages_show_the_controller_and_its_prometheus() {
     assert_eq!(page("/readyz").await.0, 503);
     let query = "/api/v1/query?query=max(wva_desired_replicas)";
     let (status, answer) = page(query).await;
-    assert_eq!(
-        (status, &json(&answer)["data"]["result"]),
-        (200, &json!([]))
-    );
+    assert_eq!((status, &json(&answer)["data"]["result"]), (200, &json!([])));
 
     tokio::time::sleep(Duration::from_mins(3)).await;
     assert_eq!(page("/readyz").await, (200, "ok\n".to_owned()));
     let (_, metrics) = page("/metrics").await;
     let counts = metrics.lines().filter_map(|line| {
-        let (labels, count) = line
-            .strip_prefix("wva_desired_replicas{")?
-            .split_once("} ")?;
+        let (labels, count) = line.strip_prefix("wva_desired_replicas{")?.split_once("} ")?;
         labels.contains("variant_name").then_some(count)
     });
     let most = counts.max().unwrap();
     let (status, decisions) = page("/debug/decisions").await;
-    let decided = json(&decisions)["decisions"]
-        .as_object()
-        .map(serde_json::Map::len);
+    let decided = json(&decisions)["decisions"].as_object().map(serde_json::Map::len);
     assert_eq!((status, decided), (200, Some(2)));
     let (_, answer) = page(query).await;
     let value = &json(&answer)["data"]["result"][0]["value"];
     assert_eq!(*value, json!([1_767_225_780.0, most]));
     let (status, refused) = page("/api/v1/query?query=sum(").await;
-    assert_eq!(
-        (status, &json(&refused)["errorType"]),
-        (400, &json!("bad_data"))
-    );
+    assert_eq!((status, &json(&refused)["errorType"]), (400, &json!("bad_data")));
     assert_eq!(page("/debug/kill?role=optimizer").await.0, 404);
     let (status, pages) = page("/debug/").await;
     assert_eq!((status, pages.lines().count()), (200, 6), "{pages}");
@@ -143,10 +128,7 @@ fn same_seed_same_trace() {
         let (second, again) = play(&scenario, seed, lasts);
         assert_eq!(first, second, "seed {seed}");
         assert_eq!(frame, again, "seed {seed}");
-        assert!(
-            first.writes > 50 && first.plans > 3,
-            "seed {seed}: {first:?}"
-        );
+        assert!(first.writes > 50 && first.plans > 3, "seed {seed}: {first:?}");
         assert!(frame.totals.scalings > 0, "seed {seed}: {frame:#?}");
         hashes.insert(first.hash);
     }
@@ -205,12 +187,8 @@ async fn an_idle_model_goes_to_zero_and_is_woken() {
     let LoadSource::Generated(demand) = &mut model.load else {
         panic!("the idle model is asked by requests");
     };
-    demand.shape = RateProfile::Burst {
-        base: 0.0,
-        peak: 0.5,
-        every: 12 * minute,
-        length: 2 * minute,
-    };
+    demand.shape =
+        RateProfile::Burst { base: 0.0, peak: 0.5, every: 12 * minute, length: 2 * minute };
     for variant in &mut model.variants {
         variant.start_up = StartUp::WAKING;
     }
@@ -222,24 +200,15 @@ async fn an_idle_model_goes_to_zero_and_is_woken() {
         variants.map(|variant| variant.scaled_to).collect()
     };
     assert_eq!(sizes(&asleep), [0, 0], "{asleep:?}");
-    assert!(
-        asleep.seconds > 300.0,
-        "not before its retention: {asleep:?}"
-    );
+    assert!(asleep.seconds > 300.0, "not before its retention: {asleep:?}");
     assert_eq!(asleep.totals.requests, 0);
     let awake = ready(&world, 4 * minute, |ready| ready == 1).await;
-    assert!(
-        awake.seconds > 600.0,
-        "not before the first request: {awake:?}"
-    );
+    assert!(awake.seconds > 600.0, "not before the first request: {awake:?}");
     assert_eq!(sizes(&awake), [1, 0], "the cheaper one");
     tokio::time::sleep(minute).await;
     let served = world.frame();
     assert!(served.totals.answered > 0, "{served:?}");
-    assert_eq!(
-        served.totals.failed, 0,
-        "what was held is served: {served:?}"
-    );
+    assert_eq!(served.totals.failed, 0, "what was held is served: {served:?}");
     world.end().await;
 }
 
@@ -247,14 +216,8 @@ async fn an_idle_model_goes_to_zero_and_is_woken() {
 fn a_trace_that_is_none_is_named() {
     let runtime = paused().unwrap();
     // The second looks like a trace until its first request is read.
-    let dashboard = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../config/grafana/dashboard.json"
-    );
-    for (file, problem) in [
-        ("/nowhere/trace.csv", "No such file"),
-        (dashboard, "line 1: "),
-    ] {
+    let dashboard = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/grafana/dashboard.json");
+    for (file, problem) in [("/nowhere/trace.csv", "No such file"), (dashboard, "line 1: ")] {
         let scenario = quiet().replaying(file.into());
         let world = World::begin(&scenario, 1, DATE);
         let error = runtime.block_on(world).unwrap_err();
@@ -295,15 +258,9 @@ fn rising() -> Scenario {
         name: "wva-saturation-scaling-config",
         data: vec![("default", "analyzers: [{name: throughput}]".to_owned())],
     }];
-    let mix = Mix {
-        prompt_tokens: 6_000,
-        output_tokens: 500,
-        cached: 0.0,
-    };
-    let stages = [1.5, 2.5, 3.0, 3.5, 4.0, 4.5].map(|rate| RateStage {
-        lasts: Duration::from_secs(140),
-        rate,
-    });
+    let mix = Mix { prompt_tokens: 6_000, output_tokens: 500, cached: 0.0 };
+    let stages = [1.5, 2.5, 3.0, 3.5, 4.0, 4.5]
+        .map(|rate| RateStage { lasts: Duration::from_secs(140), rate });
     for model in &mut scenario.models {
         model.load = LoadSource::Flow {
             shape: RateProfile::Stages(stages.to_vec()),
@@ -343,11 +300,7 @@ async fn lines_after_a_restart(remembers: bool) -> Vec<(LatencyModelSource, usiz
     world.controller.take().unwrap().await.unwrap();
     let own = InProcess::new(Arc::clone(&world.prometheus), world.clock.clone());
     let signals = Signals {
-        prometheus: if remembers {
-            Arc::new(own)
-        } else {
-            Arc::new(Forgetful(own))
-        },
+        prometheus: if remembers { Arc::new(own) } else { Arc::new(Forgetful(own)) },
         routers: Arc::new(world.routers.clone()),
         pods: Arc::new(world.routers.clone()),
     };

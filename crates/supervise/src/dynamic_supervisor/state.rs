@@ -82,9 +82,7 @@ impl<R: Registry> DynamicSupervisorState<R> {
         };
         // Some of those that died with the former life may not come back.
         kit.actors.forget_children(role);
-        let jitter = kit
-            .seed
-            .child(&format!("{role}#{}", incarnation.epoch().number()));
+        let jitter = kit.seed.child(&format!("{role}#{}", incarnation.epoch().number()));
         let envelopes = myself.clone();
         let occasions = Inbox::new(Arc::clone(incarnation), move |event| {
             envelopes.send_message(Envelope::Event(event)).is_ok()
@@ -213,17 +211,9 @@ impl<R: Registry> DynamicSupervisorState<R> {
             Phase::Running(live) => {
                 let deadline = now.saturating_add(child.spec.role().policy().grace);
                 live.ask_to_end(&self.kit, deadline);
-                Phase::Ending {
-                    live,
-                    deadline,
-                    again: false,
-                }
+                Phase::Ending { live, deadline, again: false }
             }
-            Phase::Ending { live, deadline, .. } => Phase::Ending {
-                live,
-                deadline,
-                again: false,
-            },
+            Phase::Ending { live, deadline, .. } => Phase::Ending { live, deadline, again: false },
         };
         self.children.insert(key.clone(), child);
     }
@@ -315,11 +305,7 @@ impl<R: Registry> DynamicSupervisorState<R> {
         self.generation += 1;
         let generation = self.generation;
         if let Some(child) = self.children.get_mut(key) {
-            child.phase = Phase::Waiting {
-                generation,
-                due,
-                earliest,
-            };
+            child.phase = Phase::Waiting { generation, due, earliest };
         }
         let slot = key.clone();
         let after = due.saturating_sub(self.now());

@@ -20,11 +20,7 @@ pub(crate) struct RegistryHooks<R> {
 
 impl<R> Default for RegistryHooks<R> {
     fn default() -> Self {
-        Self {
-            roles: Mutex::default(),
-            gate: PauseGate::default(),
-            planted: OnceLock::new(),
-        }
+        Self { roles: Mutex::default(), gate: PauseGate::default(), planted: OnceLock::new() }
     }
 }
 

@@ -1,8 +1,5 @@
 //! Hooks of a shipped build: nothing.
-#![expect(
-    clippy::unused_self,
-    reason = "the functions have the signatures of the other build"
-)]
+#![expect(clippy::unused_self, reason = "the functions have the signatures of the other build")]
 
 use std::fmt;
 use std::future::{Future, Ready, ready};

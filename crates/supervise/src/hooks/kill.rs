@@ -125,9 +125,7 @@ impl KillHooks {
 
     /// Lets happen what was asked for.
     pub(crate) async fn befall(&self) {
-        let mishap = self
-            .mishap()
-            .take_if(|mishap| !matches!(mishap, Mishap::Torn(_)));
+        let mishap = self.mishap().take_if(|mishap| !matches!(mishap, Mishap::Torn(_)));
         if mishap.is_some() {
             self.harm();
         }
@@ -144,9 +142,7 @@ impl KillHooks {
     /// Another effect of the present occasion is about to be done; lets happen what was asked for at this point.
     pub(crate) fn begin_effect(&self) {
         let done = self.effects.fetch_add(1, Ordering::AcqRel);
-        let torn = self
-            .mishap()
-            .take_if(|mishap| *mishap == Mishap::Torn(done));
+        let torn = self.mishap().take_if(|mishap| *mishap == Mishap::Torn(done));
         if torn.is_some() {
             self.harm();
             std::panic::resume_unwind(Box::new("a planted panic between two effects"));
@@ -176,10 +172,7 @@ impl KillHooks {
 
     pub(crate) fn meet(&self, message: &dyn fmt::Debug) {
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut name = FirstPiece {
-            met: &mut met,
-            counted: false,
-        };
+        let mut name = FirstPiece { met: &mut met, counted: false };
         // It ends with an error where there is a second piece.
         let _whole = write!(name, "{message:?}");
         if !name.counted {

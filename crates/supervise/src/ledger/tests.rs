@@ -33,10 +33,7 @@ fn delay_doubles_is_capped_then_escalates() {
             "exit {exit}"
         );
     }
-    assert_eq!(
-        ledger.record_exit(secs(310), &POLICY),
-        ExitVerdict::Escalate
-    );
+    assert_eq!(ledger.record_exit(secs(310), &POLICY), ExitVerdict::Escalate);
 }
 
 #[test]
@@ -63,17 +60,9 @@ fn a_key_is_quarantined_from_its_third_failure_and_never_escalates() {
     assert_eq!(exit(0), KeyVerdict::RestartAfter(secs(1)));
     assert_eq!(exit(1), KeyVerdict::RestartAfter(secs(2)));
     let mut now = 3;
-    for (failures, seconds) in [
-        (3, 4),
-        (4, 8),
-        (5, 16),
-        (6, 32),
-        (7, 64),
-        (8, 128),
-        (9, 256),
-        (10, 300),
-        (11, 300),
-    ] {
+    for (failures, seconds) in
+        [(3, 4), (4, 8), (5, 16), (6, 32), (7, 64), (8, 128), (9, 256), (10, 300), (11, 300)]
+    {
         let retry_in = secs(seconds);
         assert_eq!(exit(now), KeyVerdict::Quarantine { failures, retry_in });
         now += seconds;
@@ -87,13 +76,8 @@ fn a_long_life_ends_the_row() {
         ledger.record_exit(&"a", secs(0), AT_ONCE, 1, &QUARANTINE);
     }
     assert_eq!(
-        ledger
-            .clone()
-            .record_exit(&"a", secs(299), secs(299), 1, &QUARANTINE),
-        KeyVerdict::Quarantine {
-            failures: 4,
-            retry_in: secs(8)
-        }
+        ledger.clone().record_exit(&"a", secs(299), secs(299), 1, &QUARANTINE),
+        KeyVerdict::Quarantine { failures: 4, retry_in: secs(8) }
     );
     assert_eq!(
         ledger.record_exit(&"a", secs(300), secs(300), 1, &QUARANTINE),

@@ -33,10 +33,7 @@ async fn five_rings(role: Role, kill: Option<KillAt>) -> (BTreeSet<u32>, Vec<Lin
     let report = stage.report(&post.role);
     assert_eq!(report.state, RoleState::Running);
     assert_eq!(report.sent, report.handled);
-    assert_eq!(
-        report.lost,
-        u64::from(matches!(kill, Some(KillAt::Before(_))))
-    );
+    assert_eq!(report.lost, u64::from(matches!(kill, Some(KillAt::Before(_)))));
     let lines = stage.journal.of(&post.role);
     let mut answered = BTreeSet::new();
     for line in &lines {
@@ -125,10 +122,7 @@ async fn a_machine_is_torn_between_two_of_its_effects() {
     post.send(Act::Work(2, Duration::ZERO));
     let after = stage.reborn(&post.role, first).await;
     assert!(!actors.is_armed(&post.role));
-    assert_eq!(
-        after.last_failure.as_deref(),
-        Some("a planted panic between two effects")
-    );
+    assert_eq!(after.last_failure.as_deref(), Some("a planted panic between two effects"));
     assert_eq!(seen(first)[6..], [Noted::Began(2), Noted::Gone]);
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }

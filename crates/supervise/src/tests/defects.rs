@@ -52,10 +52,9 @@ async fn without_restarts_a_child_stays_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_budget_the_supervisor_never_fails() {
-    for (defect, expected) in [
-        (None, RoleState::Stopped),
-        (Some(Defect::Budget), RoleState::Running),
-    ] {
+    for (defect, expected) in
+        [(None, RoleState::Stopped), (Some(Defect::Budget), RoleState::Running)]
+    {
         let (stage, post) = tree(defect).await;
         for _ in 0..6 {
             stage.kit.actors.kill(&post.role);

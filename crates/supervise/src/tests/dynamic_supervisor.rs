@@ -44,10 +44,7 @@ async fn a_key_that_keeps_failing_is_quarantined_with_growing_delays_and_alone()
         for (index, (failures, retry_in)) in quarantines.iter().enumerate() {
             assert_eq!(*failures, index + 3, "{curse:?}");
             let ratio = retry_in.as_secs_f64() / expected.as_secs_f64();
-            assert!(
-                (0.79..=1.21).contains(&ratio),
-                "{retry_in:?} for {expected:?}"
-            );
+            assert!((0.79..=1.21).contains(&ratio), "{retry_in:?} for {expected:?}");
             expected = (expected * 2).min(secs(300));
         }
         assert!(quarantines.len() > 12, "{quarantines:?}");
@@ -89,11 +86,7 @@ async fn a_quarantined_key_is_released_when_its_object_changes_for_the_better() 
     nursery.put(0, Curse::None);
     rest().await;
     assert_eq!(stage.report(&session(0)).state, RoleState::Running);
-    assert_ne!(
-        nursery.notices(0).last(),
-        Some(&Notice::Released),
-        "too early"
-    );
+    assert_ne!(nursery.notices(0).last(), Some(&Notice::Released), "too early");
     tokio::time::sleep(secs(2)).await;
     let notices = nursery.notices(0);
     assert_eq!(notices.last(), Some(&Notice::Released), "{notices:?}");
@@ -151,10 +144,7 @@ async fn a_key_that_ends_is_cleaned_up_and_comes_back_above_its_former_numbers()
     rest().await;
     assert_eq!(nursery.notices(0), [Notice::Started, Notice::Ended]);
     let known = stage.kit.actors.report();
-    assert!(
-        known.iter().all(|report| report.role != session(0)),
-        "forgotten"
-    );
+    assert!(known.iter().all(|report| report.role != session(0)), "forgotten");
     nursery.delete(0);
     rest().await;
     assert_eq!(nursery.notices(0).len(), 2, "ended once");
@@ -167,10 +157,7 @@ async fn a_key_that_ends_is_cleaned_up_and_comes_back_above_its_former_numbers()
     // The same for one that is away, and in quarantine.
     nursery.post(0).send(Act::Hang);
     rest().await;
-    assert!(matches!(
-        stage.report(&session(0)).state,
-        RoleState::Restarting { .. }
-    ));
+    assert!(matches!(stage.report(&session(0)).state, RoleState::Restarting { .. }));
     nursery.delete(0);
     tokio::time::sleep(secs(600)).await;
     assert_eq!(nursery.notices(0).last(), Some(&Notice::Ended));
@@ -219,18 +206,11 @@ async fn more_than_half_of_at_least_ten_failing_at_once_is_the_supervisors_failu
         nursery.delete(8);
         tokio::time::sleep(secs(10)).await;
         let after = stage.report(&Role::Sessions);
-        assert_eq!(
-            after.incarnation > before.incarnation,
-            systemic,
-            "{failing}"
-        );
+        assert_eq!(after.incarnation > before.incarnation, systemic, "{failing}");
         if let Some(why) = &after.last_failure {
             assert!(why.contains("6 of 10 children failed within 60 s"), "{why}");
         }
-        assert_eq!(
-            stage.report(&session(9)).incarnation > untouched.incarnation,
-            systemic
-        );
+        assert_eq!(stage.report(&session(9)).incarnation > untouched.incarnation, systemic);
         for number in [0, 1, 2, 3, 4, 5, 6, 7, 9] {
             let report = stage.report(&session(number));
             assert_eq!(report.state, RoleState::Running, "{number}");
@@ -249,10 +229,7 @@ async fn a_registry_that_panics_is_restarted_and_runs_its_keys_anew() {
     nursery.put(7, Curse::None);
     rest().await;
     let away = stage.report(&Role::Sessions);
-    assert!(
-        matches!(away.state, RoleState::Restarting { .. }),
-        "{away:?}"
-    );
+    assert!(matches!(away.state, RoleState::Restarting { .. }), "{away:?}");
     assert_eq!(away.last_failure.as_deref(), Some("panicked: poisoned"));
     let after = stage.reborn(&Role::Sessions, before.incarnation).await;
     assert_eq!(after.restarts, 1);

@@ -32,14 +32,7 @@ fn a_cell_refuses_an_older_tenure_once_a_newer_one_has_written() {
     assert_eq!(changed, Ok("third again"));
     assert_eq!(*reader.changed().now_or_never().unwrap(), "fourth");
     let refusal = cell.publish(&epoch(3), Arc::new("too late")).unwrap_err();
-    assert_eq!(
-        refusal,
-        Fenced {
-            role: "planner".into(),
-            number: 3,
-            newest: 4
-        }
-    );
+    assert_eq!(refusal, Fenced { role: "planner".into(), number: 3, newest: 4 });
     assert!(refusal.to_string().contains("planner no. 3"), "{refusal}");
     assert!(cell.update(&epoch(3), |_| ()).is_err());
     assert_eq!(*cell.load(), "fourth");
@@ -108,10 +101,7 @@ async fn many_lives_writing_at_once_are_seen_in_order() {
         writers.spawn(async move {
             let mut refused = 0;
             for write in 0..WRITES {
-                if cell
-                    .publish(&epoch(number), Arc::new((number, write)))
-                    .is_err()
-                {
+                if cell.publish(&epoch(number), Arc::new((number, write))).is_err() {
                     refused += 1;
                 }
                 let note = || admitted.lock().unwrap().push(number);

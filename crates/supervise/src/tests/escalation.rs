@@ -20,10 +20,7 @@ fn check_delays(attempts: &[Duration], policy: &RestartPolicy) {
     for (index, pair) in attempts.windows(2).enumerate() {
         let delay = pair[1].abs_diff(pair[0]).as_secs_f64();
         let ratio = delay / expected.as_secs_f64();
-        assert!(
-            (0.79..=1.21).contains(&ratio),
-            "delay {index}: {delay} s instead of {expected:?}"
-        );
+        assert!((0.79..=1.21).contains(&ratio), "delay {index}: {delay} s instead of {expected:?}");
         expected = (expected * 2).min(policy.delay_cap);
     }
 }
@@ -45,9 +42,7 @@ async fn delays_double_up_to_the_cap_and_then_the_supervisor_starts_all_children
         assert_eq!(before.state, RoleState::Running, "{parent}");
         let first_parent = stage.report(&parent).incarnation;
 
-        let after = stage
-            .reborn_within(secs(300), &other.role, before.incarnation)
-            .await;
+        let after = stage.reborn_within(secs(300), &other.role, before.incarnation).await;
         let policy = policy(&parent);
         let attempts = stage.journal.attempts(&cursed.role);
         let of_first_life = &attempts[..=policy.max_restarts];
@@ -59,10 +54,7 @@ async fn delays_double_up_to_the_cap_and_then_the_supervisor_starts_all_children
         assert!(after.incarnation > stage.report(&parent).incarnation);
         assert!(stage.report(&parent).incarnation > first_parent);
         let why = stage.report(&parent).last_failure.unwrap();
-        assert!(
-            why.contains(&cursed.role.to_string()) && why.contains("cannot be made"),
-            "{why}"
-        );
+        assert!(why.contains(&cursed.role.to_string()) && why.contains("cannot be made"), "{why}");
         assert_eq!(stage.report(&bystander.role).restarts, 0, "{parent}");
         assert_eq!(stage.fall().await, ExitReason::Shutdown);
     }
@@ -94,10 +86,7 @@ async fn a_spent_root_budget_ends_the_process() {
     let ExitReason::Failed(why) = stage.collapse(secs(60)).await else {
         panic!("was not asked to end");
     };
-    assert!(
-        why.contains("config ended more than 3 times within 600 s"),
-        "{why}"
-    );
+    assert!(why.contains("config ended more than 3 times within 600 s"), "{why}");
     assert!(why.contains("cannot wake"), "{why}");
     let attempts = journal.attempts(&post.role);
     assert_eq!(attempts.len(), 4);
@@ -127,10 +116,7 @@ async fn a_killed_root_ends_the_process() {
     let post = Post::new(Role::Config, &journal);
     let stage = Stage::raise(journal, vec![post.spec()]).await;
     stage.kill(&Role::Root);
-    assert_eq!(
-        stage.collapse(secs(1)).await,
-        ExitReason::Failed("the root was killed".to_owned())
-    );
+    assert_eq!(stage.collapse(secs(1)).await, ExitReason::Failed("the root was killed".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,18 +124,14 @@ async fn a_tree_that_is_put_together_wrongly_does_not_start() {
     let journal = Journal::new();
     let collector = Post::new(Role::Collector, &journal).spec();
     let config = || Post::new(Role::Config, &journal).spec();
-    let misfit = crate::machine(
-        Role::Leadership,
-        &crate::Address::vacant(),
-        |_| -> super::stage::Player { unreachable!("never made") },
-    );
+    let misfit =
+        crate::machine(Role::Leadership, &crate::Address::vacant(), |_| -> super::stage::Player {
+            unreachable!("never made")
+        });
     let vectors = [
         (vec![collector], "put under root but belongs under engine"),
         (vec![config(), config()], "config is specified twice"),
-        (
-            vec![misfit],
-            "specified as a Machine but its role is that of a Pump",
-        ),
+        (vec![misfit], "specified as a Machine but its role is that of a Pump"),
     ];
     for (children, complaint) in vectors {
         let stage = Stage::raise(Journal::new(), children).await;

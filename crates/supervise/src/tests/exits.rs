@@ -18,10 +18,7 @@ async fn pair(curse: Curse) -> (Stage, Post, Post) {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_fails_or_panics_costs_one_life() {
-    for (act, why) in [
-        (Act::Fail, "ordered to fail"),
-        (Act::Panic, "ordered to panic"),
-    ] {
+    for (act, why) in [(Act::Fail, "ordered to fail"), (Act::Panic, "ordered to panic")] {
         let (stage, victim, other) = pair(Curse::None).await;
         let before = stage.report(&victim.role);
         assert_eq!((before.state, before.restarts), (RoleState::Running, 0));
@@ -29,33 +26,22 @@ async fn a_handler_that_fails_or_panics_costs_one_life() {
         let bystander = stage.report(&other.role);
         victim.send(act);
         let after = stage.reborn(&victim.role, before.incarnation).await;
-        assert_eq!(
-            (after.restarts, after.last_failure.as_deref()),
-            (1, Some(why))
-        );
-        assert_eq!(
-            stage.report(&other.role).incarnation,
-            bystander.incarnation,
-            "{act:?}"
-        );
+        assert_eq!((after.restarts, after.last_failure.as_deref()), (1, Some(why)));
+        assert_eq!(stage.report(&other.role).incarnation, bystander.incarnation, "{act:?}");
         assert_eq!(stage.fall().await, ExitReason::Shutdown);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_role_that_cannot_be_made_or_wake_is_tried_again_and_costs_no_other_role_a_life() {
-    for (curse, why) in [
-        (Curse::PanicWhenMade, "cannot be made"),
-        (Curse::FailOnWake, "cannot wake"),
-    ] {
+    for (curse, why) in
+        [(Curse::PanicWhenMade, "cannot be made"), (Curse::FailOnWake, "cannot wake")]
+    {
         let (stage, victim, other) = pair(curse).await;
         let bystander = stage.report(&other.role);
         assert_eq!(bystander.state, RoleState::Running);
         let first = stage.report(&victim.role);
-        assert!(
-            matches!(first.state, RoleState::Restarting { .. }),
-            "{first:?}"
-        );
+        assert!(matches!(first.state, RoleState::Restarting { .. }), "{first:?}");
         assert!(first.last_failure.unwrap().contains(why), "{curse:?}");
         tokio::time::sleep(Duration::from_secs(2)).await;
         let later = stage.report(&victim.role);
@@ -63,11 +49,7 @@ async fn a_role_that_cannot_be_made_or_wake_is_tried_again_and_costs_no_other_ro
         *victim.curse.lock().unwrap() = Curse::None;
         let after = stage.reborn(&victim.role, later.incarnation).await;
         assert_eq!(after.incarnation, stage.report(&victim.role).incarnation);
-        assert_eq!(
-            stage.report(&other.role).incarnation,
-            bystander.incarnation,
-            "{curse:?}"
-        );
+        assert_eq!(stage.report(&other.role).incarnation, bystander.incarnation, "{curse:?}");
         assert_eq!(stage.fall().await, ExitReason::Shutdown);
     }
 }
@@ -104,10 +86,7 @@ async fn what_an_actor_sends_itself_arrives_and_is_counted() {
     rest().await;
     assert_eq!(stage.journal.roles(&Noted::Finished(3)).len(), 1);
     let after = stage.report(&victim.role);
-    assert_eq!(
-        (after.sent, after.handled),
-        (before.sent + 2, before.sent + 2)
-    );
+    assert_eq!((after.sent, after.handled), (before.sent + 2, before.sent + 2));
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }
 
@@ -135,9 +114,7 @@ async fn timers_end_with_the_life_that_armed_them() {
     stage.reborn(&victim.role, number).await;
     victim.send(Act::Later(8, hour));
     tokio::time::sleep(hour * 2).await;
-    let begun: Vec<_> = [7, 8]
-        .map(|task| stage.journal.roles(&Noted::Began(task)).len())
-        .into();
+    let begun: Vec<_> = [7, 8].map(|task| stage.journal.roles(&Noted::Began(task)).len()).into();
     assert_eq!(begun, [0, 1]);
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
 }

@@ -99,9 +99,7 @@ impl Nursery {
 
     pub(super) fn spec(&self) -> ChildSpec<Role> {
         let nursery = self.clone();
-        dynamic_supervisor(Role::Sessions, &self.address, move |_: &Epoch| {
-            Nurse(nursery.clone())
-        })
+        dynamic_supervisor(Role::Sessions, &self.address, move |_: &Epoch| Nurse(nursery.clone()))
     }
 }
 
@@ -109,11 +107,7 @@ struct Nurse(Nursery);
 
 impl Nurse {
     fn notice(&self, key: &str, notice: Notice) {
-        self.0
-            .notices
-            .lock()
-            .unwrap()
-            .push((key.to_owned(), notice));
+        self.0.notices.lock().unwrap().push((key.to_owned(), notice));
     }
 }
 
@@ -123,26 +117,17 @@ impl Registry for Nurse {
     type Msg = ();
 
     fn reconcile(&mut self, _cx: &Context<()>, event: Event<()>) -> Vec<Order<String>> {
-        assert!(
-            !std::mem::take(&mut *self.0.poisoned.lock().unwrap()),
-            "poisoned"
-        );
+        assert!(!std::mem::take(&mut *self.0.poisoned.lock().unwrap()), "poisoned");
         let dirty = self.0.bell.drain();
         let posts = self.0.posts.lock().unwrap();
         let looked_at: Vec<String> = match event {
             Event::Started => posts.keys().cloned().collect(),
             Event::Message(()) => dirty.into_iter().collect(),
         };
-        let orders = looked_at.into_iter().map(|key| {
-            if posts.contains_key(&key) {
-                Order::Run(key)
-            } else {
-                Order::End(key)
-            }
-        });
-        orders
-            .chain(std::mem::take(&mut *self.0.orders.lock().unwrap()))
-            .collect()
+        let orders = looked_at
+            .into_iter()
+            .map(|key| if posts.contains_key(&key) { Order::Run(key) } else { Order::End(key) });
+        orders.chain(std::mem::take(&mut *self.0.orders.lock().unwrap())).collect()
     }
 
     fn child(&self, key: &String) -> ChildSpec<Role> {
@@ -189,10 +174,7 @@ impl Ensemble {
         roles.extend((0..FEEDS).map(Role::Feed));
         roles.push(Role::Poller);
         Self {
-            posts: roles
-                .into_iter()
-                .map(|role| Post::new(role, journal))
-                .collect(),
+            posts: roles.into_iter().map(|role| Post::new(role, journal)).collect(),
             nursery: Nursery::new(journal).with(0..2),
         }
     }

@@ -30,16 +30,9 @@ async fn every_leaf_that_is_killed_idle_wakes_again_and_answers_what_rang_meanwh
         stage.kill(role);
         rest().await;
         let away = stage.report(role);
-        assert!(
-            matches!(away.state, RoleState::Restarting { .. }),
-            "{role}: {away:?}"
-        );
+        assert!(matches!(away.state, RoleState::Restarting { .. }), "{role}: {away:?}");
         post.bell.insert(41);
-        assert_eq!(
-            post.address.send(Act::Answer),
-            Delivery::Vacant,
-            "{role} is away"
-        );
+        assert_eq!(post.address.send(Act::Answer), Delivery::Vacant, "{role} is away");
         let after = stage.reborn(role, before.incarnation).await;
         assert_eq!(after.restarts, before.restarts + 1, "{role}");
         assert_eq!(after.last_failure.as_deref(), Some("killed"), "{role}");
@@ -93,12 +86,7 @@ async fn a_supervisor_that_is_killed_comes_back_with_all_below_it_and_no_other_r
         for old in before {
             let now = stage.report(&old.role);
             let below = old.role == supervisor || old.parent.as_ref() == Some(&supervisor);
-            assert_eq!(
-                now.incarnation > old.incarnation,
-                below,
-                "{} after {supervisor}",
-                old.role
-            );
+            assert_eq!(now.incarnation > old.incarnation, below, "{} after {supervisor}", old.role);
             assert_eq!(now.state, RoleState::Running, "{}", old.role);
             assert_eq!(now.sent, now.handled, "{}", old.role);
         }
@@ -134,12 +122,7 @@ async fn under_random_kills_every_ring_is_answered() {
                     answered.extend(keys);
                 }
             }
-            assert_eq!(
-                answered,
-                (0..RINGS).collect(),
-                "{} with seed {seed}",
-                post.role
-            );
+            assert_eq!(answered, (0..RINGS).collect(), "{} with seed {seed}", post.role);
             let report = stage.report(&post.role);
             assert_eq!(report.sent, report.handled, "{} seed {seed}", post.role);
         }

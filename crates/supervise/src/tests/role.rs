@@ -88,16 +88,9 @@ impl TreeRole for Role {
     }
 
     fn policy(&self) -> RolePolicy {
-        let (ms, s, min) = (
-            Duration::from_millis,
-            Duration::from_secs,
-            Duration::from_mins,
-        );
+        let (ms, s, min) = (Duration::from_millis, Duration::from_secs, Duration::from_mins);
         match self {
-            Self::Root => RolePolicy {
-                grace: s(8),
-                ..one_for_one(3, min(10), s(1))
-            },
+            Self::Root => RolePolicy { grace: s(8), ..one_for_one(3, min(10), s(1)) },
             Self::Egress | Self::Ingress => one_for_one(10, min(5), ms(200)),
             Self::Engine => one_for_one(5, min(5), ms(500)),
             Self::Sessions => supervising(ChildrenPolicy::Quarantine(QuarantinePolicy {
@@ -111,10 +104,9 @@ impl TreeRole for Role {
                 leaf(ActorKind::Machine, StopHow::Stop, Some(s(5)))
             }
             Self::Leadership => leaf(ActorKind::Pump, StopHow::Stop, Some(s(90))),
-            Self::Flusher => RolePolicy {
-                grace: s(3),
-                ..leaf(ActorKind::Pump, StopHow::Stop, Some(min(1)))
-            },
+            Self::Flusher => {
+                RolePolicy { grace: s(3), ..leaf(ActorKind::Pump, StopHow::Stop, Some(min(1))) }
+            }
             Self::Recorder => leaf(ActorKind::Pump, StopHow::Stop, Some(min(1))),
             Self::Collector | Self::Poller => leaf(ActorKind::Pump, StopHow::Kill, Some(min(1))),
             Self::Feed(_) => leaf(ActorKind::Pump, StopHow::Kill, Some(s(90))),
@@ -143,13 +135,7 @@ fn supervising(children: ChildrenPolicy) -> RolePolicy {
 }
 
 fn leaf(kind: ActorKind, stop: StopHow, stall_after: Option<Duration>) -> RolePolicy {
-    RolePolicy {
-        kind,
-        stop,
-        grace: Duration::from_secs(1),
-        stall_after,
-        children: None,
-    }
+    RolePolicy { kind, stop, grace: Duration::from_secs(1), stall_after, children: None }
 }
 
 /// The label, with the number or key where there are several: `feed/3`.
@@ -171,10 +157,7 @@ impl FromStr for Role {
             return Ok(Self::Session(key.to_owned()));
         }
         if let Some(number) = text.strip_prefix("feed/") {
-            return number
-                .parse()
-                .map(Self::Feed)
-                .map_err(|_error| text.to_owned());
+            return number.parse().map(Self::Feed).map_err(|_error| text.to_owned());
         }
         let mut known = SINGLE.into_iter();
         let found = known.find(|role| role.label() == text);

@@ -89,10 +89,7 @@ async fn a_shutdown_between_two_lives_starts_no_role() {
         stage.kill(role);
     }
     rest().await;
-    assert!(matches!(
-        stage.report(&Role::Emitter).state,
-        RoleState::Restarting { .. }
-    ));
+    assert!(matches!(stage.report(&Role::Emitter).state, RoleState::Restarting { .. }));
     let made = journal.roles(&Noted::Made).len();
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
     tokio::time::sleep(secs(60)).await;
@@ -105,16 +102,10 @@ async fn a_shutdown_between_two_lives_starts_no_role() {
 #[tokio::test(start_paused = true)]
 async fn no_task_is_left_and_no_timer() {
     let ensemble = Ensemble::new(&Journal::new());
-    let tasks = || {
-        tokio::runtime::Handle::current()
-            .metrics()
-            .num_alive_tasks()
-    };
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     assert_eq!(tasks(), 0);
     let stage = Stage::raise(ensemble.posts[0].journal(), ensemble.specs()).await;
-    ensemble
-        .post(&Role::Collector)
-        .send(Act::Later(1, Duration::from_hours(1)));
+    ensemble.post(&Role::Collector).send(Act::Later(1, Duration::from_hours(1)));
     rest().await;
     assert!(tasks() > ensemble.posts.len());
     assert_eq!(stage.fall().await, ExitReason::Shutdown);
@@ -150,10 +141,6 @@ async fn a_supervisor_plans_with_the_time_it_was_given() {
         if let Some(given) = given {
             guard.incarnation().set_stop_by(now + given);
         }
-        assert_eq!(
-            children_stop_by(&kit, &guard),
-            now + left,
-            "given {given:?}"
-        );
+        assert_eq!(children_stop_by(&kit, &guard), now + left, "given {given:?}");
     }
 }

@@ -31,11 +31,7 @@ pub(super) struct Stage {
 }
 
 pub(super) fn kit() -> Kit<Role> {
-    Kit {
-        clock: Clock::at(WallTime(0)),
-        seed: SeedTree::new(7),
-        actors: ActorRegistry::new(),
-    }
+    Kit { clock: Clock::at(WallTime(0)), seed: SeedTree::new(7), actors: ActorRegistry::new() }
 }
 
 impl Stage {
@@ -47,12 +43,7 @@ impl Stage {
             drop(fallen.await);
         }));
         rest().await;
-        Self {
-            kit,
-            journal,
-            curtain: Some(curtain),
-            play,
-        }
+        Self { kit, journal, curtain: Some(curtain), play }
     }
 
     pub(super) async fn fall(mut self) -> ExitReason {
@@ -155,10 +146,7 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn new() -> Self {
-        Self {
-            kit: kit(),
-            lines: Arc::default(),
-        }
+        Self { kit: kit(), lines: Arc::default() }
     }
 
     pub(super) fn note(&self, epoch: &Epoch, event: Noted) {
@@ -194,11 +182,7 @@ impl Journal {
     }
 
     pub(super) fn roles(&self, event: &Noted) -> Vec<Role> {
-        self.lines()
-            .into_iter()
-            .filter(|line| line.event == *event)
-            .map(|line| line.role)
-            .collect()
+        self.lines().into_iter().filter(|line| line.event == *event).map(|line| line.role).collect()
     }
 }
 
@@ -264,12 +248,12 @@ impl Post {
     pub(super) fn spec(&self) -> ChildSpec<Role> {
         let post = self.clone();
         match self.role.policy().kind {
-            ActorKind::Pump => child(self.role.clone(), &self.address, move |epoch| {
-                Player::new(&post, epoch)
-            }),
-            ActorKind::Machine => machine(self.role.clone(), &self.address, move |epoch| {
-                Player::new(&post, epoch)
-            }),
+            ActorKind::Pump => {
+                child(self.role.clone(), &self.address, move |epoch| Player::new(&post, epoch))
+            }
+            ActorKind::Machine => {
+                machine(self.role.clone(), &self.address, move |epoch| Player::new(&post, epoch))
+            }
             ActorKind::Supervisor => panic!("{} is a supervisor", self.role),
         }
     }
@@ -288,10 +272,7 @@ pub(super) struct Player {
 impl Player {
     fn new(post: &Post, epoch: &Epoch) -> Self {
         post.journal.note(epoch, Noted::Made);
-        let player = Self {
-            post: post.clone(),
-            epoch: epoch.clone(),
-        };
+        let player = Self { post: post.clone(), epoch: epoch.clone() };
         assert!(!player.is(Curse::PanicWhenMade), "cannot be made");
         player
     }

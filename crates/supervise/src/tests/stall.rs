@@ -19,24 +19,14 @@ async fn one(role: Role) -> (Stage, Post) {
 
 #[tokio::test(start_paused = true)]
 async fn a_pump_that_never_answers_is_killed_within_two_seconds_of_its_limit() {
-    for role in [
-        Role::Leadership,
-        Role::Flusher,
-        Role::Recorder,
-        Role::Collector,
-        Role::Feed(1),
-    ] {
+    for role in [Role::Leadership, Role::Flusher, Role::Recorder, Role::Collector, Role::Feed(1)] {
         let (stage, post) = one(role).await;
         let role = &post.role;
         let limit = role.policy().stall_after.unwrap();
         // Idle for longer than the limit: that alone is no reason.
         tokio::time::sleep(limit * 2).await;
         let before = stage.report(role);
-        assert_eq!(
-            (before.state, before.restarts),
-            (RoleState::Running, 0),
-            "{role}"
-        );
+        assert_eq!((before.state, before.restarts), (RoleState::Running, 0), "{role}");
         let start = tokio::time::Instant::now();
         post.send(Act::Hang);
         let almost = limit.saturating_sub(secs(1));
@@ -47,10 +37,7 @@ async fn a_pump_that_never_answers_is_killed_within_two_seconds_of_its_limit() {
             (now.state != RoleState::Running).then_some(start.elapsed())
         })
         .await;
-        assert!(
-            killed > almost && killed <= limit + secs(2),
-            "{role} after {killed:?}"
-        );
+        assert!(killed > almost && killed <= limit + secs(2), "{role} after {killed:?}");
         let after = stage.reborn(role, before.incarnation).await;
         let why = after.last_failure.unwrap();
         assert!(why.starts_with("hung: 1 messages waited"), "{role}: {why}");
@@ -103,10 +90,7 @@ async fn what_cannot_be_killed_makes_the_process_suspect() {
     tokio::time::sleep(secs(11)).await;
     assert_eq!(actors.alive(clock.now()), stuck(&[Role::Root]));
     tokio::time::sleep(secs(20)).await;
-    assert_eq!(
-        actors.alive(clock.now()),
-        stuck(&[Role::Root, Role::Sessions])
-    );
+    assert_eq!(actors.alive(clock.now()), stuck(&[Role::Root, Role::Sessions]));
     drop(registry);
     assert_eq!(actors.alive(clock.now()), stuck(&[Role::Root]));
 }

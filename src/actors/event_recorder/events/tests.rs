@@ -82,10 +82,7 @@ fn a_second_change_within_a_minute_is_published_when_the_minute_is_over() {
     // The recorder is woken, since it must wait now.
     assert_eq!(woken.load(Ordering::Relaxed), 2);
     assert_eq!(sent(&events, 159), None);
-    assert_eq!(
-        events.next_due(at(159)).map(|due| due.monotonic),
-        Some(at(160).monotonic)
-    );
+    assert_eq!(events.next_due(at(159)).map(|due| due.monotonic), Some(at(160).monotonic));
     assert_eq!(sent(&events, 160), Some(once("3", 110)));
     // What was held counts as sent, too.
     events.throw(at(161), scaled("4"));
@@ -117,10 +114,7 @@ fn what_only_repeats_is_counted() {
     assert_eq!(sent(&events, 60), Some(("no".to_owned(), 3, 3)));
     // Two that take turns are two all the same.
     for second in [70, 71, 72, 73] {
-        events.throw(
-            at(second),
-            scaled(["a", "b"][usize::try_from(second).unwrap() % 2]),
-        );
+        events.throw(at(second), scaled(["a", "b"][usize::try_from(second).unwrap() % 2]));
     }
     assert_eq!(sent(&events, 120), Some(once("a | b", 73)));
     assert_eq!(lost.with_label_values(&["left-out"]).get(), 0);
@@ -176,9 +170,8 @@ fn at_the_end_nothing_waits_for_its_minute() {
     let (events, _, _) = events();
     events.throw(at(0), scaled("2"));
     events.throw(at(1), scaled("3"));
-    let notes: Vec<String> = std::iter::from_fn(|| events.last())
-        .map(|last| last.notice.note)
-        .collect();
+    let notes: Vec<String> =
+        std::iter::from_fn(|| events.last()).map(|last| last.notice.note).collect();
     assert_eq!(notes, ["2", "3"]);
 }
 

@@ -36,10 +36,7 @@ pub(in crate::actors) fn sleeping() -> SharedState {
     let deployment = named("a", json!({ "spec": spec }));
     list::<Deployment>(&mirrors.deployments, [deployment]);
     let ports = json!([{"name": "metrics", "port": 9090}]);
-    let service = named(
-        "epp",
-        json!({"spec": {"selector": {"app": "epp"}, "ports": ports}}),
-    );
+    let service = named("epp", json!({"spec": {"selector": {"app": "epp"}, "ports": ports}}));
     list::<Service>(&mirrors.services, [service]);
     for mirror in other_pools(mirrors) {
         list::<InferencePool>(mirror, []);
@@ -68,10 +65,7 @@ pub(in crate::actors) fn with_pool(shared: &SharedState) {
 
 fn hold(shared: &SharedState, requests: f64, at: Moment) {
     let counted = Some(CountedQueue { requests, at });
-    let queue = DirectQueue {
-        counted,
-        failure: None,
-    };
+    let queue = DirectQueue { counted, failure: None };
     let queues = [(ModelKey::new("ns", "m"), queue)].into();
     let epoch = Epoch::for_test(Role::RouterScraper, 1);
     let writer = &shared.writers.router_scraper;
@@ -102,10 +96,7 @@ async fn requests_in_the_router_of_its_model_wake_a_target() {
 async fn a_snapshot_holds_what_the_next_decision_is_made_from() {
     let shared = sleeping();
     with_pool(&shared);
-    assert!(
-        shared.readers.debug_snapshot().pod_autoscalers.is_empty(),
-        "none is decided on"
-    );
+    assert!(shared.readers.debug_snapshot().pod_autoscalers.is_empty(), "none is decided on");
     hold(&shared, 0.0, shared.clock.now());
     let board = &shared.writers.pod_autoscalers;
     put_up(board, [decide(&shared, "a")]);
@@ -129,11 +120,7 @@ async fn a_snapshot_holds_what_the_next_decision_is_made_from() {
 #[tokio::test]
 async fn a_recording_holds_what_a_decision_was_made_from() {
     let mut shared = sleeping();
-    let settings = RecordSettings {
-        history_bytes: 1_000_000,
-        file: None,
-        file_bytes: 0,
-    };
+    let settings = RecordSettings { history_bytes: 1_000_000, file: None, file_bytes: 0 };
     let unrecorded = shared.series.engine.unrecorded.clone();
     shared.readers.recorder = DecisionRecorder::start(&settings, "1".to_owned(), unrecorded);
     with_pool(&shared);
@@ -162,15 +149,9 @@ async fn the_object_that_scales_knows_those_that_give_way() {
     let storm = ("StormService", "pd");
     autoscalers(&shared, &[("a", storm.0, storm.1, None, None)]);
     assert_eq!(decide(&shared, "a").yielding, []);
-    let both = [
-        ("a", storm.0, storm.1, None, None),
-        ("b", storm.0, storm.1, None, None),
-    ];
+    let both = [("a", storm.0, storm.1, None, None), ("b", storm.0, storm.1, None, None)];
     autoscalers(&shared, &both);
-    let other = TargetOwner {
-        kind: "PodAutoscaler".into(),
-        key: ObjectKey::new("ns", "b"),
-    };
+    let other = TargetOwner { kind: "PodAutoscaler".into(), key: ObjectKey::new("ns", "b") };
     let winner = decide(&shared, "a");
     assert!(winner.decision().is_some());
     assert_eq!(winner.yielding, [other]);
@@ -206,9 +187,7 @@ async fn a_pod_that_answers_503_for_too_long_has_failed() {
     writer.publish(&epoch, Arc::new(table)).unwrap();
     let state = |minutes: u64| {
         let now = now.later(Duration::from_mins(minutes));
-        let record = shared
-            .readers
-            .decide_autoscaler(&ObjectKey::new("ns", "a"), now);
+        let record = shared.readers.decide_autoscaler(&ObjectKey::new("ns", "a"), now);
         record.unwrap().pods["decode-0"].pod
     };
     let readings = |minutes: u64| {

@@ -42,10 +42,7 @@ fn publish_reads(shared: &SharedState, record: &AutoscalerRecord, reads: &[(&str
 }
 
 fn refused() -> SampleReading {
-    SampleReading {
-        value: None,
-        failure: Some(ReadFailure::new(Failure::QueryFailed, "refused")),
-    }
+    SampleReading { value: None, failure: Some(ReadFailure::new(Failure::QueryFailed, "refused")) }
 }
 
 fn decide_at(shared: &SharedState, now: Moment) -> AutoscalerRecord {
@@ -81,10 +78,7 @@ async fn a_sample_is_on_its_way_until_a_read_brings_or_refuses_it() {
         assert_eq!(outcome(&record), AutoscalerOutcome::FailedComputeScale);
         assert_eq!(record.unread_since, expected);
     }
-    publish(SampleReading {
-        value: Some((10.0, now)),
-        failure: None,
-    });
+    publish(SampleReading { value: Some((10.0, now)), failure: None });
     let measured = decide_at(&shared, now);
     assert_eq!(outcome(&measured), AutoscalerOutcome::Decided);
     assert_eq!(measured.unread_since, None);
@@ -128,12 +122,9 @@ async fn the_failure_of_a_pod_that_owes_a_sample_is_shown_first() {
     let shared = cluster(&all.map(|pod| (pod, labels())));
     let started = unread(&shared);
     assert_eq!(names(&started), all);
-    for (failing, first) in [
-        (&all[..1], "cold-0"),
-        (&all[..2], "new-0"),
-        (&all[1..], "warm-0"),
-        (&all[..], "warm-0"),
-    ] {
+    for (failing, first) in
+        [(&all[..1], "cold-0"), (&all[..2], "new-0"), (&all[1..], "warm-0"), (&all[..], "warm-0")]
+    {
         let reads: Vec<_> = failing.iter().map(|pod| (*pod, refused())).collect();
         publish_reads(&shared, &started, &reads);
         let notes = decide(&shared, "a").notes;

@@ -67,10 +67,7 @@ async fn a_boundary_of_a_schedule_is_met_at_once() {
         wall: WallTime(nine.as_millisecond() - 2_500),
     };
     let mut actor = actor(&shared);
-    let bounds = |min: u32| ReplicaBounds {
-        min: Replicas(min),
-        max: Replicas(10),
-    };
+    let bounds = |min: u32| ReplicaBounds { min: Replicas(min), max: Replicas(10) };
     let wait = Duration::from_millis(2_500);
     let before = step(&mut actor, now, Event::Started);
     assert_eq!(before, Some((4, bounds(4), wait, 1)));

@@ -16,10 +16,7 @@ fn scaled(conditions: &[[&str; 4]], history: &Value) -> FleetStatus {
         "spec": {"scalingStrategy": "KPA", "scaleTargetRef": {"kind": "Deployment", "name": "x"}},
         "status": {"conditions": conditions.collect::<Vec<_>>(), "scalingHistory": history},
     });
-    FleetStatus::of(&FleetObjects {
-        pod_autoscalers: vec![object],
-        ..FleetObjects::default()
-    })
+    FleetStatus::of(&FleetObjects { pod_autoscalers: vec![object], ..FleetObjects::default() })
 }
 
 #[test]
@@ -31,32 +28,12 @@ fn what_fails_now_comes_before_the_history_of_a_pod_autoscaler() {
     let valid = ["ValidSpec", "True", "AsExpected", ""];
     let measured = ["MetricsAvailable", "True", "MetricsFound", "q: 2 pods"];
     let stable = ["ScalingActive", "False", "Stable", "desired=0, actual=0"];
-    let refused = [
-        "MetricsAvailable",
-        "False",
-        "MetricsFailed",
-        "q: page refused",
-    ];
+    let refused = ["MetricsAvailable", "False", "MetricsFailed", "q: page refused"];
     let absent = ["AbleToScale", "False", "FailedGetScale", "no x"];
-    let unserved = [
-        "MetricsAvailable",
-        "Unknown",
-        "NoServingPod",
-        "no pod serves",
-    ];
-    let copied = [
-        "ScalingActive",
-        "False",
-        "FailedGetPodsMetric",
-        "no adapter",
-    ];
+    let unserved = ["MetricsAvailable", "Unknown", "NoServingPod", "no pod serves"];
+    let copied = ["ScalingActive", "False", "FailedGetPodsMetric", "no adapter"];
     let at_zero = ["Asleep", "False", "ScaledElsewhere", "scale it to 1"];
-    let annotated = [
-        "AnnotationsAccepted",
-        "False",
-        "AnnotationsWithoutEffect",
-        "odd",
-    ];
+    let annotated = ["AnnotationsAccepted", "False", "AnnotationsWithoutEffect", "odd"];
     let invalid = ["ValidSpec", "False", "Bounds", "write maxReplicas"];
     let follows = ["AbleToScale", "False", "InvalidSpec", ""];
     for (conditions, history, shown, is_failing) in [
@@ -64,29 +41,14 @@ fn what_fails_now_comes_before_the_history_of_a_pod_autoscaler() {
         (vec![valid, stable], never(), "desired=0, actual=0", false),
         (vec![stable, unserved], never(), "no pod serves", false),
         (vec![stable, measured], once(), "kpa above target", false),
-        (
-            vec![stable, measured],
-            json!([grown(), outage()]),
-            "kpa above target",
-            false,
-        ),
-        (
-            vec![stable, measured],
-            json!([outage()]),
-            "desired=0, actual=0",
-            false,
-        ),
+        (vec![stable, measured], json!([grown(), outage()]), "kpa above target", false),
+        (vec![stable, measured], json!([outage()]), "desired=0, actual=0", false),
         (vec![stable, annotated], once(), "kpa above target", false),
         (vec![stable, refused], never(), "q: page refused", true),
         (vec![stable, refused], once(), "q: page refused", true),
         (vec![stable, absent, refused], once(), "no x", true),
         (vec![copied, measured], once(), "no adapter", true),
-        (
-            vec![stable, measured, at_zero],
-            once(),
-            "scale it to 1",
-            true,
-        ),
+        (vec![stable, measured, at_zero], once(), "scale it to 1", true),
         (vec![invalid, follows], once(), "write maxReplicas", true),
     ] {
         let status = scaled(&conditions, &history);

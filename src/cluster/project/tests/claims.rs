@@ -20,10 +20,7 @@ fn counted(requests: &Value) -> Option<BTreeMap<String, u32>> {
         class.unwrap().to_owned()
     };
     let gpus = view.gpus?.into_iter();
-    Some(
-        gpus.map(|(resource, gpus)| (class(&resource), gpus.0))
-            .collect(),
-    )
+    Some(gpus.map(|(resource, gpus)| (class(&resource), gpus.0)).collect())
 }
 
 fn exactly(fields: &Value) -> Value {
@@ -92,10 +89,7 @@ fn what_no_template_says_is_not_counted() {
         json!([any]),
         json!([with("allocationMode", json!("All"))]),
         json!([with("allocationMode", json!("Newer"))]),
-        json!([with(
-            "capacity",
-            json!({ "requests": { "memory": "10Gi" } })
-        )]),
+        json!([with("capacity", json!({ "requests": { "memory": "10Gi" } }))]),
         json!([of("mig.nvidia.com", 1)]),
         json!([of("own.example.com", 1)]),
         json!([of(NVIDIA, 1), of("own.example.com", 1)]),

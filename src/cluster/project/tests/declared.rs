@@ -54,15 +54,9 @@ fn only_the_word_true_declares_a_variant() {
     }
     assert_eq!(hpa(&plain(), &[("model-id", "llama")]), None);
     let declared = hpa(&plain(), &GOOD).unwrap();
-    assert_eq!(
-        declared.declared_by,
-        Some(ScalerKind::HorizontalPodAutoscaler)
-    );
+    assert_eq!(declared.declared_by, Some(ScalerKind::HorizontalPodAutoscaler));
     assert_eq!(declared.object.key.to_string(), "ns/v");
-    assert_eq!(
-        (&*declared.object.uid, &*declared.resource_version),
-        ("u", "7")
-    );
+    assert_eq!((&*declared.object.uid, &*declared.resource_version), ("u", "7"));
     assert_eq!(&*spec(&declared).model_id, "llama");
     assert_eq!(declared.object.stored.desired, None);
 }
@@ -158,18 +152,9 @@ fn a_wrong_value_is_named_with_object_annotation_value_and_remedy() {
             idle(0, None),
             "spec.idleReplicaCount is 0; write less than 0, which KEDA takes for the minimum",
         ),
-        (
-            idle(1, Some(0)),
-            "spec.idleReplicaCount is 1; write less than 1,",
-        ),
-        (
-            idle(2, Some(2)),
-            "spec.idleReplicaCount is 2; write less than 2,",
-        ),
-        (
-            crossed,
-            "spec.minReplicaCount is 7, and spec.maxReplicaCount 5;",
-        ),
+        (idle(1, Some(0)), "spec.idleReplicaCount is 1; write less than 1,"),
+        (idle(2, Some(2)), "spec.idleReplicaCount is 2; write less than 2,"),
+        (crossed, "spec.minReplicaCount is 7, and spec.maxReplicaCount 5;"),
         (negative, "spec.minReplicaCount is -1"),
         (none, "spec.maxReplicaCount is 0"),
         (nameless, "spec.scaleTargetRef.name is empty"),
@@ -178,10 +163,7 @@ fn a_wrong_value_is_named_with_object_annotation_value_and_remedy() {
         let SpecReading::Malformed { why } = &declared.object.spec else {
             panic!("{spec} is read");
         };
-        assert!(
-            why.contains(part) && why.contains("ScaledObject ns/v"),
-            "{why}"
-        );
+        assert!(why.contains(part) && why.contains("ScaledObject ns/v"), "{why}");
     }
 }
 
@@ -194,10 +176,8 @@ fn a_cost_is_any_number_that_is_not_negative() {
         (Some("2.5"), Some("2.5")),
         (Some("1e1"), Some("10")),
     ] {
-        let annotations: Vec<_> = GOOD
-            .into_iter()
-            .chain(text.map(|text| ("variant-cost", text)))
-            .collect();
+        let annotations: Vec<_> =
+            GOOD.into_iter().chain(text.map(|text| ("variant-cost", text))).collect();
         let declared = hpa(&plain(), &annotations).unwrap();
         assert_eq!(spec(&declared).cost.as_deref(), expected);
     }
@@ -278,19 +258,13 @@ fn triggered(
 
 #[test]
 fn a_trigger_that_names_a_model_declares_a_variant() {
-    assert_eq!(
-        triggered("external", &json!({ "scalerAddress": "x" }), &[]),
-        None
-    );
+    assert_eq!(triggered("external", &json!({ "scalerAddress": "x" }), &[]), None);
     let metadata = json!({ "modelID": "llama", "variantCost": "12.5" });
     assert_eq!(triggered("prometheus", &metadata, &[]), None);
     for kind in ["external", "external-push"] {
         let declared = triggered(kind, &metadata, &[]).unwrap();
         let read = spec(&declared);
-        assert_eq!(
-            (&*read.model_id, read.cost.as_deref()),
-            ("llama", Some("12.5"))
-        );
+        assert_eq!((&*read.model_id, read.cost.as_deref()), ("llama", Some("12.5")));
         assert_eq!((read.min, read.max), (None, Some(100)));
         assert_eq!(declared.object.key.to_string(), "ns/v");
     }
@@ -304,11 +278,7 @@ fn a_trigger_that_names_a_model_declares_a_variant() {
     assert_eq!(triggered("external", &named, &[]), None);
     // An annotation may say the same, and add what the trigger leaves out.
     let model = json!({ "modelID": "llama" });
-    let both = [
-        ("managed", "true"),
-        ("model-id", "llama"),
-        ("variant-cost", "3"),
-    ];
+    let both = [("managed", "true"), ("model-id", "llama"), ("variant-cost", "3")];
     let declared = triggered("external", &model, &both).unwrap();
     assert_eq!(spec(&declared).cost.as_deref(), Some("3"));
 }
@@ -386,10 +356,7 @@ fn a_trigger_or_an_annotation_states_tier_and_seeds() {
         ("default-output-tokens", "700"),
         ("replica-start-seconds", "240"),
     ];
-    assert_eq!(
-        spec(&hpa(&plain(), &annotations).unwrap()).policy,
-        policy("silver")
-    );
+    assert_eq!(spec(&hpa(&plain(), &annotations).unwrap()).policy, policy("silver"));
     for (key, value, remedy) in [
         ("scalingPolicy", "default", "is no key of a tier"),
         ("scalingPolicy", "a b", "is no key of a tier"),

@@ -27,24 +27,10 @@ fn device(driver: &str, fields: &Value) -> Device {
 
 #[test]
 fn a_slice_is_a_part_of_a_pool_of_its_driver_and_its_devices_are_of_its_node() {
-    let all = slice(
-        NVIDIA,
-        Some("n"),
-        &json!([{ "name": "a" }, { "name": "b" }]),
-    );
+    let all = slice(NVIDIA, Some("n"), &json!([{ "name": "a" }, { "name": "b" }]));
     assert_eq!(
-        (
-            &*all.pool.resource,
-            &*all.pool.pool,
-            all.generation,
-            all.slices
-        ),
-        (
-            "deviceclass.resource.kubernetes.io/gpu.nvidia.com",
-            "p",
-            3,
-            2
-        )
+        (&*all.pool.resource, &*all.pool.pool, all.generation, all.slices),
+        ("deviceclass.resource.kubernetes.io/gpu.nvidia.com", "p", 3, 2)
     );
     let node = |name: &str| Some(DevicePlace::Node(name.into()));
     assert_eq!(all.place, node("n"));
@@ -81,10 +67,7 @@ fn a_device_is_a_whole_gpu_or_not_or_of_a_sort_that_is_not_known() {
         (tainted("NoSchedule"), other),
         (tainted("NoExecute"), other),
         (tainted("None"), gpu),
-        (
-            json!({ "attributes": { "gpu.nvidia.com/type": { "string": "mig" } } }),
-            other,
-        ),
+        (json!({ "attributes": { "gpu.nvidia.com/type": { "string": "mig" } } }), other),
         (json!({ "attributes": { "type": { "int": 1 } } }), gpu),
     ] {
         let found = device(NVIDIA, &fields).sort;
@@ -137,10 +120,7 @@ fn a_device_has_a_product_and_counters() {
     );
     assert_eq!(found.product.as_deref(), Some("NVIDIA H100 80GB HBM3"));
     assert_eq!(found.counters, ["gpu-0".into()]);
-    let model = device(
-        NVIDIA,
-        &json!({ "attributes": { "model": { "string": "B60" } } }),
-    );
+    let model = device(NVIDIA, &json!({ "attributes": { "model": { "string": "B60" } } }));
     assert_eq!(model.product.as_deref(), Some("B60"));
     assert_eq!(device(NVIDIA, &json!({})).product, None);
 }

@@ -67,11 +67,7 @@ fn a_tree_of_a_query_has_a_bounded_depth() {
         assert_eq!(read, Ok(vec!["wva_desired_replicas"]), "{before}{behind}");
         let refusal = parse(&nested(100_000, before, behind)).err();
         let why = refusal.as_deref();
-        assert_eq!(
-            why,
-            Some("it has more than 128 operands"),
-            "{before}{behind}"
-        );
+        assert_eq!(why, Some("it has more than 128 operands"), "{before}{behind}");
     }
 }
 

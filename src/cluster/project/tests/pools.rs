@@ -96,9 +96,7 @@ fn pools_are_looked_up_as_the_vectors_say() {
             let key = ObjectKey::new(namespace, name);
             let view = pool(&key, selector);
             // The groups take turns: where a pool comes from makes no difference.
-            writers[index % writers.len()]
-                .apply(&epoch, key, view)
-                .unwrap();
+            writers[index % writers.len()].apply(&epoch, key, view).unwrap();
         }
         let found = pools.selecting(&vector.namespace, &vector.labels);
         let found = found.map(|pool| format!("{}/{}", pool.namespace, pool.name));

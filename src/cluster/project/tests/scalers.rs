@@ -66,20 +66,14 @@ fn the_documented_ones_read_the_count() {
     let target = TargetKey::new("ns", TargetKind::Deployment, "d");
     assert_eq!(hpa.target, Some(target.clone()));
     assert_eq!(hpa.scaler.kind, ScalerKind::HorizontalPodAutoscaler);
-    assert_eq!(
-        (hpa.scaler.min, hpa.scaler.max),
-        (Replicas(1), Replicas(10))
-    );
+    assert_eq!((hpa.scaler.min, hpa.scaler.max), (Replicas(1), Replicas(10)));
     assert_eq!(hpa.scaler.tolerance, Tolerance { up: 0.1, down: 0.1 });
     assert_eq!(hpa.scaler.inputs, [Input::Published(published())]);
     assert_eq!(hpa.scaler.activity, ScalerActivity::Working);
 
     let keda = scaled_object(&json!({}), &[]);
     assert_eq!(keda.target, Some(target));
-    assert_eq!(
-        (keda.scaler.min, keda.scaler.max),
-        (Replicas(0), Replicas(100))
-    );
+    assert_eq!((keda.scaler.min, keda.scaler.max), (Replicas(0), Replicas(100)));
     assert_eq!(keda.scaler.inputs, [Input::Published(published())]);
     assert_eq!(keda.scaler.activity, ScalerActivity::Working);
 }
@@ -90,13 +84,7 @@ fn what_is_stated_beats_what_is_usual() {
     let hpa = native(&json!({ "minReplicas": 3, "behavior": exact.clone() }));
     assert_eq!(hpa.scaler.min, Replicas(3));
     assert_eq!(hpa.scaler.min_field, "minReplicas");
-    assert_eq!(
-        hpa.scaler.tolerance,
-        Tolerance {
-            up: 0.0,
-            down: 0.05
-        }
-    );
+    assert_eq!(hpa.scaler.tolerance, Tolerance { up: 0.0, down: 0.05 });
     let mut spec = json!({ "spec": {
         "scaleTargetRef": { "name": "d" }, "minReplicaCount": 2, "idleReplicaCount": 0,
         "maxReplicaCount": 7,
@@ -107,17 +95,8 @@ fn what_is_stated_beats_what_is_usual() {
     assert_eq!(keda.min_field, "idleReplicaCount");
     spec["spec"]["idleReplicaCount"] = json!(null);
     let awake = scaled_object(&spec, &[]).scaler;
-    assert_eq!(
-        (awake.min, awake.min_field),
-        (Replicas(2), "minReplicaCount")
-    );
-    assert_eq!(
-        keda.tolerance,
-        Tolerance {
-            up: 0.0,
-            down: 0.05
-        }
-    );
+    assert_eq!((awake.min, awake.min_field), (Replicas(2), "minReplicaCount"));
+    assert_eq!(keda.tolerance, Tolerance { up: 0.0, down: 0.05 });
     assert_eq!(keda.inputs, []);
 }
 
@@ -138,10 +117,7 @@ fn another_metric_another_aim_and_another_target_are_distinguished() {
     let value = external(&ours, &json!({ "type": "Value", "value": "1" }));
     let aim = Aim::Other("Value 1".into());
     assert_eq!(value, [Input::Published(Published { aim, ..published() })]);
-    let two = external(
-        &ours,
-        &json!({ "type": "AverageValue", "averageValue": "2" }),
-    );
+    let two = external(&ours, &json!({ "type": "AverageValue", "averageValue": "2" }));
     let aim = Aim::Other("AverageValue 2".into());
     assert_eq!(two, [Input::Published(Published { aim, ..published() })]);
     let set = json!({ "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "d" } });
@@ -210,21 +186,14 @@ fn a_query_that_may_read_any_variant_is_unclear() {
 
 #[test]
 fn an_absent_count_is_zero_or_an_error() {
-    let absent = |value| {
-        scaled_object(&json!({}), &[("ignoreNullValues", value)])
-            .scaler
-            .inputs
-    };
+    let absent = |value| scaled_object(&json!({}), &[("ignoreNullValues", value)]).scaler.inputs;
     // KEDA refuses what is no boolean.
     for (absence, stated) in [
         (Absence::Zero, &["true", "1", "no"][..]),
         (Absence::Error, &["false", "False", "FALSE", "f", "F", "0"]),
     ] {
         for value in stated {
-            let expected = Input::Published(Published {
-                absence,
-                ..published()
-            });
+            let expected = Input::Published(Published { absence, ..published() });
             assert_eq!(absent(value), [expected], "{value}");
         }
     }
@@ -257,17 +226,10 @@ fn a_scaler_that_does_not_work_says_why() {
     let failing = |reason: &str| saying(reason, "its own words");
     let metric = "FailedGetExternalMetric";
     assert_eq!(hpa(None, "ScalingActive", metric), (None, failing(metric)));
-    assert_eq!(
-        hpa(None, "AbleToScale", "FailedGetScale").1,
-        failing("FailedGetScale")
-    );
+    assert_eq!(hpa(None, "AbleToScale", "FailedGetScale").1, failing("FailedGetScale"));
     let disabled = "ScalingDisabled";
     let made = hpa(Some("so"), "ScalingActive", disabled);
-    assert_eq!(
-        made,
-        (Some("so".into()), ScalerActivity::Working),
-        "KEDA scales from zero itself"
-    );
+    assert_eq!(made, (Some("so".into()), ScalerActivity::Working), "KEDA scales from zero itself");
 
     let keda = |annotations: Value, conditions: Value| {
         let fields = json!({
@@ -339,10 +301,7 @@ fn what_a_scaler_may_not_do_is_kept() {
         let name = format!("autoscaling.keda.sh/paused-scale-{direction}");
         json!({ name: value })
     };
-    assert_eq!(
-        keda(switch("in", "False"), none.clone()),
-        ScalerActivity::Working
-    );
+    assert_eq!(keda(switch("in", "False"), none.clone()), ScalerActivity::Working);
     assert_eq!(
         keda(switch("in", "true"), none.clone()),
         grows(r#"autoscaling.keda.sh/paused-scale-in="true""#)
@@ -351,10 +310,7 @@ fn what_a_scaler_may_not_do_is_kept() {
         keda(switch("out", "1"), disabled.clone()),
         half(r#"autoscaling.keda.sh/paused-scale-out="1", scaleUp.selectPolicy is Disabled"#)
     );
-    assert_eq!(
-        keda(none, disabled.clone()),
-        half("scaleUp.selectPolicy is Disabled")
-    );
+    assert_eq!(keda(none, disabled.clone()), half("scaleUp.selectPolicy is Disabled"));
     // In neither direction.
     assert_eq!(
         keda(switch("in", "true"), disabled),
@@ -393,17 +349,10 @@ fn a_scaler_that_did_not_go_to_zero_itself_is_paused_by_hand() {
         project::<HorizontalPodAutoscaler>(&object).scaler.activity
     };
     let at_zero = activity("ScalingLimited", "False");
-    assert_eq!(
-        at_zero,
-        ScalerActivity::AtZeroByHand,
-        "before Kubernetes 1.37"
-    );
+    assert_eq!(at_zero, ScalerActivity::AtZeroByHand, "before Kubernetes 1.37");
     let by_hand = activity("ScaledToZero", "False");
     assert_eq!(by_hand, ScalerActivity::AtZeroByHand);
-    let failing = ScalerActivity::Failing {
-        reason: "ScalingDisabled".into(),
-        message: "".into(),
-    };
+    let failing = ScalerActivity::Failing { reason: "ScalingDisabled".into(), message: "".into() };
     assert_eq!(activity("ScaledToZero", "True"), failing);
 }
 
@@ -433,20 +382,13 @@ fn a_trigger_of_the_external_scaler_is_known_by_its_metadata_or_by_the_metric_of
     // KEDA has not asked it yet.
     assert_eq!(inputs(json!([unnamed]), &[]), [ours(None, false)]);
     let both = json!([cron, unnamed]);
-    assert_eq!(
-        inputs(both, &["s0-cron", metric]),
-        [Input::Other, ours(None, true)]
-    );
+    assert_eq!(inputs(both, &["s0-cron", metric]), [Input::Other, ours(None, true)]);
     let value =
         json!([{ "type": "external", "metricType": "Value", "metadata": { "variantName": "va" } }]);
     let aim = Aim::Other("Value 1".into());
     let variant = Some("va".into());
     let is_asked = false;
-    let expected = Input::ExternalScaler {
-        variant,
-        aim,
-        is_asked,
-    };
+    let expected = Input::ExternalScaler { variant, aim, is_asked };
     assert_eq!(inputs(value, &[]), [expected]);
 }
 
@@ -462,10 +404,9 @@ fn an_excluded_object_reads_no_count_by_the_model_of_its_trigger() {
         let inputs = project::<ScaledObject>(&fields).scaler.inputs;
         inputs.iter().any(|input| *input != Input::Other)
     };
-    for metadata in [
-        json!({ "scalerAddress": "x", "modelID": "m" }),
-        json!({ "scalerAddress": "x" }),
-    ] {
+    for metadata in
+        [json!({ "scalerAddress": "x", "modelID": "m" }), json!({ "scalerAddress": "x" })]
+    {
         assert!(reads("true", metadata.clone()), "{metadata}");
         assert!(!reads("false", metadata.clone()), "{metadata}");
     }
@@ -483,16 +424,8 @@ fn a_pause_is_a_boolean_as_keda_parses_it() {
     for off in ["False", "0", "f", "false"] {
         assert_eq!(switched("paused", off), ScalerActivity::Working, "{off}");
     }
-    for (name, value) in [
-        ("paused", "True"),
-        ("paused", "yes"),
-        ("paused-replicas", "false"),
-    ] {
+    for (name, value) in [("paused", "True"), ("paused", "yes"), ("paused-replicas", "false")] {
         let annotation = format!("autoscaling.keda.sh/{name}={value:?}").into();
-        assert_eq!(
-            switched(name, value),
-            ScalerActivity::Paused { annotation },
-            "{name}={value}"
-        );
+        assert_eq!(switched(name, value), ScalerActivity::Paused { annotation }, "{name}={value}");
     }
 }

@@ -88,14 +88,8 @@ fn a_group_is_one_replica_described_by_its_leader() {
     let led = project::<LeaderWorkerSet>(&object(Some(leader), status.clone()));
     assert_eq!(led.template.gpus_per_replica(), Gpus(7));
     assert_eq!(led.template.role, ServingRole::Prefill);
-    assert_eq!(
-        &*led.placement.selector["nvidia.com/gpu.product"],
-        "prefill"
-    );
-    assert_eq!(
-        (led.status_replicas, led.ready_replicas),
-        (Replicas(2), Replicas(1))
-    );
+    assert_eq!(&*led.placement.selector["nvidia.com/gpu.product"], "prefill");
+    assert_eq!((led.status_replicas, led.ready_replicas), (Replicas(2), Replicas(1)));
     assert_eq!(led.outdated_replicas, Replicas(2), "none is updated yet");
     // Older controllers do not say which generation they have seen.
     assert_eq!(led.observed_generation, 5);
@@ -123,10 +117,8 @@ fn what_resource_claims_hold_is_not_counted() {
             "metadata": { "namespace": "a", "name": "d" },
             "spec": { "selector": {}, "serviceName": "", "template": pods(claims) },
         });
-        let [deployment, set] = [
-            project::<Deployment>(&object).template,
-            project::<StatefulSet>(&object).template,
-        ];
+        let [deployment, set] =
+            [project::<Deployment>(&object).template, project::<StatefulSet>(&object).template];
         assert_eq!(deployment, set);
         deployment
     };
@@ -180,20 +172,10 @@ fn devices_that_containers_request_by_their_class_are_claims() {
     let claims = replica.gpu_count.claims().iter();
     let claims: Vec<_> = claims
         .map(|claim| {
-            (
-                claim.name.to_string(),
-                claim.template.as_deref() == Some(&*claim.name),
-                claim.pods.0,
-            )
+            (claim.name.to_string(), claim.template.as_deref() == Some(&*claim.name), claim.pods.0)
         })
         .collect();
-    assert_eq!(
-        claims,
-        [
-            (class("dranet"), true, 4),
-            (class("gpu.nvidia.com"), true, 10)
-        ]
-    );
+    assert_eq!(claims, [(class("dranet"), true, 4), (class("gpu.nvidia.com"), true, 10)]);
     assert_eq!(replica.gpus, BTreeMap::new());
 }
 
@@ -223,8 +205,5 @@ fn the_text_of_a_shell_finds_the_variables_that_it_asks_for_and_no_secret_is_kep
     assert_eq!(sequences("vllm serve m"), (256, 0));
     assert_eq!(sequences("vllm serve m --max-num-seqs $N"), (64, 0));
     assert_eq!(sequences("vllm serve m --max-num-seqs $M"), (256, 1));
-    assert_eq!(
-        sequences("vllm serve m --api-key $HF_TOKEN --max-num-seqs ${N}"),
-        (64, 0)
-    );
+    assert_eq!(sequences("vllm serve m --api-key $HF_TOKEN --max-num-seqs ${N}"), (64, 0));
 }

@@ -100,21 +100,14 @@ async fn a_good_object_is_admitted_unchanged() {
     for operation in ["CREATE", "UPDATE"] {
         for path in [MUTATING_PATH, VALIDATING_PATH] {
             let review = review(operation, &object(&good_spec()));
-            assert_eq!(
-                response(path, &review).await,
-                admitted,
-                "{operation} {path}"
-            );
+            assert_eq!(response(path, &review).await, admitted, "{operation} {path}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_bad_object_is_refused_with_a_status_of_kubernetes() {
-    let bad = with(
-        good_spec(),
-        &json!({ "minReplicas": 12, "scalingStrategy": "VPA" }),
-    );
+    let bad = with(good_spec(), &json!({ "minReplicas": 12, "scalingStrategy": "VPA" }));
     let mut object = object(&bad);
     object["metadata"]["annotations"] =
         json!({ "autoscaling.aibrix.ai/panic-threshold": "1", "other": "x" });
@@ -157,12 +150,7 @@ async fn a_bad_object_is_refused_with_a_status_of_kubernetes() {
 #[tokio::test]
 async fn an_annotation_is_a_warning_and_no_refusal() {
     let mut object = object(&good_spec());
-    assert!(
-        judged(&review("CREATE", &object))
-            .await
-            .get("warnings")
-            .is_none()
-    );
+    assert!(judged(&review("CREATE", &object)).await.get("warnings").is_none());
     object["metadata"]["annotations"] = json!({ "kpa.autoscaling.aibrix.ai/tolerance": "0.2" });
     let admitted = judged(&review("CREATE", &object)).await;
     assert_eq!(admitted["allowed"], true);
@@ -264,9 +252,7 @@ async fn every_field_of_another_form_is_a_cause_as_are_broken_rules() {
             let judged = judged(&review("CREATE", &object)).await;
             let causes = judged["status"]["details"]["causes"].as_array();
             let fields = causes.into_iter().flatten();
-            fields
-                .map(|cause| cause["field"].as_str().unwrap().to_owned())
-                .collect::<Vec<_>>()
+            fields.map(|cause| cause["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         }
     };
     assert!(causes(json!({})).await.is_empty());
@@ -274,11 +260,7 @@ async fn every_field_of_another_form_is_a_cause_as_are_broken_rules() {
         json!({ "minReplicas": "two", "panicWindowSeconds": "one", "scalingStrategy": "VPA" });
     let mut found = causes(wrong).await;
     found.sort();
-    let expected = [
-        "spec.minReplicas",
-        "spec.panicWindowSeconds",
-        "spec.scalingStrategy",
-    ];
+    let expected = ["spec.minReplicas", "spec.panicWindowSeconds", "spec.scalingStrategy"];
     assert_eq!(found, expected);
 }
 

@@ -104,11 +104,7 @@ async fn each_rule_is_judged_at_creation_and_at_update_alike() {
         for operation in ["CREATE", "UPDATE"] {
             let object = object(&with(good_spec(), &fields));
             let response = judged(&review(operation, &object)).await;
-            assert_eq!(
-                response["allowed"],
-                expected.is_empty(),
-                "{fields}: {response}"
-            );
+            assert_eq!(response["allowed"], expected.is_empty(), "{fields}: {response}");
             let found = causes(&response);
             let paths: Vec<&str> = found.iter().map(|(path, _)| *path).collect();
             let wanted: Vec<&str> = expected.iter().map(|(path, _)| path.as_str()).collect();
@@ -138,10 +134,7 @@ async fn all_violations_are_named_at_once() {
         "metricsSources": [],
     });
     let response = judged(&review("CREATE", &object(&with(good_spec(), &fields)))).await;
-    let paths: Vec<&str> = causes(&response)
-        .into_iter()
-        .map(|(path, _)| path)
-        .collect();
+    let paths: Vec<&str> = causes(&response).into_iter().map(|(path, _)| path).collect();
     let expected = [
         "spec.scaleTargetRef.name",
         "spec.scaleTargetRef.kind",

@@ -78,17 +78,9 @@ async fn calls_are_answered_over_tls_with_the_certificate_of_the_files() {
     let (folder, trusted) = certificate();
     let files = CertificateFiles {
         setting: "WEBHOOK_CERT_PATH",
-        files: CertificatePair {
-            certificate: folder.join("tls.crt"),
-            key: folder.join("tls.key"),
-        },
+        files: CertificatePair { certificate: folder.join("tls.crt"), key: folder.join("tls.key") },
     };
-    let tls = Tls::new(
-        "webhooks",
-        Some(files),
-        ClientAuthorities::None,
-        Http2::Withheld,
-    );
+    let tls = Tls::new("webhooks", Some(files), ClientAuthorities::None, Http2::Withheld);
     let server = Running::serving(AdmissionRoutes::default(), Some(Arc::new(tls))).await;
     let bad = with(good_spec(), &json!({ "maxReplicas": 0 }));
     for (spec, allowed) in [(good_spec(), true), (bad, false)] {
@@ -115,10 +107,7 @@ async fn a_body_of_megabytes_is_read_and_a_larger_one_is_refused_unread() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-    assert!(
-        answer.ends_with("the body is larger than 3145728 bytes\n"),
-        "{answer}"
-    );
+    assert!(answer.ends_with("the body is larger than 3145728 bytes\n"), "{answer}");
     // A body of the limit is none of JSON, and is read.
     let call = format!("{}{}", head(limit), " ".repeat(limit));
     let answer = server.send(&call).await;
@@ -131,10 +120,7 @@ async fn a_body_that_does_not_come_is_given_up_and_one_that_breaks_off_too() {
     let begun = format!("{}{{", head(10));
     let answer = server.send(&begun).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-    assert!(
-        answer.ends_with("the body is not complete after 5 s\n"),
-        "{answer}"
-    );
+    assert!(answer.ends_with("the body is not complete after 5 s\n"), "{answer}");
 
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(begun.as_bytes()).await.unwrap();
@@ -152,17 +138,9 @@ async fn bodies_of_other_requests_are_left_unread() {
     for (request, status) in [
         ("POST /", "404"),
         ("POST /metrics", "404"),
-        (
-            "PUT /validate-autoscaling-aibrix-ai-v1alpha1-podautoscaler",
-            "405",
-        ),
+        ("PUT /validate-autoscaling-aibrix-ai-v1alpha1-podautoscaler", "405"),
     ] {
-        let answer = server
-            .send(&format!("{request} HTTP/1.1\r\nhost: x\r\n{endless}"))
-            .await;
-        assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{answer}"
-        );
+        let answer = server.send(&format!("{request} HTTP/1.1\r\nhost: x\r\n{endless}")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
     }
 }

@@ -10,12 +10,7 @@ use crate::state::mirrors::tests::count_writer;
 #[tokio::test]
 async fn a_decision_is_the_count_and_zero_is_inactive() {
     let (shared, _server, client) = connected().await;
-    let named = || {
-        reference(
-            "so",
-            &[("variantName", "a"), ("scalerAddress", "wva:50051")],
-        )
-    };
+    let named = || reference("so", &[("variantName", "a"), ("scalerAddress", "wva:50051")]);
     let gone = client.count(named()).await.unwrap_err();
     assert_eq!(gone.code(), Code::Unavailable, "nothing is listed yet");
 
@@ -40,10 +35,7 @@ async fn before_the_first_decision_the_target_is_mirrored() {
     store_variants(&shared, [variant("a", "a", None)]);
     let unknown = client.count(named()).await.unwrap_err();
     assert_eq!(unknown.code(), Code::Unavailable);
-    assert!(
-        unknown.message().contains("ScaledObject ns/so"),
-        "{unknown}"
-    );
+    assert!(unknown.message().contains("ScaledObject ns/so"), "{unknown}");
     assert!(unknown.message().contains("TargetResolved"), "{unknown}");
     let unknown = client.is_active(named()).await.unwrap_err();
     assert_eq!(unknown.code(), Code::Unavailable, "it may have no replicas");
@@ -108,22 +100,11 @@ async fn without_a_decision_what_is_malformed_or_disputed_mirrors_the_target_of_
         store_scaled_objects(&shared, [object]);
         for replicas in [0, 4] {
             store_deployments(&shared, [deployment("x", replicas)]);
-            assert_eq!(
-                client.count(named()).await.unwrap(),
-                i64::from(replicas),
-                "{case}"
-            );
-            assert_eq!(
-                client.is_active(named()).await.unwrap(),
-                replicas > 0,
-                "{case}"
-            );
+            assert_eq!(client.count(named()).await.unwrap(), i64::from(replicas), "{case}");
+            assert_eq!(client.is_active(named()).await.unwrap(), replicas > 0, "{case}");
         }
         store_deployments(&shared, []);
-        assert!(
-            client.is_active(named()).await.unwrap(),
-            "{case}: it is to be made"
-        );
+        assert!(client.is_active(named()).await.unwrap(), "{case}: it is to be made");
         let missing = client.count(named()).await.unwrap_err();
         assert!(missing.message().contains(text), "{case}: {missing}");
     }
@@ -160,10 +141,7 @@ async fn a_trigger_that_names_a_model_is_answered_for_its_own_object() {
 async fn without_a_name_the_variant_of_the_target_is_followed() {
     let (shared, _server, client) = connected().await;
     let count = async || client.count(reference("so", &[])).await;
-    store_variants(
-        &shared,
-        [variant("a", "x", Some(2)), variant("b", "y", Some(5))],
-    );
+    store_variants(&shared, [variant("a", "x", Some(2)), variant("b", "y", Some(5))]);
     let unseen = count().await.unwrap_err();
     assert_eq!(unseen.code(), Code::Unavailable, "{unseen}");
 
@@ -174,12 +152,7 @@ async fn without_a_name_the_variant_of_the_target_is_followed() {
 }
 
 /// A ScaledObject, one entry of its metadata, and the refusal: its code and parts of its message.
-type Refusal = (
-    &'static str,
-    Option<(&'static str, &'static str)>,
-    Code,
-    &'static [&'static str],
-);
+type Refusal = (&'static str, Option<(&'static str, &'static str)>, Code, &'static [&'static str]);
 
 const REFUSALS: [Refusal; 8] = wva_base::cases! {
     ("of-x", Some(("variantName", "d")), Code::NotFound, &["ns/of-x", "variantName=\"d\"", "create it"]),
@@ -196,22 +169,15 @@ const REFUSALS: [Refusal; 8] = wva_base::cases! {
 async fn what_is_not_known_is_an_error_with_object_and_remedy() {
     let (shared, _server, client) = connected().await;
     let claims = [("a", "x"), ("b", "y"), ("c", "y")];
-    store_variants(
-        &shared,
-        claims.map(|(name, target)| variant(name, target, Some(1))),
-    );
+    store_variants(&shared, claims.map(|(name, target)| variant(name, target, Some(1))));
     let objects = [("of-x", "x"), ("of-y", "y"), ("of-z", "z")];
-    store_scaled_objects(
-        &shared,
-        objects.map(|(name, target)| scaled_object(name, target)),
-    );
+    store_scaled_objects(&shared, objects.map(|(name, target)| scaled_object(name, target)));
     assert_eq!(client.count(reference("of-x", &[])).await.unwrap(), 1);
     for (object, entry, code, parts) in REFUSALS {
         let named = || reference(object, entry.as_slice());
-        for error in [
-            client.count(named()).await.unwrap_err(),
-            client.is_active(named()).await.unwrap_err(),
-        ] {
+        for error in
+            [client.count(named()).await.unwrap_err(), client.is_active(named()).await.unwrap_err()]
+        {
             assert_eq!(error.code(), code, "{object} {entry:?}: {error}");
             for part in parts {
                 assert!(error.message().contains(part), "{error} lacks {part}");
@@ -219,21 +185,14 @@ async fn what_is_not_known_is_an_error_with_object_and_remedy() {
         }
         // The metrics of a trigger depend on its metadata alone.
         let spec = client.spec(named()).await;
-        assert_eq!(
-            spec.is_err(),
-            code == Code::InvalidArgument,
-            "{object} {entry:?}"
-        );
+        assert_eq!(spec.is_err(), code == Code::InvalidArgument, "{object} {entry:?}");
     }
     exclude_namespace(&shared);
     for metadata in [&[("variantName", "a")][..], &[]] {
         let foreign = client.count(reference("of-x", metadata)).await;
         let foreign = foreign.unwrap_err();
         assert_eq!(foreign.code(), Code::FailedPrecondition, "{foreign}");
-        assert!(
-            foreign.message().contains("ns/a is not managed"),
-            "{foreign}"
-        );
+        assert!(foreign.message().contains("ns/a is not managed"), "{foreign}");
     }
     let unnamed = client.count(reference("of-z", &[])).await.unwrap_err();
     assert_eq!(unnamed.code(), Code::NotFound, "{unnamed}");
@@ -257,10 +216,7 @@ async fn a_foreign_variant_is_named_by_its_kind() {
         let foreign = client.count(reference("so", metadata)).await.unwrap_err();
         let named = "ScaledObject ns/so is not managed by this controller";
         assert!(foreign.message().contains(named), "{foreign}");
-        assert!(
-            !foreign.message().contains("VariantAutoscaling"),
-            "{foreign}"
-        );
+        assert!(!foreign.message().contains("VariantAutoscaling"), "{foreign}");
     }
 }
 
@@ -272,20 +228,12 @@ async fn what_an_excluded_object_states_of_a_model_is_not_judged() {
     store_scaled_objects(&shared, [annotated("true")]);
     let judged = client.count(blank()).await.unwrap_err();
     assert_eq!(judged.code(), Code::InvalidArgument, "{judged}");
-    assert!(
-        judged
-            .message()
-            .contains("modelID=\" \" is blank; set it to"),
-        "{judged}"
-    );
+    assert!(judged.message().contains("modelID=\" \" is blank; set it to"), "{judged}");
 
     store_scaled_objects(&shared, [annotated("false")]);
     let excluded = client.count(blank()).await.unwrap_err();
     assert_eq!(excluded.code(), Code::NotFound, "{excluded}");
-    assert!(
-        excluded.message().contains("llm-d.ai/managed=\"false\""),
-        "{excluded}"
-    );
+    assert!(excluded.message().contains("llm-d.ai/managed=\"false\""), "{excluded}");
     assert!(client.spec(blank()).await.is_ok());
     // It follows the VariantAutoscaling of its target all the same.
     store_variants(&shared, [variant("a", "x", Some(4))]);
@@ -297,26 +245,13 @@ async fn a_call_of_no_method_or_metric_is_refused() {
     let (shared, _server, client) = connected().await;
     store_variants(&shared, [variant("a", "a", Some(1))]);
     let named = || reference("so", &[("variantName", "a")]);
-    let other = client
-        .metrics(named(), "wva_current_replicas")
-        .await
-        .unwrap_err();
+    let other = client.metrics(named(), "wva_current_replicas").await.unwrap_err();
     assert_eq!(other.code(), Code::InvalidArgument);
-    assert!(
-        other.message().contains("\"wva_current_replicas\""),
-        "{other}"
-    );
-    let unknown = client
-        .call::<_, super::IsActiveResponse>("Scale", named())
-        .await;
+    assert!(other.message().contains("\"wva_current_replicas\""), "{other}");
+    let unknown = client.call::<_, super::IsActiveResponse>("Scale", named()).await;
     assert_eq!(unknown.unwrap_err().code(), Code::Unimplemented);
     let long = "x".repeat(100_000);
-    let large = client
-        .is_active(reference("so", &[("variantName", &long)]))
-        .await;
+    let large = client.is_active(reference("so", &[("variantName", &long)])).await;
     assert_eq!(large.unwrap_err().code(), Code::OutOfRange);
-    assert!(
-        client.is_active(named()).await.unwrap(),
-        "the connection is kept"
-    );
+    assert!(client.is_active(named()).await.unwrap(), "the connection is kept");
 }

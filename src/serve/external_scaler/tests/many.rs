@@ -73,10 +73,7 @@ fn each_of_ten_thousand_objects_has_its_own_count_and_no_call_is_kept() {
         assert_eq!(refused.code(), Code::NotFound, "{number}");
     }
     let mirrors = &shared.mirrors;
-    let held = (
-        mirrors.scaled_objects.all().len(),
-        mirrors.variants.all().len(),
-    );
+    let held = (mirrors.scaled_objects.all().len(), mirrors.variants.all().len());
     assert_eq!(held, (OBJECTS, OBJECTS));
     assert_eq!(shared.changes.followed(), 0);
 }
@@ -107,13 +104,7 @@ async fn each_of_ten_thousand_streams_follows_its_own_object_and_leaves_nothing(
     assert_eq!(places.available_permits(), STREAMS - OBJECTS);
 
     assert_eq!(decided(CHANGED), 0);
-    furnish(&shared, |number| {
-        if number == CHANGED {
-            2
-        } else {
-            decided(number)
-        }
-    });
+    furnish(&shared, |number| if number == CHANGED { 2 } else { decided(number) });
     let target = TargetKey::new("ns", TargetKind::Deployment, name("d", CHANGED));
     shared.changes.wake(&FollowedObject::Target(target));
     let messages = streams.iter_mut().enumerate();

@@ -121,10 +121,7 @@ impl Client {
         let io = TokioIo::new(stream);
         let (sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
         tokio::spawn(connection);
-        Self {
-            connection: sender,
-            authorization: None,
-        }
+        Self { connection: sender, authorization: None }
     }
 
     fn with_token(mut self, token: &str) -> Self {

@@ -39,10 +39,7 @@ async fn next(stream: &mut Streaming<IsActiveResponse>) -> bool {
 /// A stream of the trigger `named`, with what ends it.
 fn opened(
     shared: &SharedState,
-) -> (
-    watch::Sender<bool>,
-    impl futures::Stream<Item = bool> + use<>,
-) {
+) -> (watch::Sender<bool>, impl futures::Stream<Item = bool> + use<>) {
     let (close, closing) = watch::channel(false);
     let place = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
     let decisions = DecisionLookup::new(shared.readers.clone());
@@ -71,9 +68,7 @@ async fn a_stream_is_silent_while_nothing_changes_or_is_known() {
     let mut now = || stream.next().now_or_never();
     assert_eq!(now(), None, "nothing is listed");
     store_variants(&shared, []);
-    shared
-        .changes
-        .wake(&FollowedObject::Variant(VariantKey::new("ns", "a")));
+    shared.changes.wake(&FollowedObject::Variant(VariantKey::new("ns", "a")));
     assert_eq!(now(), None, "there is no variant");
     decide(&shared, Some(2));
     assert_eq!(now(), Some(Some(true)));
@@ -107,10 +102,7 @@ async fn a_stream_follows_the_target_of_its_object() {
     let (shared, _server, client) = connected().await;
     decide(&shared, Some(3));
     store_scaled_objects(&shared, [scaled_object("so", "elsewhere")]);
-    let mut stream = client
-        .open("StreamIsActive", reference("so", &[]))
-        .await
-        .unwrap();
+    let mut stream = client.open("StreamIsActive", reference("so", &[])).await.unwrap();
     let mut first = Box::pin(next(&mut stream));
     assert_eq!(first.as_mut().now_or_never(), None);
     store_scaled_objects(&shared, [scaled_object("so", "a")]);
@@ -153,10 +145,7 @@ async fn streams_are_bounded_and_one_that_ends_leaves_its_place() {
         ..ExternalScaler::new(shared.readers.clone(), None)
     };
     let (_close, closing) = watch::channel(false);
-    let client = ScalerClient {
-        is_proven: false,
-        closing,
-    };
+    let client = ScalerClient { is_proven: false, closing };
     let first = scaler.terms(client.clone()).unwrap();
     let refused = scaler.terms(client.clone()).unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);

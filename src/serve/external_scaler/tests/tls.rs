@@ -24,10 +24,7 @@ impl Folder {
     fn tls(&self, clients: ClientAuthorities) -> Arc<Tls> {
         let files = CertificateFiles {
             setting: "EXTERNAL_SCALER_CERT_PATH",
-            files: CertificatePair {
-                certificate: self.join("tls.crt"),
-                key: self.join("tls.key"),
-            },
+            files: CertificatePair { certificate: self.join("tls.crt"), key: self.join("tls.key") },
         };
         let name = "external-scaler";
         Arc::new(Tls::new(name, Some(files), clients, Http2::Offered))
@@ -99,9 +96,7 @@ async fn connect(
     config.alpn_protocols = vec![b"h2".to_vec()];
     let stream = TcpStream::connect(server.address).await?;
     let name = ServerName::try_from("external-scaler.test").unwrap();
-    let stream = TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await?;
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     Ok(Client::over(stream).await)
 }
@@ -114,12 +109,7 @@ fn decided() -> SharedState {
 
 async fn serving(shared: &SharedState, tls: Arc<Tls>, authorizer: Option<Authorizer>) -> Running {
     let authorizer = authorizer.map(Arc::new);
-    Running::with(ExternalScalerServer::new(
-        shared.readers.clone(),
-        Some(tls),
-        authorizer,
-    ))
-    .await
+    Running::with(ExternalScalerServer::new(shared.readers.clone(), Some(tls), authorizer)).await
 }
 
 async fn count(client: &Client) -> Result<i64, Code> {
@@ -164,9 +154,7 @@ async fn a_client_proves_itself_by_certificate_or_token() {
     let stranger = connect(&server, &authority, None).await.unwrap();
     assert_eq!(count(&stranger).await, Err(Code::Unauthenticated));
     assert!(api.asked().is_empty());
-    let proven = connect(&server, &authority, Some(clients.issue("keda")))
-        .await
-        .unwrap();
+    let proven = connect(&server, &authority, Some(clients.issue("keda"))).await.unwrap();
     assert_eq!(count(&proven).await, Ok(3));
     assert!(api.asked().is_empty(), "a certificate suffices");
 
@@ -192,10 +180,7 @@ async fn without_the_authority_of_clients_nothing_is_served() {
     let tls = folder.tls(folder.client_authority());
     assert!(tls.config().await.is_none());
     let reason = tls.readiness();
-    assert!(
-        !crate::policy::readiness::is_ready(std::slice::from_ref(&reason)),
-        "{reason:?}"
-    );
+    assert!(!crate::policy::readiness::is_ready(std::slice::from_ref(&reason)), "{reason:?}");
     for part in ["clients.crt", "EXTERNAL_SCALER_CLIENT_CA_PATH"] {
         assert!(reason.detail.contains(part), "{reason:?}");
     }

@@ -37,9 +37,7 @@ fn slice(name: &str, node: &str, generation: (i64, i64), devices: &Value) -> Val
 fn devices(names: &[&str]) -> Value {
     let product = json!({ "productName": { "string": "NVIDIA H100 80GB HBM3" } });
     let names = names.iter();
-    names
-        .map(|name| json!({ "name": name, "attributes": product }))
-        .collect()
+    names.map(|name| json!({ "name": name, "attributes": product })).collect()
 }
 
 /// Parts of a GPU and the whole, all of which take from its counters.
@@ -50,20 +48,14 @@ fn split(name: &str) -> Value {
             "consumesCounters": [{ "counterSet": name, "counters": {} }],
         })
     };
-    json!([
-        device("", "gpu"),
-        device("-mig-0", "mig"),
-        device("-mig-1", "mig")
-    ])
+    json!([device("", "gpu"), device("-mig-0", "mig"), device("-mig-1", "mig")])
 }
 
 fn claim(name: &str, held: &[(&str, &str)], pods: &[&str]) -> Value {
     let result = |(pool, device): &(&str, &str)| json!({ "driver": "gpu.nvidia.com", "pool": pool, "device": device });
     let results: Vec<Value> = held.iter().map(result).collect();
     let pods = pods.iter();
-    let pods: Vec<Value> = pods
-        .map(|pod| json!({ "resource": "pods", "name": pod }))
-        .collect();
+    let pods: Vec<Value> = pods.map(|pod| json!({ "resource": "pods", "name": pod })).collect();
     json!({
         "metadata": { "namespace": "ns", "name": name }, "spec": {},
         "status": { "allocation": { "devices": { "results": results } }, "reservedFor": pods },
@@ -90,12 +82,7 @@ fn seen(slices: Vec<Value>, claims: Vec<Value>) -> TestMirrors {
 /// Limit and use of H100; `None` where they are not known.
 fn h100(mirrors: &Mirrors) -> Option<(u32, u32)> {
     let physical = mirrors.inventory(at(0)).physical(&LabelSelector::default());
-    let Physical::Known {
-        limits,
-        used,
-        unlisted,
-    } = physical
-    else {
+    let Physical::Known { limits, used, unlisted } = physical else {
         return None;
     };
     let sum = |sums: &BTreeMap<Arc<str>, Gpus>| sums.get("H100").map_or(0, |gpus| gpus.0);
@@ -233,10 +220,7 @@ fn gpus_of_a_claim_are_on_their_way_out_once_all_of_its_pods_are() {
             panic!("it is not known");
         };
         let phases: Vec<PodPhase> = pods.iter().map(|pod| pod.phase).collect();
-        assert!(
-            phases.iter().all(|phase| *phase == expected),
-            "{deleted:?} {users:?} {phases:?}"
-        );
+        assert!(phases.iter().all(|phase| *phase == expected), "{deleted:?} {users:?} {phases:?}");
     }
 }
 
@@ -287,9 +271,7 @@ fn a_claim_that_no_pod_uses_yet_is_of_the_pod_that_it_was_made_for() {
             panic!("it is not known");
         };
         let names = pods.iter().map(|pod| pod.named.as_ref());
-        names
-            .map(|named| named.map(|(_, name)| name.to_string()))
-            .collect::<Vec<_>>()
+        names.map(|named| named.map(|(_, name)| name.to_string())).collect::<Vec<_>>()
     };
     let owner = |kind: &str| json!([{ "apiVersion": "v1", "kind": kind, "name": "p", "uid": "u", "controller": true }]);
     let (p, q) = (Some("p".to_owned()), Some("q".to_owned()));

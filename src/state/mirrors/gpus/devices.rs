@@ -122,10 +122,8 @@ impl Devices {
             }
         }
         let offers = offers.into_values();
-        self.offers.extend(offers.map(|offer| Offer {
-            count: offer.count.filter(|_| is_known),
-            ..offer
-        }));
+        self.offers
+            .extend(offers.map(|offer| Offer { count: offer.count.filter(|_| is_known), ..offer }));
         self.add_parts(key, &devices().collect::<Vec<_>>());
     }
 
@@ -152,10 +150,8 @@ impl Devices {
 
     /// Parts of a GPU take from its counters, as the whole does.
     fn add_parts(&mut self, key: &PoolKey, devices: &[&Device]) {
-        let (gpus, parts): (Vec<&Device>, Vec<&Device>) = devices
-            .iter()
-            .copied()
-            .partition(|one| one.sort == DeviceSort::Gpu);
+        let (gpus, parts): (Vec<&Device>, Vec<&Device>) =
+            devices.iter().copied().partition(|one| one.sort == DeviceSort::Gpu);
         let mut counters: BTreeMap<&Arc<str>, Vec<&Device>> = BTreeMap::new();
         for gpu in gpus {
             for counter in &gpu.counters {

@@ -88,11 +88,7 @@ fn it_is_known_when_nodes_and_pods_are_listed() {
 fn silence_is_borne_for_a_minute_and_a_missing_right_is_named_at_once() {
     let mirrors = mirrors(PoolGroup::default());
     let epoch = Epoch::for_test(Role::Watcher(WatchedKind::Node), 1);
-    mirrors
-        .writers
-        .nodes
-        .fail(&epoch, "nodes is forbidden")
-        .unwrap();
+    mirrors.writers.nodes.fail(&epoch, "nodes is forbidden").unwrap();
     let text = why(&mirrors, at(0)).unwrap();
     assert!(text.contains("nodes is forbidden; allow"), "{text}");
 
@@ -104,10 +100,7 @@ fn silence_is_borne_for_a_minute_and_a_missing_right_is_named_at_once() {
     assert_eq!(why(&mirrors, at(1 + PATIENCE.as_secs())), None);
     assert!(why(&mirrors, at(2 + PATIENCE.as_secs())).is_some());
     mirrors.writers.nodes.forget(&epoch).unwrap();
-    assert_eq!(
-        why(&mirrors, at(2)).as_deref(),
-        Some("nodes have not been listed yet")
-    );
+    assert_eq!(why(&mirrors, at(2)).as_deref(), Some("nodes have not been listed yet"));
 }
 
 fn replica(claims: &[(&str, Option<&str>, u32)]) -> ReplicaTemplate {

@@ -57,10 +57,9 @@ fn dispute(mirrors: &TestMirrors, name: &str) -> (Option<String>, Option<Replica
 #[test]
 fn an_annotated_scaler_is_a_variant_and_another_is_none() {
     let target = TargetKey::new("ns", TargetKind::Deployment, "d");
-    for (hpas, scaled_objects) in [
-        (vec![object("v", "d")], vec![]),
-        (vec![], vec![object("v", "d")]),
-    ] {
+    for (hpas, scaled_objects) in
+        [(vec![object("v", "d")], vec![]), (vec![], vec![object("v", "d")])]
+    {
         let mirrors = listed(&[], &hpas, &scaled_objects);
         assert_eq!(dispute(&mirrors, "v"), (None, Some(Replicas(3))));
         assert_eq!(mirrors.claimants(&target), [key("v")]);

@@ -30,10 +30,7 @@ fn pool(name: &str, selector: &Value, picker: Option<&str>) -> Value {
 }
 
 fn service(name: &str, selector: &Value, ports: &Value) -> Value {
-    named(
-        name,
-        json!({ "spec": { "selector": selector, "ports": ports } }),
-    )
+    named(name, json!({ "spec": { "selector": selector, "ports": ports } }))
 }
 
 fn pod(name: &str, app: &str, address: &str, ready: &str) -> Value {
@@ -53,10 +50,7 @@ fn world() -> TestMirrors {
     let mirrors = mirrors(PoolGroup::default());
     let deployment = |name: &str, labels: &Value| {
         let template = json!({ "metadata": { "labels": labels } });
-        named(
-            name,
-            json!({ "spec": { "selector": {}, "template": template } }),
-        )
+        named(name, json!({ "spec": { "selector": {}, "template": template } }))
     };
     list::<Deployment>(
         &mirrors.writers.deployments,
@@ -151,9 +145,7 @@ fn routers(service: Option<Value>, pods: &[[String; 4]]) -> Result<Vec<String>, 
     let pool = pool("p", &json!({}), Some("picker"));
     list::<InferencePool>(&mirrors.writers.pools_v1, [pool]);
     list::<Service>(&mirrors.writers.services, service);
-    let pods = pods
-        .iter()
-        .map(|[name, app, address, ready]| pod(name, app, address, ready));
+    let pods = pods.iter().map(|[name, app, address, ready]| pod(name, app, address, ready));
     list::<SlimPod>(&mirrors.writers.pods, pods);
     let pool = mirrors.pools.get(&ObjectKey::new("ns", "p")).unwrap();
     let routers = mirrors.routers(&pool)?;
@@ -169,12 +161,7 @@ fn routers_are_found_as_the_vectors_say() {
         let ports = json!([{ "name": "metrics", "port": 9090 }]);
         let service = service("picker", &vector.selector, &ports);
         let expected = vector.expect.ok_or_else(|| vector.error.unwrap());
-        assert_eq!(
-            routers(Some(service), &vector.pods),
-            expected,
-            "{}",
-            vector.id
-        );
+        assert_eq!(routers(Some(service), &vector.pods), expected, "{}", vector.id);
     }
 }
 
@@ -226,10 +213,7 @@ fn ready_pods_behind_the_service_of_the_picker_are_its_routers() {
     assert_eq!(routers("of-a"), Ok(expected.to_vec()));
     for (pool, why) in [
         ("of-b", "the pool names no endpoint picker"),
-        (
-            "of-c",
-            "there is no Service missing that has a port with \"metric\" in its name",
-        ),
+        ("of-c", "there is no Service missing that has a port with \"metric\" in its name"),
         ("of-d", "Service idle has no ready pod"),
         ("of-e", "Service unselective has no ready pod"),
     ] {

@@ -64,20 +64,13 @@ fn world() -> TestMirrors {
     let rollout = ("argoproj.io/v1alpha1", "Rollout", "a");
     list::<Deployment>(
         &mirrors.writers.deployments,
-        [
-            object("Deployment", "a", None),
-            object("Deployment", "of-rollout", Some(rollout)),
-        ],
+        [object("Deployment", "a", None), object("Deployment", "of-rollout", Some(rollout))],
     );
     list::<PartialObjectMeta<ReplicaSet>>(
         &mirrors.writers.replica_sets,
         [
             object("ReplicaSet", "a", Some(("apps/v1", "Deployment", "a"))),
-            object(
-                "ReplicaSet",
-                "r",
-                Some(("apps/v1", "Deployment", "of-rollout")),
-            ),
+            object("ReplicaSet", "r", Some(("apps/v1", "Deployment", "of-rollout"))),
         ],
     );
     list::<StatefulSet>(
@@ -117,9 +110,7 @@ fn rollout() -> TargetKey {
 }
 
 fn pods(mirrors: &Mirrors, key: &TargetKey) -> Vec<String> {
-    let TargetLookup::Found(target) = mirrors.sight(key) else {
-        panic!("{key} is not seen")
-    };
+    let TargetLookup::Found(target) = mirrors.sight(key) else { panic!("{key} is not seen") };
     let pods = mirrors.pods(&target).unwrap();
     pods.iter().map(|pod| pod.name.to_string()).collect()
 }
@@ -136,21 +127,16 @@ fn pods_are_found_below_their_target_and_of_a_group_its_leader() {
     let mirrors = world();
     assert_eq!(pods(&mirrors, &key(TargetKind::Deployment, "a")), ["d-1"]);
     assert_eq!(pods(&mirrors, &key(TargetKind::StatefulSet, "b")), ["b-0"]);
-    assert_eq!(
-        pods(&mirrors, &key(TargetKind::LeaderWorkerSet, "a")),
-        ["a-0", "a-1"]
-    );
+    assert_eq!(pods(&mirrors, &key(TargetKind::LeaderWorkerSet, "a")), ["a-0", "a-1"]);
 }
 
 /// A pod of the same model that waits without a GPU, as one of a pool of warm pods.
 #[test]
 fn a_parked_pod_is_a_replica_of_its_own_target_alone() {
     let set = |name| Some(("apps/v1", "ReplicaSet", name));
-    for (owner, expected) in [
-        (set("a"), &["d-1", "parked"][..]),
-        (set("pool"), &["d-1"]),
-        (None, &["d-1"]),
-    ] {
+    for (owner, expected) in
+        [(set("a"), &["d-1", "parked"][..]), (set("pool"), &["d-1"]), (None, &["d-1"])]
+    {
         let mirrors = world();
         let labelled = |name, owner| {
             let mut pod = object("Pod", name, owner);
@@ -175,8 +161,7 @@ fn a_leader_is_ready_when_its_workers_are() {
     let readiness = || -> Vec<(String, Readiness)> {
         let pods = mirrors.pods(target.found().unwrap()).unwrap();
         let pods = pods.iter();
-        pods.map(|pod| (pod.name.to_string(), pod.readiness))
-            .collect()
+        pods.map(|pod| (pod.name.to_string(), pod.readiness)).collect()
     };
     let both = |first| {
         [("a-0", first), ("a-1", Readiness::Ready)].map(|(name, ready)| (name.to_owned(), ready))
@@ -191,11 +176,7 @@ fn a_leader_is_ready_when_its_workers_are() {
 }
 
 fn found(object: TargetObject) -> ScaleReading {
-    ScaleReading::Found(Arc::new(ReadTarget {
-        object,
-        selector: None,
-        service: None,
-    }))
+    ScaleReading::Found(Arc::new(ReadTarget { object, selector: None, service: None }))
 }
 
 #[test]
@@ -217,10 +198,7 @@ fn ready_replicas_of_a_kind_without_a_watcher_are_its_ready_pods() {
     assert_eq!(sighting.found().unwrap().ready_replicas, Replicas(2));
     assert_eq!(pods(&mirrors, &rollout()), ["own", "r-1"]);
 
-    let recreated = TargetObject {
-        uid: "another".into(),
-        ..scale
-    };
+    let recreated = TargetObject { uid: "another".into(), ..scale };
     read(&mirrors, found(recreated));
     let sighting = mirrors.sight(&rollout());
     assert_eq!(sighting.found().unwrap().ready_replicas, Replicas(0));
@@ -242,11 +220,7 @@ fn role() -> TestMirrors {
     groups["spec"]["leaderWorkerTemplate"] = json!({ "size": 2, "workerTemplate": holding });
     list::<LeaderWorkerSet>(&mirrors.writers.leader_worker_sets, [groups]);
     let workers = object("StatefulSet", "pd-1-0", Some(("v1", "Pod", "pd-1-0")));
-    let leaders = object(
-        "StatefulSet",
-        "pd-1",
-        Some((LWS, "LeaderWorkerSet", "pd-1")),
-    );
+    let leaders = object("StatefulSet", "pd-1", Some((LWS, "LeaderWorkerSet", "pd-1")));
     list::<StatefulSet>(&mirrors.writers.stateful_sets, [leaders, workers]);
     list::<Deployment>(&mirrors.writers.deployments, []);
     list::<PartialObjectMeta<ReplicaSet>>(&mirrors.writers.replica_sets, []);
@@ -264,10 +238,7 @@ fn publish(mirrors: &TestMirrors, target: &TargetKey, selector: Option<&str>) {
     let scale = TargetObject {
         key: target.clone(),
         uid: "scaler".into(),
-        template: ReplicaTemplate {
-            gpu_count: GpuCount::Unknown,
-            ..ReplicaTemplate::default()
-        },
+        template: ReplicaTemplate { gpu_count: GpuCount::Unknown, ..ReplicaTemplate::default() },
         ..bare_target()
     };
     let reading = ScaleReading::Found(Arc::new(ReadTarget {
@@ -295,19 +266,11 @@ fn what_a_scale_selects_shows_pods_part_and_gpus_of_a_replica() {
     assert_eq!(template.gpu_count, GpuCount::Unknown);
     assert_eq!(template.role, ServingRole::Both);
 
-    publish(
-        &mirrors,
-        &scaler,
-        Some("disaggregatedset.x-k8s.io/role=decode"),
-    );
+    publish(&mirrors, &scaler, Some("disaggregatedset.x-k8s.io/role=decode"));
     assert_eq!(pods(&mirrors, &scaler), ["pd-1-0"], "its leader alone");
     let sighting = mirrors.sight(&scaler);
     let target = sighting.found().unwrap();
-    assert_eq!(
-        target.ready_replicas,
-        Replicas(0),
-        "its worker is not ready"
-    );
+    assert_eq!(target.ready_replicas, Replicas(0), "its worker is not ready");
     assert!(target.template.gpu_count.is_counted());
     assert_eq!(target.template.gpus_per_replica(), Gpus(16));
     assert_eq!(target.template.role, ServingRole::Decode);
@@ -329,14 +292,7 @@ fn a_look_at_a_scale_goes_over_the_pods_with_its_rarest_label() {
         let key = label_key(&"ns".into(), label, value);
         mirrors.pods.count_naming(&key)
     };
-    assert_eq!(
-        (
-            count("app", "x"),
-            count("set", "s0"),
-            count("role", "decode")
-        ),
-        (40, 10, 5)
-    );
+    assert_eq!((count("app", "x"), count("set", "s0"), count("role", "decode")), (40, 10, 5));
     for (selector, expected) in [
         ("app=x", 40),
         ("app=x,set=s0", 10),
@@ -385,23 +341,12 @@ fn a_change_of_a_pod_concerns_the_scale_that_selects_it_or_its_leader() {
     let (mirrors, scaler) = (role(), role_scaler());
     let named = |name: &str| mirrors.pods.get(&ObjectKey::new("ns", name)).unwrap();
     let controller = named("pd-1-0-1").controller.clone().unwrap();
-    let concerns = || {
-        mirrors
-            .concerned(&"ns".into(), &controller)
-            .contains(&scaler)
-    };
+    let concerns = || mirrors.concerned(&"ns".into(), &controller).contains(&scaler);
     publish(&mirrors, &scaler, None);
     assert!(!concerns() && mirrors.selecting(&named("pd-1-0")).is_empty());
-    publish(
-        &mirrors,
-        &scaler,
-        Some("disaggregatedset.x-k8s.io/role=decode"),
-    );
+    publish(&mirrors, &scaler, Some("disaggregatedset.x-k8s.io/role=decode"));
     assert!(concerns());
-    assert_eq!(
-        mirrors.selecting(&named("pd-1-0")),
-        std::slice::from_ref(&scaler)
-    );
+    assert_eq!(mirrors.selecting(&named("pd-1-0")), std::slice::from_ref(&scaler));
 }
 
 #[test]
@@ -419,24 +364,12 @@ fn a_change_of_a_pod_concerns_everything_above_it() {
     };
     assert_eq!(
         above("apps", "ReplicaSet", "r"),
-        [
-            "ReplicaSet ns/r",
-            "Deployment ns/of-rollout",
-            "Rollout ns/a"
-        ]
+        ["ReplicaSet ns/r", "Deployment ns/of-rollout", "Rollout ns/a"]
     );
-    assert_eq!(
-        above("apps", "StatefulSet", "a"),
-        ["StatefulSet ns/a", "LeaderWorkerSet ns/a"]
-    );
+    assert_eq!(above("apps", "StatefulSet", "a"), ["StatefulSet ns/a", "LeaderWorkerSet ns/a"]);
     assert_eq!(
         above("apps", "StatefulSet", "a-0"),
-        [
-            "StatefulSet ns/a-0",
-            "Pod ns/a-0",
-            "StatefulSet ns/a",
-            "LeaderWorkerSet ns/a"
-        ],
+        ["StatefulSet ns/a-0", "Pod ns/a-0", "StatefulSet ns/a", "LeaderWorkerSet ns/a"],
         "from a worker by way of its leader"
     );
 }
@@ -447,14 +380,8 @@ fn a_kind_that_is_not_served_is_named_with_the_remedy() {
     let target = key(TargetKind::LeaderWorkerSet, "a");
     assert!(matches!(mirrors.sight(&target), TargetLookup::Unsynced));
     let epoch = Epoch::for_test(Role::Watcher(WatchedKind::LeaderWorkerSet), 1);
-    mirrors
-        .writers
-        .leader_worker_sets
-        .kind_absent(&epoch)
-        .unwrap();
-    let TargetLookup::Unscalable(why) = mirrors.sight(&target) else {
-        panic!("it is not named")
-    };
+    mirrors.writers.leader_worker_sets.kind_absent(&epoch).unwrap();
+    let TargetLookup::Unscalable(why) = mirrors.sight(&target) else { panic!("it is not named") };
     assert!(why.contains("does not serve LeaderWorkerSet"), "{why}");
     list::<LeaderWorkerSet>(&mirrors.writers.leader_worker_sets, []);
     assert!(matches!(mirrors.sight(&target), TargetLookup::Missing));

@@ -68,12 +68,7 @@ macro_rules! causes {
 
 impl Names<'_> {
     fn place(&self, version: &'static str, kind: &'static str, name: &str) -> Place {
-        Place {
-            version,
-            kind,
-            namespace: Some(self.own.to_owned()),
-            name: name.to_owned(),
-        }
+        Place { version, kind, namespace: Some(self.own.to_owned()), name: name.to_owned() }
     }
 
     fn variant(&self) -> Place {
@@ -102,10 +97,7 @@ impl Names<'_> {
             "activationThreshold": "0", "ignoreNullValues": "false",
         }});
         json_patch(&mut trigger, fields);
-        Plant::Patch(
-            self.scaled_object(),
-            json!({ "spec": { "triggers": [trigger] } }),
-        )
+        Plant::Patch(self.scaled_object(), json!({ "spec": { "triggers": [trigger] } }))
     }
 
     /// The series of the first variant.
@@ -178,11 +170,7 @@ fn json_patch(value: &mut Value, patch: &Value) {
 /// Every cause, those that end the fleet last.
 pub(super) async fn causes(cx: &Cx) -> Result<Vec<Cause>> {
     let system = &cx.system().await?.name;
-    let names = Names {
-        own: &cx.namespace.name,
-        system,
-        prometheus: &cx.world.prometheus.url,
-    };
+    let names = Names { own: &cx.namespace.name, system, prometheus: &cx.world.prometheus.url };
     let mut all = of_metrics(&names);
     all.extend(of_queries(&names));
     all.extend(of_scalers(&names));

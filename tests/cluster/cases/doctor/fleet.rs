@@ -41,12 +41,7 @@ pub(super) struct Place {
 
 /// An object of the cluster.
 pub(super) fn outside(version: &'static str, kind: &'static str, name: &str) -> Place {
-    Place {
-        version,
-        kind,
-        namespace: None,
-        name: name.to_owned(),
-    }
+    Place { version, kind, namespace: None, name: name.to_owned() }
 }
 
 /// What is done to the fleet.
@@ -114,12 +109,7 @@ pub(super) struct Fleet<'a> {
 }
 
 fn engines(cx: &Cx, name: &str) -> EngineFleet {
-    let load = Load::Each(Reading {
-        kv_cache: 0.5,
-        running: 4.0,
-        finished: 1.0,
-        ..Reading::IDLE
-    });
+    let load = Load::Each(Reading { kv_cache: 0.5, running: 4.0, finished: 1.0, ..Reading::IDLE });
     EngineFleet::start(cx, &format!("app={name}"), MODEL, load)
 }
 
@@ -202,12 +192,7 @@ impl<'a> Fleet<'a> {
             let mut object = variant(name, name, &bounds);
             object["metadata"]["labels"] = json!({ INSTANCE_LABEL: own });
             cx.namespace.apply(object).await?;
-            let scaler = ScaledObject {
-                target: name,
-                variant: name,
-                min: 1,
-                max: 8,
-            };
+            let scaler = ScaledObject { target: name, variant: name, min: 1, max: 8 };
             scaler.apply(cx).await?;
             scaler.is_read(cx, "1").await?;
         }
@@ -236,8 +221,7 @@ impl<'a> Fleet<'a> {
     async fn patch(&self, place: &Place, patch: &Value) -> Result<Undo> {
         let api = self.api(place).await?;
         let before = api.get(&place.name).await?;
-        api.patch(&place.name, &PatchParams::default(), &Patch::Merge(patch))
-            .await?;
+        api.patch(&place.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         Ok(Undo::Replace(api, Box::new(before)))
     }
 
@@ -258,9 +242,7 @@ impl<'a> Fleet<'a> {
 
     /// The pods with an engine of the first variant.
     fn pods(&self) -> Vec<String> {
-        self.engines
-            .first()
-            .map_or_else(Vec::new, EngineFleet::pods)
+        self.engines.first().map_or_else(Vec::new, EngineFleet::pods)
     }
 
     /// Does it, and answers what undoes it.

@@ -15,13 +15,8 @@ use crate::harness::tools;
 use crate::harness::wait::{eventually, seen};
 
 /// Kinds of the objects that give an account its rights.
-const RIGHTS: [&str; 5] = [
-    "ServiceAccount",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "Role",
-    "RoleBinding",
-];
+const RIGHTS: [&str; 5] =
+    ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
 
 /// The account of controllers, as the chart names it, and that of the test: the suite counts what the former uses.
 const ACCOUNTS: [&str; 2] = ["wva-controller-manager", "wva-helm-test"];

@@ -94,10 +94,7 @@ impl Verdict {
 fn doctor(fleet: &Fleet<'_>, seat: Seat, system: &str) -> Command {
     let world = &fleet.cx.world;
     let mut command = Command::new(tools::wva());
-    command
-        .env_clear()
-        .env("KUBECONFIG", &world.api.admin)
-        .args(["doctor", "--output=json"]);
+    command.env_clear().env("KUBECONFIG", &world.api.admin).args(["doctor", "--output=json"]);
     match seat {
         Seat::Laptop => command.args(["--prometheus", &world.prometheus.url]),
         Seat::Astray => command.args(["--prometheus", &fleet.empty.url]),
@@ -126,10 +123,7 @@ async fn run(mut command: Command) -> Result<(Verdict, Value)> {
     })?;
     let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut codes: Vec<String> = list("findings")
-        .iter()
-        .map(|one| text(&one["code"]))
-        .collect();
+    let mut codes: Vec<String> = list("findings").iter().map(|one| text(&one["code"])).collect();
     codes.dedup();
     let verdict = Verdict {
         exit: output.status.code(),
@@ -184,11 +178,7 @@ struct Times {
 
 impl Times {
     fn text(&self) -> String {
-        let Self {
-            doctor,
-            said,
-            mended,
-        } = self;
+        let Self { doctor, said, mended } = self;
         let said = said.map_or_else(String::new, |(condition, series)| {
             format!(" | condition {condition:.1} s, wva_findings {series:.1} s")
         });
@@ -220,11 +210,7 @@ async fn planted(fleet: &mut Fleet<'_>, cause: &Cause) -> Result<Times> {
         seat => seat,
     };
     let mended = since(begun, names(fleet, seat, &[], SOON)).await;
-    Ok(Times {
-        doctor: doctor?,
-        said: said?,
-        mended: mended?,
-    })
+    Ok(Times { doctor: doctor?, said: said?, mended: mended? })
 }
 
 /// Waits for what the controller is to say.

@@ -24,10 +24,9 @@ impl Said {
     /// What the controller is to say of a cause.
     pub(super) fn of(cause: &Cause) -> Option<Self> {
         let (failing, fails) = FAILING;
-        cause.says.map(|reason| Self {
-            reason,
-            code: if reason == failing { fails } else { cause.code },
-        })
+        cause
+            .says
+            .map(|reason| Self { reason, code: if reason == failing { fails } else { cause.code } })
     }
 
     async fn has_condition(self, fleet: &Fleet<'_>) -> Result<bool> {

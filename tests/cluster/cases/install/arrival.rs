@@ -13,11 +13,8 @@ use crate::harness::shipping::{Shipping, find, name_of, set};
 use crate::harness::suite::Cx;
 
 /// What pods mount and no template renders, each with who brings it.
-const BROUGHT: [(&str, &str, &str); 1] = [(
-    "ConfigMap",
-    "openshift-service-ca.crt",
-    "OpenShift puts it into every namespace",
-)];
+const BROUGHT: [(&str, &str, &str); 1] =
+    [("ConfigMap", "openshift-service-ca.crt", "OpenShift puts it into every namespace")];
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
@@ -38,9 +35,7 @@ fn needed(deployment: &Value) -> Vec<(&'static str, String)> {
         sources.push(("ConfigMap", &from["configMapKeyRef"], "name"));
         sources.push(("Secret", &from["secretKeyRef"], "name"));
     }
-    let needed = sources
-        .into_iter()
-        .filter(|(_, source, _)| source["optional"] != true);
+    let needed = sources.into_iter().filter(|(_, source, _)| source["optional"] != true);
     let named =
         needed.filter_map(|(kind, source, name)| Some((kind, source[name].as_str()?.to_owned())));
     named.collect()
@@ -58,13 +53,10 @@ pub(super) async fn what_pods_mount_is_there(cx: &Cx) -> Result {
     }
     let mut seen = BTreeSet::new();
     for (set, objects) in &rendered {
-        let deployments = objects
-            .iter()
-            .filter(|object| object["kind"] == "Deployment");
+        let deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
         for (kind, name) in deployments.flat_map(needed) {
-            let is_rendered = objects
-                .iter()
-                .any(|object| object["kind"] == kind && name_of(object) == name);
+            let is_rendered =
+                objects.iter().any(|object| object["kind"] == kind && name_of(object) == name);
             let mut brought = BROUGHT.iter();
             let is_brought = brought.any(|(of, known, _)| *of == kind && *known == name);
             assert!(is_rendered || is_brought, "{set}: who makes {kind} {name}?");
@@ -106,9 +98,7 @@ pub(super) async fn long_names_fit(cx: &Cx) -> Result {
         let scaler = find(&objects, "ScaledObject", "-scaler")?;
         let query = scaler["spec"]["triggers"][0]["metadata"]["query"].to_string();
         assert!(query.contains(va), "{query}");
-        let names = objects
-            .iter()
-            .filter(|object| object["kind"] == "ClusterRole");
+        let names = objects.iter().filter(|object| object["kind"] == "ClusterRole");
         let names: BTreeSet<String> = names.map(|object| name_of(object).to_owned()).collect();
         of_cluster.push(names);
         for mut object in objects {
@@ -126,19 +116,15 @@ pub(super) async fn long_names_fit(cx: &Cx) -> Result {
 /// Each value of a file for the original's chart is found where it acts.
 pub(super) async fn original_values_arrive(cx: &Cx) -> Result {
     let shipping = Shipping::to(&cx.world)?;
-    let objects = shipping
-        .template(RELEASE, "wva-system", &original_values())
-        .await?;
+    let objects = shipping.template(RELEASE, "wva-system", &original_values()).await?;
     let manager = find(&objects, "Deployment", "-controller-manager")?;
     assert_eq!(manager["spec"]["replicas"], 2);
     let container = &manager["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["image"], "registry.example/wva:v0.5.1");
     let arguments = container["args"].to_string();
-    for argument in [
-        "--watch-namespace=wva-system",
-        "--metrics-bind-address=:8443",
-        "--metrics-secure=true",
-    ] {
+    for argument in
+        ["--watch-namespace=wva-system", "--metrics-bind-address=:8443", "--metrics-secure=true"]
+    {
         assert!(arguments.contains(argument), "{arguments}");
     }
     let config = find(&objects, "ConfigMap", "-variantautoscaling-config")?;
@@ -157,10 +143,7 @@ pub(super) async fn original_values_arrive(cx: &Cx) -> Result {
     }
     let saturation = find(&objects, "ConfigMap", "-saturation-scaling-config")?;
     let entry = &saturation["data"]["llama-prod"];
-    assert_eq!(
-        entry,
-        "kvCacheThreshold: 0.7\nmodel_id: meta/llama\nnamespace: prod\n"
-    );
+    assert_eq!(entry, "kvCacheThreshold: 0.7\nmodel_id: meta/llama\nnamespace: prod\n");
     let va = find(&objects, "VariantAutoscaling", "-va")?;
     assert_eq!(va["metadata"]["namespace"], "llm-d-autoscaler");
     assert_eq!(va["spec"]["modelID"], "Qwen/Qwen3-0.6B");
@@ -219,10 +202,7 @@ pub(super) async fn development_values_act(cx: &Cx) -> Result {
     let plain = shipping.template(RELEASE, "default", &values).await?;
     let config = find(&plain, "ConfigMap", "-variantautoscaling-config")?;
     assert_eq!(config["data"]["PROMETHEUS_ALLOW_HTTP"], "true");
-    for key in [
-        "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY",
-        "PROMETHEUS_TOKEN_PATH",
-    ] {
+    for key in ["PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "PROMETHEUS_TOKEN_PATH"] {
         assert_eq!(config["data"][key], Value::Null, "{key}");
     }
     Ok(())
@@ -249,11 +229,7 @@ pub(super) async fn routers_are_asked_by_one_token(cx: &Cx) -> Result {
             ("Secret", "-epp-metrics-token"),
             ("ClusterRoleBinding", "-epp-metrics-reader"),
         ] {
-            assert_eq!(
-                find(&objects, kind, ending).is_ok(),
-                is_made,
-                "{kind} {values:?}"
-            );
+            assert_eq!(find(&objects, kind, ending).is_ok(), is_made, "{kind} {values:?}");
         }
     }
     let bases = Shipping::to(&cx.world)?.kustomize("default").await?;

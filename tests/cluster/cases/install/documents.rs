@@ -30,10 +30,7 @@ fn blocks(page: &str) -> Vec<Block> {
         match open.take() {
             Some(block) => blocks.push(block),
             None => {
-                open = Some(Block {
-                    kind: kind.to_owned(),
-                    text: String::new(),
-                });
+                open = Some(Block { kind: kind.to_owned(), text: String::new() });
             }
         }
     }

@@ -12,14 +12,8 @@ use crate::harness::suite::Cx;
 
 /// Certificates in form.
 const PEM: [(&str, &str); 2] = [
-    (
-        "PEM",
-        r#""-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----""#,
-    ),
-    (
-        "CA",
-        r#""-----BEGIN CERTIFICATE-----\nT1RI\n-----END CERTIFICATE-----""#,
-    ),
+    ("PEM", r#""-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----""#),
+    ("CA", r#""-----BEGIN CERTIFICATE-----\nT1RI\n-----END CERTIFICATE-----""#),
 ];
 
 /// Values, each with another one as JSON, where not just any other will do.
@@ -146,9 +140,7 @@ fn another(key: &str, value: &Value) -> String {
 async fn render(shipping: &Shipping, values: &[String]) -> Result<String> {
     let folder = chart().display().to_string();
     let command = ["template", RELEASE, &folder, "--api-versions", MONITORS];
-    let values = values
-        .iter()
-        .flat_map(|value| ["--set-json".to_owned(), value.clone()]);
+    let values = values.iter().flat_map(|value| ["--set-json".to_owned(), value.clone()]);
     let values: Vec<String> = values.collect();
     shipping.helm(&command, "default", &values).await
 }

@@ -80,10 +80,7 @@ pub(super) async fn every_folder_is_accepted(cx: &Cx) -> Result {
     // What is applied by itself.
     for entry in std::fs::read_dir(repository().join("deploy"))? {
         let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
+        if path.extension().is_some_and(|extension| extension == "yaml") {
             for object in manifest::read(&path)? {
                 let object = moved(object, namespace);
                 manifest::dry_run(&cx.world.client, object, None).await?;
@@ -124,10 +121,8 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
     let scoped = shipping.template(RELEASE, "default", &values).await?;
     let whole = granted(&[json!({ "rules": rules(&chart, "ClusterRole", "-manager")? })]);
     let narrow = granted(&[json!({ "rules": rules(&scoped, "Role", "-manager")? })]);
-    let wide: BTreeSet<_> = whole
-        .difference(&narrow)
-        .map(|(_, resource, _)| resource.as_str())
-        .collect();
+    let wide: BTreeSet<_> =
+        whole.difference(&narrow).map(|(_, resource, _)| resource.as_str()).collect();
     let of_cluster = ["namespaces", "nodes", "resourceclaims", "resourceslices"];
     assert_eq!(wide, BTreeSet::from(of_cluster));
     let whole = rules(&chart, "ClusterRole", "-pod-autoscalers")?;
@@ -150,11 +145,7 @@ pub(super) async fn grants_what_the_chart_grants(cx: &Cx) -> Result {
     let off = shipping.template(RELEASE, "default", &values).await?;
     let config = find(&off, "ConfigMap", "-variantautoscaling-config")?;
     assert_eq!(config["data"]["POD_AUTOSCALERS_ENABLED"], "false");
-    let roles = [
-        "-pod-autoscalers",
-        "-podautoscaler-editor",
-        "-podautoscaler-viewer",
-    ];
+    let roles = ["-pod-autoscalers", "-podautoscaler-editor", "-podautoscaler-viewer"];
     let mut names = off.iter().map(name_of);
     let left = names.find(|name| roles.iter().any(|role| name.ends_with(role)));
     assert_eq!(left, None);
@@ -205,10 +196,8 @@ pub(super) async fn rendered(cx: &Cx, folders: &[&str]) -> Result<Vec<Value>> {
     });
     let text = json!(objects).to_string().replace(SYSTEM, namespace);
     let objects: Vec<Value> = serde_json::from_str(&text)?;
-    let mut objects: Vec<Value> = objects
-        .into_iter()
-        .map(|object| moved(object, namespace))
-        .collect();
+    let mut objects: Vec<Value> =
+        objects.into_iter().map(|object| moved(object, namespace)).collect();
     main_config(&mut objects)["CONTROLLER_INSTANCE"] = json!(cx.namespace.name);
     Ok(objects)
 }
@@ -252,15 +241,11 @@ pub(super) async fn reads_what_is_deployed(cx: &Cx) -> Result {
         }
     }
     let reader = running::metrics_reader(cx, &objects, namespace).await?;
-    let controller = running::start(cx, &objects, namespace, "wva-0")
-        .await?
-        .controller;
+    let controller = running::start(cx, &objects, namespace, "wva-0").await?.controller;
     controller.ready().await?;
     running::gauge(&controller, &reader, SPARE, 0.3).await?;
     let generation = async || -> Result<f64> {
-        let (_, page) = reader
-            .get(&format!("https://{}/metrics", controller.metrics))
-            .await?;
+        let (_, page) = reader.get(&format!("https://{}/metrics", controller.metrics)).await?;
         let mut lines = page.lines();
         let line = lines.find(|line| line.starts_with("wva_config_generation"));
         let value = line.and_then(|line| line.rsplit(' ').next());
@@ -274,18 +259,12 @@ pub(super) async fn reads_what_is_deployed(cx: &Cx) -> Result {
         }
         eventually(format!("{file} is in force"), SOON, async || {
             let now = generation().await?;
-            if now > before {
-                Ok(())
-            } else {
-                Err(Fault::new(format!("still {now}")))
-            }
+            if now > before { Ok(()) } else { Err(Fault::new(format!("still {now}"))) }
         })
         .await?;
     }
     running::gauge(&controller, &reader, SPARE, 0.1).await?;
-    let (_, page) = reader
-        .get(&format!("https://{}/metrics", controller.metrics))
-        .await?;
+    let (_, page) = reader.get(&format!("https://{}/metrics", controller.metrics)).await?;
     assert!(page.contains("analyzer_name=\"queueing-model\""), "{page}");
     assert_eq!(controller.stop().await?, Some(0));
     running::nothing_was_refused(cx, namespace)
@@ -328,9 +307,8 @@ pub(super) async fn follow_the_sample(cx: &Cx) -> Result {
 pub(super) fn quick(objects: &[Value]) -> Result<Vec<Value>> {
     let text = json!(objects).to_string();
     let text = text.replace("--metrics-secure=true", "--metrics-secure=false");
-    let (usual, quick) = [15, 1]
-        .map(|seconds| format!("\"GLOBAL_OPT_INTERVAL\":\"{seconds}s\""))
-        .into();
+    let (usual, quick) =
+        [15, 1].map(|seconds| format!("\"GLOBAL_OPT_INTERVAL\":\"{seconds}s\"")).into();
     assert!(text.contains(&usual));
     Ok(serde_json::from_str(&text.replace(&usual, &quick))?)
 }
@@ -346,9 +324,7 @@ pub(super) async fn scales_the_samples(cx: &Cx) -> Result {
     let objects = quick(&apply_default(cx).await?)?;
     apply(cx, &objects).await?;
     let system = &cx.system().await?.name;
-    let controller = running::start(cx, &objects, system, "wva-0")
-        .await?
-        .controller;
+    let controller = running::start(cx, &objects, system, "wva-0").await?.controller;
     controller.ready().await?;
     follow_the_sample(cx).await?;
     cx.namespace.settles(NAME, 3, LATER).await?;

@@ -26,10 +26,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) fn cases() -> Vec<Case> {
     // The longest first: the others run meanwhile.
-    [installed(), rendered(), kustomized(), announced()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [installed(), rendered(), kustomized(), announced()].into_iter().flatten().collect()
 }
 
 /// Releases of the chart, and controllers of them.
@@ -41,21 +38,10 @@ fn installed() -> Vec<Case> {
         ),
         case!(shared, install, release::every_set_installs),
         case!(shared, install, release::upgrade_rollback_uninstall),
-        case!(
-            shared,
-            install,
-            release::an_immutable_config_map_stays_honest
-        ),
-        case!(
-            shared,
-            install,
-            running::chart_scales_its_sample_through_keda
-        ),
+        case!(shared, install, release::an_immutable_config_map_stays_honest),
+        case!(shared, install, running::chart_scales_its_sample_through_keda),
         case!(shared, install, running::chart_settings_change_live),
-        Case::shared(
-            "install::openshift_chart_asks_thanos",
-            openshift::chart_asks_thanos,
-        ),
+        Case::shared("install::openshift_chart_asks_thanos", openshift::chart_asks_thanos),
         case!(
             with_own_servers(Setup::Whole),
             install,
@@ -88,10 +74,7 @@ fn rendered() -> Vec<Case> {
 /// The kustomize bases and overlays.
 fn kustomized() -> Vec<Case> {
     vec![
-        Case::shared(
-            "install::kustomize_is_accepted",
-            kustomize::every_folder_is_accepted,
-        ),
+        Case::shared("install::kustomize_is_accepted", kustomize::every_folder_is_accepted),
         Case::shared(
             "install::kustomize_grants_what_the_chart_grants",
             kustomize::grants_what_the_chart_grants,
@@ -104,10 +87,7 @@ fn kustomized() -> Vec<Case> {
             "install::kustomize_reads_what_is_deployed",
             kustomize::reads_what_is_deployed,
         ),
-        Case::shared(
-            "install::kustomize_scales_the_samples",
-            kustomize::scales_the_samples,
-        ),
+        Case::shared("install::kustomize_scales_the_samples", kustomize::scales_the_samples),
         Case::shared(
             "install::openshift_overlay_scales_the_samples",
             openshift::overlay_scales_the_samples,
@@ -118,26 +98,13 @@ fn kustomized() -> Vec<Case> {
 /// Documentation, expressions, and the install script.
 fn announced() -> Vec<Case> {
     vec![
-        Case::shared(
-            "install::documentation_can_be_followed",
-            documents::can_be_followed,
-        ),
+        Case::shared("install::documentation_can_be_followed", documents::can_be_followed),
         case!(shared, install, observability::alerts_do_as_their_tests_say),
-        case!(
-            shared,
-            install,
-            observability::every_expression_is_understood
-        ),
+        case!(shared, install, observability::every_expression_is_understood),
         Case::shared("install::script_installs", script::installs),
         Case::shared("install::script_refuses_by_name", script::refuses_by_name),
-        Case::shared(
-            "install::script_prints_and_runs_nothing",
-            script::prints_and_runs_nothing,
-        ),
-        Case::shared(
-            "install::script_ranks_the_given_variants",
-            script::ranks_the_given_variants,
-        ),
+        Case::shared("install::script_prints_and_runs_nothing", script::prints_and_runs_nothing),
+        Case::shared("install::script_ranks_the_given_variants", script::ranks_the_given_variants),
     ]
 }
 
@@ -147,11 +114,8 @@ fn values_file(name: &str) -> Vec<String> {
 }
 
 /// The switches of the chart's sample.
-const SAMPLE: [(&str, &str); 3] = [
-    ("va.enabled", "true"),
-    ("hpa.enabled", "true"),
-    ("vllmService.enabled", "true"),
-];
+const SAMPLE: [(&str, &str); 3] =
+    [("va.enabled", "true"), ("hpa.enabled", "true"), ("vllmService.enabled", "true")];
 
 /// What every release of a test needs: the sample in the namespace of the case, and no objects in
 /// namespaces that are not there.

@@ -45,10 +45,7 @@ pub(super) async fn alerts_do_as_their_tests_say(cx: &Cx) -> Result {
         names.push(rule["alert"].clone());
         rule["annotations"] = json!({});
     }
-    let rules = cx
-        .world
-        .site
-        .write("rules-alone.yaml", &shipped.to_string())?;
+    let rules = cx.world.site.write("rules-alone.yaml", &shipped.to_string())?;
     let mut tests = read_yaml(&repository().join("tests/alerts.yaml"))?;
     tests["rule_files"] = json!([rules.display().to_string()]);
     for test in tests["tests"].as_array_mut().into_iter().flatten() {
@@ -78,10 +75,7 @@ pub(super) async fn every_expression_is_understood(cx: &Cx) -> Result {
         let targets = panel["targets"].as_array().into_iter().flatten();
         targets.for_each(|target| take(&target["expr"]));
     }
-    for file in [
-        "prometheus-adapter-values.yaml",
-        "prometheus-adapter-values-ocp.yaml",
-    ] {
+    for file in ["prometheus-adapter-values.yaml", "prometheus-adapter-values-ocp.yaml"] {
         let values = read_yaml(&repository().join("config/samples").join(file))?;
         for rule in values["rules"]["external"].as_array().into_iter().flatten() {
             take(&rule["seriesQuery"]);

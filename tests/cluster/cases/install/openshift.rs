@@ -37,10 +37,7 @@ struct Thanos {
 impl Thanos {
     async fn new(cx: &Cx) -> Result<Self> {
         let folder = cx.folder("thanos")?;
-        let subject = Subject {
-            hosts: &[HOST],
-            ..Subject::user("thanos")
-        };
+        let subject = Subject { hosts: &[HOST], ..Subject::user("thanos") };
         Authority::make(&folder, "ca")?.issue(&folder, "server", &subject)?;
         let certificate = CertificateDer::from_pem_file(folder.join("server.crt"))?;
         let key = PrivateKeyDer::from_pem_file(folder.join("server.key"))?;
@@ -145,10 +142,7 @@ pub(super) async fn chart_asks_thanos(cx: &Cx) -> Result {
     shipping.install(RELEASE, namespace, &values).await?;
     let objects = shipping.manifest(RELEASE, namespace).await?;
     let manager = find(&objects, "Deployment", "-controller-manager")?.to_string();
-    assert!(
-        manager.contains(&format!("\"subPath\":\"{KEY}\"")),
-        "{manager}"
-    );
+    assert!(manager.contains(&format!("\"subPath\":\"{KEY}\"")), "{manager}");
     let controller = start(cx, &objects, namespace, "wva-0").await?.controller;
     controller.ready().await?;
     thanos.is_asked_with(token).await?;

@@ -36,10 +36,7 @@ pub(super) async fn every_set_installs(cx: &Cx) -> Result {
         return Err(Fault::new("KEDA's APIService is replaced"));
     };
     let text = refused.text();
-    assert!(
-        text.contains("externalMetrics.apiService: v1beta1.external"),
-        "{text}"
-    );
+    assert!(text.contains("externalMetrics.apiService: v1beta1.external"), "{text}");
 
     // Fake kubelets have no registry, class or LeaderWorkerSet controller.
     let sets = rendering::sets();
@@ -103,10 +100,7 @@ pub(super) async fn upgrade_rollback_uninstall(cx: &Cx) -> Result {
     assert_eq!(interval().await?.as_deref(), Some("15s"));
 
     let mut changed = values.clone();
-    changed.extend(set(&[
-        ("wva.reconcileInterval", "30s"),
-        ("wva.replicaCount", "1"),
-    ]));
+    changed.extend(set(&[("wva.reconcileInterval", "30s"), ("wva.replicaCount", "1")]));
     shipping.upgrade(RELEASE, namespace, &changed).await?;
     assert_eq!(interval().await?.as_deref(), Some("30s"));
     // One pod cannot be spared, and is not guarded.
@@ -115,9 +109,7 @@ pub(super) async fn upgrade_rollback_uninstall(cx: &Cx) -> Result {
     let budget = find(&objects, "PodDisruptionBudget", "")?;
     assert!(!exists(cx, budget).await?);
 
-    shipping
-        .helm(&["rollback", RELEASE, "1"], namespace, &[])
-        .await?;
+    shipping.helm(&["rollback", RELEASE, "1"], namespace, &[]).await?;
     assert_eq!(interval().await?.as_deref(), Some("15s"));
     assert!(exists(cx, budget).await?);
 
@@ -126,10 +118,7 @@ pub(super) async fn upgrade_rollback_uninstall(cx: &Cx) -> Result {
     shipping.uninstall(RELEASE, namespace).await?;
     for object in &objects {
         let what = format!("{} {} is gone", object["kind"], name_of(object));
-        eventually(what, SOON, async || {
-            seen(&exists(cx, object).await?, &false)
-        })
-        .await?;
+        eventually(what, SOON, async || seen(&exists(cx, object).await?, &false)).await?;
     }
     // The definition and the objects of users stay.
     let variants: Api<VariantAutoscaling> = cx.namespace.api();
@@ -146,13 +135,9 @@ async fn upgrades_over_another_selector(cx: &Cx, shipping: &Shipping, objects: &
     let deployments: Api<Deployment> = cx.namespace.api();
     let gone = async || {
         // At once, so that the name is free.
-        deployments
-            .delete(name_of(ours), &DeleteParams::background())
-            .await?;
-        eventually("the Deployment is gone", SOON, async || {
-            seen(&exists(cx, ours).await?, &false)
-        })
-        .await
+        deployments.delete(name_of(ours), &DeleteParams::background()).await?;
+        eventually("the Deployment is gone", SOON, async || seen(&exists(cx, ours).await?, &false))
+            .await
     };
     gone().await?;
     let mut old = ours.clone();
@@ -162,10 +147,7 @@ async fn upgrades_over_another_selector(cx: &Cx, shipping: &Shipping, objects: &
         return Err(Fault::new("the selector changes"));
     };
     let text = refused.text();
-    assert!(
-        text.contains("spec.selector") && text.contains("immutable"),
-        "{text}"
-    );
+    assert!(text.contains("spec.selector") && text.contains("immutable"), "{text}");
     gone().await?;
     shipping.upgrade(RELEASE, namespace, &values).await?;
     let now = deployments.get(name_of(ours)).await?;
@@ -200,9 +182,7 @@ pub(super) async fn an_immutable_config_map_stays_honest(cx: &Cx) -> Result {
     interval_of(&first, &reader, 30.0).await?;
 
     let edit = Patch::Merge(json!({ "data": { "LOG_LEVEL": "debug" } }));
-    let edited = config_maps(cx)
-        .patch(MAIN, &PatchParams::default(), &edit)
-        .await;
+    let edited = config_maps(cx).patch(MAIN, &PatchParams::default(), &edit).await;
     let refusal = edited.map(drop).map_err(|error| error.to_string());
     assert!(refusal.is_err_and(|text| text.contains("immutable")));
     let mut changed = values.clone();
@@ -211,29 +191,19 @@ pub(super) async fn an_immutable_config_map_stays_honest(cx: &Cx) -> Result {
         return Err(Fault::new("the upgrade is accepted"));
     };
     let text = refused.text();
-    assert!(
-        text.contains("field is immutable when `immutable` is set"),
-        "{text}"
-    );
+    assert!(text.contains("field is immutable when `immutable` is set"), "{text}");
     // Another one is not.
     let default = json!({ "data": { "default": "kvSpareTrigger: 0.25\n" } });
-    config_maps(cx)
-        .patch(SATURATION, &PatchParams::default(), &Patch::Merge(default))
-        .await?;
+    config_maps(cx).patch(SATURATION, &PatchParams::default(), &Patch::Merge(default)).await?;
     super::running::gauge(&first, &reader, "wva_config_kv_spare_threshold", 0.25).await?;
 
-    config_maps(cx)
-        .delete(MAIN, &DeleteParams::default())
-        .await?;
+    config_maps(cx).delete(MAIN, &DeleteParams::default()).await?;
     // Live settings fall back to their defaults; the process goes on.
     interval_of(&first, &reader, 60.0).await?;
     assert_eq!(first.readyz().await?.0, StatusCode::OK);
     first.server.check()?;
     shipping.upgrade(RELEASE, namespace, &changed).await?;
-    assert_eq!(
-        setting(cx, MAIN, "GLOBAL_OPT_INTERVAL").await?.as_deref(),
-        Some("20s")
-    );
+    assert_eq!(setting(cx, MAIN, "GLOBAL_OPT_INTERVAL").await?.as_deref(), Some("20s"));
     assert_eq!(first.stop().await?, Some(0));
     let second = start(cx, &objects, namespace, "after").await?.controller;
     second.ready().await?;

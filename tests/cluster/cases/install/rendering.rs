@@ -63,10 +63,7 @@ pub(super) fn sets() -> Vec<(&'static str, Vec<String>)> {
         ("keda", set(&[("keda.enabled", "true")])),
         (
             "external",
-            set(&[
-                ("externalMetrics.enabled", "true"),
-                ("externalMetrics.apiService", "false"),
-            ]),
+            set(&[("externalMetrics.enabled", "true"), ("externalMetrics.apiService", "false")]),
         ),
         ("original", original_values()),
         ("everything", set(&everything)),
@@ -80,9 +77,7 @@ pub(super) async fn every_set_of_values_is_accepted(cx: &Cx) -> Result {
     for (set, mut values) in sets() {
         values.extend(at_home(cx));
         let folder = chart().display().to_string();
-        shipping
-            .helm(&["lint", "--strict", &folder], namespace, &values)
-            .await?;
+        shipping.helm(&["lint", "--strict", &folder], namespace, &values).await?;
         let objects = shipping.template(set, namespace, &values).await?;
         assert!(objects.len() >= 7, "{set}: {} objects", objects.len());
         for object in objects {
@@ -102,12 +97,8 @@ fn kinds(objects: &[Value]) -> BTreeSet<&str> {
 }
 
 /// The kinds of the sample.
-const SAMPLE_KINDS: [&str; 4] = [
-    "HorizontalPodAutoscaler",
-    "Service",
-    "ServiceMonitor",
-    "VariantAutoscaling",
-];
+const SAMPLE_KINDS: [&str; 4] =
+    ["HorizontalPodAutoscaler", "Service", "ServiceMonitor", "VariantAutoscaling"];
 
 /// The chart with its sample.
 pub(super) async fn render(cx: &Cx, values: &[(&str, &str)]) -> Result<Vec<Value>> {
@@ -151,11 +142,7 @@ pub(super) async fn client_only(cx: &Cx) -> Result {
             assert!(group == "llmd.ai" || group == "autoscaling.aibrix.ai");
         }
     }
-    let bare = [
-        ("controller.enabled", "false"),
-        ("va.enabled", "false"),
-        ("hpa.enabled", "false"),
-    ];
+    let bare = [("controller.enabled", "false"), ("va.enabled", "false"), ("hpa.enabled", "false")];
     let wanted = BTreeSet::from(["ClusterRole", "Service", "ServiceMonitor"]);
     assert_eq!(kinds(&render(cx, &bare).await?), wanted, "CHT-15");
     Ok(())
@@ -164,10 +151,7 @@ pub(super) async fn client_only(cx: &Cx) -> Result {
 /// CHT-03, CHT-07, CHT-09, CHT-11, CHT-13.
 pub(super) async fn defaults(cx: &Cx) -> Result {
     let all = render(cx, &[]).await?;
-    assert!(
-        kinds(&all).is_superset(&BTreeSet::from(SAMPLE_KINDS)),
-        "CHT-03"
-    );
+    assert!(kinds(&all).is_superset(&BTreeSet::from(SAMPLE_KINDS)), "CHT-03");
     let manager = find(&all, "Deployment", "-controller-manager")?.to_string();
     assert!(!manager.contains("--watch-namespace"), "CHT-07");
     assert!(!manager.contains("imagePullSecrets"), "no Secret is none");
@@ -203,9 +187,7 @@ pub(super) async fn minimum(cx: &Cx) -> Result {
         let text = shipping.helm(&command, "default", &set(&values)).await?;
         let objects = manifest::parse(&text, "helm template")?;
         let spec = &find(&objects, kind, "")?["spec"];
-        let found = spec
-            .get("minReplicas")
-            .or_else(|| spec.get("minReplicaCount"));
+        let found = spec.get("minReplicas").or_else(|| spec.get("minReplicaCount"));
         assert_eq!(found, Some(&json!(expected)), "{version} {more:?}");
     }
     Ok(())

@@ -39,12 +39,7 @@ pub(super) async fn start(
 ) -> Result<Running> {
     let deployment = find(objects, "Deployment", "-controller-manager")?;
     let is_scraped = deployment.to_string().contains("--metrics-secure=false");
-    let container = Container {
-        deployment,
-        namespace,
-        pod,
-        is_scraped,
-    };
+    let container = Container { deployment, namespace, pod, is_scraped };
     container.start(cx).await
 }
 
@@ -72,14 +67,10 @@ pub(super) async fn gauge(
     let url = format!("https://{}/metrics", controller.metrics);
     eventually(format!("{name} is {wanted}"), SOON, async || {
         let (status, text) = reader.get(&url).await?;
-        let mut lines = text
-            .lines()
-            .filter(|line| line.starts_with(name) && !line.starts_with('#'));
+        let mut lines =
+            text.lines().filter(|line| line.starts_with(name) && !line.starts_with('#'));
         let value = lines.next().and_then(|line| line.rsplit(' ').next());
-        seen(
-            &(status.as_u16(), value),
-            &(200, Some(wanted.to_string().as_str())),
-        )
+        seen(&(status.as_u16(), value), &(200, Some(wanted.to_string().as_str())))
     })
     .await
 }
@@ -104,14 +95,9 @@ async fn settings_change_live(cx: &Cx, objects: &[Value], namespace: &str) -> Re
     let name = name["metadata"]["name"].as_str().unwrap_or_default();
     let config_maps: Api<ConfigMap> = Api::namespaced(cx.world.client.clone(), namespace);
     let edit = json!({ "data": { "GLOBAL_OPT_INTERVAL": "1s", "LOG_LEVEL": "debug" } });
-    config_maps
-        .patch(name, &PatchParams::default(), &Patch::Merge(edit))
-        .await?;
+    config_maps.patch(name, &PatchParams::default(), &Patch::Merge(edit)).await?;
     interval_of(&controller, &reader, 1.0).await?;
-    eventually("debug lines come", SOON, async || {
-        seen(&logs_debug()?, &true)
-    })
-    .await?;
+    eventually("debug lines come", SOON, async || seen(&logs_debug()?, &true)).await?;
     assert_eq!(controller.stop().await?, Some(0));
     nothing_was_refused(cx, namespace)
 }
@@ -120,10 +106,7 @@ async fn settings_change_live(cx: &Cx, objects: &[Value], namespace: &str) -> Re
 pub(super) fn nothing_was_refused(cx: &Cx, namespace: &str) -> Result {
     let refused = uses(&cx.world.site.logs())?.refused;
     let account = format!("system:serviceaccount:{namespace}:");
-    let mine: Vec<_> = refused
-        .iter()
-        .filter(|(user, _)| user.starts_with(&account))
-        .collect();
+    let mine: Vec<_> = refused.iter().filter(|(user, _)| user.starts_with(&account)).collect();
     assert!(mine.is_empty(), "refused: {mine:?}");
     Ok(())
 }
@@ -165,10 +148,7 @@ fn busy_values(cx: &Cx) -> Vec<String> {
 async fn grows(cx: &Cx, controller: &Controller) -> Result {
     cx.namespace.settles(TARGET, 3, LATER).await?;
     let variants = Variants::new(&cx.namespace, controller);
-    let conditions = [
-        ("Ready", "True/VariantReady"),
-        ("ActuationReady", "True/ScalerFollows"),
-    ];
+    let conditions = [("Ready", "True/VariantReady"), ("ActuationReady", "True/ScalerFollows")];
     variants.says(SAMPLE, &conditions, LATER).await.map(drop)
 }
 
@@ -208,10 +188,7 @@ pub(super) async fn chart_scales_its_sample_through_its_hpa(cx: &Cx) -> Result {
     let fleet = busy_model(cx).await?;
     let mut values = busy_values(cx);
     // The values for development have one replica, and the APIService wants two.
-    values.extend(set(&[
-        ("externalMetrics.enabled", "true"),
-        ("wva.replicaCount", "2"),
-    ]));
+    values.extend(set(&[("externalMetrics.enabled", "true"), ("wva.replicaCount", "2")]));
     // KEDA gives way, and so does what let the HPA controller read from it.
     let kind = ApiResource {
         group: "apiregistration.k8s.io".to_owned(),
@@ -221,13 +198,9 @@ pub(super) async fn chart_scales_its_sample_through_its_hpa(cx: &Cx) -> Result {
         plural: "apiservices".to_owned(),
     };
     let registrations: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
-    registrations
-        .delete(APISERVICE, &DeleteParams::default())
-        .await?;
+    registrations.delete(APISERVICE, &DeleteParams::default()).await?;
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-    bindings
-        .delete("external-metrics-reader", &DeleteParams::default())
-        .await?;
+    bindings.delete("external-metrics-reader", &DeleteParams::default()).await?;
     shipping.install(RELEASE, &release, &values).await?;
     let objects = shipping.manifest(RELEASE, &release).await?;
     let service = find(&objects, "Service", "-external-metrics")?;
@@ -253,9 +226,7 @@ pub(super) async fn chart_scales_its_sample_through_its_hpa(cx: &Cx) -> Result {
     });
     manifest::apply(client, by_name, None).await?;
     let patch = json!({ "spec": { "service": { "port": port } } });
-    registrations
-        .patch(APISERVICE, &PatchParams::default(), &Patch::Merge(patch))
-        .await?;
+    registrations.patch(APISERVICE, &PatchParams::default(), &Patch::Merge(patch)).await?;
     grows(cx, &running.controller).await?;
     drop(fleet);
     assert_eq!(running.controller.stop().await?, Some(0));

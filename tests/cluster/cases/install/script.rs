@@ -45,11 +45,7 @@ pub(super) async fn installs(cx: &Cx) -> Result {
         ("HF_TOKEN", "not-needed"),
     ];
     let model = ["-m", "Qwen/Qwen3-0.6B", "-a", "L40S"];
-    let arguments = [
-        &["-e", "kind-emulator", "-i", IMAGE, "-r", release],
-        &model[..],
-    ]
-    .concat();
+    let arguments = [&["-e", "kind-emulator", "-i", IMAGE, "-r", release], &model[..]].concat();
     let ended = run(&shipping, &arguments, &environment).await?;
     assert!(ended.well, "{}", ended.text);
     let says = ended.text.contains("HF_TOKEN is not used");
@@ -138,17 +134,12 @@ pub(super) async fn refuses_by_name(cx: &Cx) -> Result {
         let ended = run(&shipping, &arguments, environment).await?;
         let (variable, value) = environment.first().copied().unwrap_or_default();
         let named = format!("{variable}={value}");
-        assert!(
-            !ended.well && ended.text.contains(&named),
-            "{named}: {}",
-            ended.text
-        );
+        assert!(!ended.well && ended.text.contains(&named), "{named}: {}", ended.text);
         assert!(!ended.text.contains("helm upgrade"), "{}", ended.text);
     }
-    for (arguments, named) in [
-        (["--no-such", ""], "unknown flag --no-such"),
-        (["-e", "mars"], "environment mars"),
-    ] {
+    for (arguments, named) in
+        [(["--no-such", ""], "unknown flag --no-such"), (["-e", "mars"], "environment mars")]
+    {
         let ended = run(&shipping, &[&["--print"], &arguments[..]].concat(), &[]).await?;
         assert!(!ended.well && ended.text.contains(named), "{}", ended.text);
     }
@@ -178,17 +169,8 @@ pub(super) async fn prints_and_runs_nothing(cx: &Cx) -> Result {
     ] {
         assert!(ended.text.contains(shown), "{shown}: {}", ended.text);
     }
-    let gone = run(
-        &shipping,
-        &["--print", "-u"],
-        &[("DELETE_NAMESPACES", "yes")],
-    )
-    .await?;
-    assert!(
-        gone.text.contains("kubectl delete namespace"),
-        "{}",
-        gone.text
-    );
+    let gone = run(&shipping, &["--print", "-u"], &[("DELETE_NAMESPACES", "yes")]).await?;
+    assert!(gone.text.contains("kubectl delete namespace"), "{}", gone.text);
     Ok(())
 }
 
@@ -198,18 +180,14 @@ pub(super) async fn ranks_the_given_variants(cx: &Cx) -> Result {
     let file = "wva: {prometheus: {baseURL: \"http://mine:9090\", allowHTTP: true}, logging: {level: warn}}\nva: {accelerator: L4}\n";
     let file = cx.world.site.write("install-values.yaml", file)?;
     let file = file.display().to_string();
-    let environment = [
-        ("VALUES_FILE", file.as_str()),
-        ("WVA_LOG_LEVEL", "trace"),
-        ("LLMD_NS", "llm-d"),
-    ];
+    let environment =
+        [("VALUES_FILE", file.as_str()), ("WVA_LOG_LEVEL", "trace"), ("LLMD_NS", "llm-d")];
     let ended = run(&shipping, &["--print", "-e", "kind-emulator"], &environment).await?;
     assert!(ended.well, "{}", ended.text);
     // Rendered with the values of the command that is shown.
     let words: Vec<&str> = ended.text.split_whitespace().collect();
-    let values = words
-        .windows(2)
-        .filter(|pair| ["--values", "--set", "--set-string"].contains(&pair[0]));
+    let values =
+        words.windows(2).filter(|pair| ["--values", "--set", "--set-string"].contains(&pair[0]));
     let values: Vec<String> = values.flatten().map(ToString::to_string).collect();
     let objects = shipping.template("wva", "default", &values).await?;
     let config = find(&objects, "ConfigMap", "-variantautoscaling-config")?;

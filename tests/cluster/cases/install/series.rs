@@ -31,15 +31,8 @@ const ELSEWHERE: [(&str, &str); 6] = wva_base::cases! {
 };
 
 /// What the scrape adds to the labels of a page.
-const OF_THE_TARGET: [&str; 7] = [
-    "container",
-    "endpoint",
-    "instance",
-    "job",
-    "namespace",
-    "pod",
-    "service",
-];
+const OF_THE_TARGET: [&str; 7] =
+    ["container", "endpoint", "instance", "job", "namespace", "pod", "service"];
 
 /// Names and labels in selectors, with where it is written.
 #[derive(Default)]
@@ -71,19 +64,15 @@ impl Named {
     fn selected(&mut self, text: &str, besides: &BTreeSet<String>) {
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let mut rest = text;
-        while let Some(start) = ["wva_", "process_"]
-            .iter()
-            .filter_map(|prefix| rest.find(prefix))
-            .min()
+        while let Some(start) =
+            ["wva_", "process_"].iter().filter_map(|prefix| rest.find(prefix)).min()
         {
             let (_, from) = rest.split_at(start);
             let end = from.find(|letter| !is_name(letter)).unwrap_or(from.len());
             let (name, after) = from.split_at(end);
             let labels = self.series.entry(name.to_owned()).or_default();
             labels.extend(besides.iter().cloned());
-            let selector = after
-                .strip_prefix('{')
-                .and_then(|after| after.split('}').next());
+            let selector = after.strip_prefix('{').and_then(|after| after.split('}').next());
             for matcher in selector.unwrap_or_default().split(',') {
                 let end = matcher.find(['=', '!']).unwrap_or(0);
                 let (label, _) = matcher.split_at(end);
@@ -137,20 +126,13 @@ fn dashboard(named: &mut Named) -> Result {
 /// The adapter's rule, and the scalers among samples and rendered objects.
 fn scalers(named: &mut Named, rendered: &[Value]) -> Result {
     let samples = repository().join("config/samples");
-    for file in [
-        "prometheus-adapter-values.yaml",
-        "prometheus-adapter-values-ocp.yaml",
-    ] {
+    for file in ["prometheus-adapter-values.yaml", "prometheus-adapter-values-ocp.yaml"] {
         let values = read_yaml(&samples.join(file))?;
         let rule = &values["rules"]["external"][0];
         for field in ["seriesQuery", "metricsQuery"] {
             named.expression(rule[field].as_str().unwrap_or_default());
         }
-        for label in rule["resources"]["overrides"]
-            .as_object()
-            .into_iter()
-            .flatten()
-        {
+        for label in rule["resources"]["overrides"].as_object().into_iter().flatten() {
             named.label("wva_desired_replicas", label.0);
         }
     }
@@ -161,11 +143,7 @@ fn scalers(named: &mut Named, rendered: &[Value]) -> Result {
     for object in objects {
         let metric = &object["spec"]["metrics"][0]["external"]["metric"];
         if let Some(name) = metric["name"].as_str() {
-            for label in metric["selector"]["matchLabels"]
-                .as_object()
-                .into_iter()
-                .flatten()
-            {
+            for label in metric["selector"]["matchLabels"].as_object().into_iter().flatten() {
                 named.label(name, label.0);
             }
         }
@@ -180,26 +158,15 @@ fn scalers(named: &mut Named, rendered: &[Value]) -> Result {
 async fn provoke(cx: &Cx, objects: &[Value], release: &str) -> Result {
     let config_maps: Api<ConfigMap> = Api::namespaced(cx.world.client.clone(), release);
     for (ending, data) in [
-        (
-            "-variantautoscaling-config",
-            json!({ "LOG_FORMAT": "text" }),
-        ),
-        (
-            "-saturation-scaling-config",
-            json!({ "broken": "model_id: m\nkvCacheThreshold: 7\n" }),
-        ),
+        ("-variantautoscaling-config", json!({ "LOG_FORMAT": "text" })),
+        ("-saturation-scaling-config", json!({ "broken": "model_id: m\nkvCacheThreshold: 7\n" })),
     ] {
         let name = name_of(find(objects, "ConfigMap", ending)?);
         let patch = Patch::Merge(json!({ "data": data }));
-        config_maps
-            .patch(name, &PatchParams::default(), &patch)
-            .await?;
+        config_maps.patch(name, &PatchParams::default(), &patch).await?;
     }
     let scaler = name_of(find(objects, "ScaledObject", "-scaler")?);
-    let scalers = cx
-        .namespace
-        .dynamic("keda.sh/v1alpha1", "ScaledObject")
-        .await?;
+    let scalers = cx.namespace.dynamic("keda.sh/v1alpha1", "ScaledObject").await?;
     scalers.delete(scaler, &DeleteParams::default()).await?;
     Ok(())
 }
@@ -208,11 +175,7 @@ async fn provoke(cx: &Cx, objects: &[Value], release: &str) -> Result {
 fn stored(labels: impl IntoIterator<Item = String>) -> BTreeSet<String> {
     let labels = labels.into_iter().map(|label| {
         let is_taken = OF_THE_TARGET.contains(&label.as_str());
-        if is_taken {
-            format!("exported_{label}")
-        } else {
-            label
-        }
+        if is_taken { format!("exported_{label}") } else { label }
     });
     labels.chain(OF_THE_TARGET.map(str::to_owned)).collect()
 }
@@ -236,11 +199,7 @@ async fn exposed(controller: &Controller) -> Result<BTreeMap<String, BTreeSet<St
         labels.extend(OF_THE_TARGET.map(str::to_owned));
         for label in one.labels.into_keys() {
             let is_taken = OF_THE_TARGET.contains(&label.as_str());
-            labels.insert(if is_taken {
-                format!("exported_{label}")
-            } else {
-                label
-            });
+            labels.insert(if is_taken { format!("exported_{label}") } else { label });
         }
     }
     Ok(found)

@@ -118,10 +118,8 @@ pub(super) async fn wrong_values_are_refused_by_name(cx: &Cx) -> Result {
     }
     assert!(together.len() > 30, "{together:?}");
     for rows in alone.into_iter().chain([together]) {
-        let pairs: Vec<(&str, &str)> = rows
-            .iter()
-            .map(|(key, [value, _])| (*key, *value))
-            .collect();
+        let pairs: Vec<(&str, &str)> =
+            rows.iter().map(|(key, [value, _])| (*key, *value)).collect();
         let mut values = set(&pairs);
         let others = [
             ("externalMetrics.enabled", "true"),

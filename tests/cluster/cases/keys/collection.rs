@@ -16,11 +16,7 @@ const CALM: (&str, &str) = ("GLOBAL_OPT_INTERVAL", "10m");
 
 pub(super) fn proofs() -> Vec<Proof> {
     vec![
-        Proof::of(
-            &["PROMETHEUS_METRICS_CACHE_TTL"],
-            "an_old_snapshot_is_not_decided_on",
-            reuse,
-        ),
+        Proof::of(&["PROMETHEUS_METRICS_CACHE_TTL"], "an_old_snapshot_is_not_decided_on", reuse),
         Proof::of(
             &["PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL"],
             "metrics_are_collected_between_cycles",
@@ -56,9 +52,7 @@ async fn reuse(cx: &Cx) -> Result {
         let before = collected(&oracle, &controller).await?;
         let variants = Variants::new(&cx.namespace, &controller);
         variants.apply(name, "llama", json!({})).await?;
-        variants
-            .decides(name, &[("/target", json!(1))], SOON)
-            .await?;
+        variants.decides(name, &[("/target", json!(1))], SOON).await?;
         let again = oracle.asked().len() > before;
         assert_eq!(again, asks_again, "at {reusable}");
         variants.delete(name).await?;
@@ -108,17 +102,12 @@ async fn purge(cx: &Cx) -> Result {
             let labels = [("namespace", namespace)];
             Ok::<_, Fault>(controller.value(STRANGERS, &labels).await?.is_some())
         };
-        eventually("the stranger is counted", SOON, async || {
-            seen(&counted().await?, &true)
-        })
-        .await?;
+        eventually("the stranger is counted", SOON, async || seen(&counted().await?, &true))
+            .await?;
         oracle.report(Vec::new());
         let before = oracle.asked().len();
         if goes {
-            eventually("the count is gone", SOON, async || {
-                seen(&counted().await?, &false)
-            })
-            .await?;
+            eventually("the count is gone", SOON, async || seen(&counted().await?, &false)).await?;
         } else {
             // Three collections later it is still there.
             eventually("three collections", SOON, async || {

@@ -37,11 +37,7 @@ pub(super) fn proofs() -> Vec<Proof> {
             "either_side_is_trusted_as_it_is_said",
             trust,
         ),
-        Proof::of(
-            &["REST_CLIENT_TIMEOUT"],
-            "requests_end_in_time",
-            request_timeout,
-        ),
+        Proof::of(&["REST_CLIENT_TIMEOUT"], "requests_end_in_time", request_timeout),
     ]
 }
 
@@ -51,10 +47,7 @@ async fn address(cx: &Cx) -> Result {
     assert!(text.contains("PROMETHEUS_ALLOW_HTTP"), "{text}");
     assert_eq!(oracle.asked(), []);
     let url = format!("http://127.0.0.1:{}/prefix", oracle.port);
-    let settings = [
-        ("PROMETHEUS_ALLOW_HTTP", "true"),
-        ("PROMETHEUS_BASE_URL", &url),
-    ];
+    let settings = [("PROMETHEUS_ALLOW_HTTP", "true"), ("PROMETHEUS_BASE_URL", &url)];
     let _controller = asking(cx, &oracle, &settings).await?;
     assert_eq!(first(&oracle).await?.path, "/prefix/api/v1/query");
     Ok(())
@@ -71,17 +64,10 @@ impl Site {
     async fn new(cx: &Cx, host: &str) -> Result<Self> {
         let folder = cx.folder("prometheus")?;
         let authority = Authority::make(&folder, "ca")?;
-        let subject = Subject {
-            hosts: &[host],
-            ..Subject::user("prometheus")
-        };
+        let subject = Subject { hosts: &[host], ..Subject::user("prometheus") };
         authority.issue(&folder, "server", &subject)?;
         let oracle = Oracle::tls(server(&folder)?).await?;
-        Ok(Self {
-            folder,
-            authority,
-            oracle,
-        })
+        Ok(Self { folder, authority, oracle })
     }
 
     fn path(&self, file: &str) -> String {
@@ -90,10 +76,7 @@ impl Site {
 
     async fn asking(&self, cx: &Cx, settings: &[(&'static str, &str)]) -> Result<Controller> {
         let url = format!("https://127.0.0.1:{}", self.oracle.port);
-        let own = [
-            ("PROMETHEUS_BASE_URL", &*url),
-            ("PROMETHEUS_ALLOW_HTTP", ""),
-        ];
+        let own = [("PROMETHEUS_BASE_URL", &*url), ("PROMETHEUS_ALLOW_HTTP", "")];
         asking(cx, &self.oracle, &[&own[..], settings].concat()).await
     }
 
@@ -111,9 +94,7 @@ impl Site {
     async fn refused(&self, cx: &Cx, settings: &[(&'static str, &str)]) -> Result<String> {
         let before = self.oracle.asked().len();
         let controller = self.asking(cx, settings).await?;
-        let text = controller
-            .readiness_has("no TLS connection to Prometheus", SOON)
-            .await?;
+        let text = controller.readiness_has("no TLS connection to Prometheus", SOON).await?;
         assert_eq!(self.oracle.asked().len(), before);
         Ok(text)
     }
@@ -146,9 +127,7 @@ async fn trust(cx: &Cx) -> Result {
     site.refused(cx, &[name, certificate, key]).await?;
     site.refused(cx, &[authority, name]).await?;
     let file = ("PROMETHEUS_TOKEN_PATH", token.as_str());
-    let asked = site
-        .asked(cx, &[authority, name, certificate, key, file])
-        .await?;
+    let asked = site.asked(cx, &[authority, name, certificate, key, file]).await?;
     assert!(asked.certified);
     assert_eq!(asked.server_name.as_deref(), Some("metrics.example"));
     assert_eq!(asked.authorization.as_deref(), Some("Bearer of-the-file"));

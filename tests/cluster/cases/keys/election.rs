@@ -19,11 +19,7 @@ const RETRY: Duration = Duration::from_millis(400);
 pub(super) fn proofs() -> Vec<Proof> {
     vec![
         Proof::of(&["LEADER_ELECTION_ID"], "the_lease_has_its_name", name),
-        Proof::of(
-            &["LEADER_ELECTION_RETRY_PERIOD"],
-            "the_lease_is_renewed_at_its_pace",
-            pace,
-        ),
+        Proof::of(&["LEADER_ELECTION_RETRY_PERIOD"], "the_lease_is_renewed_at_its_pace", pace),
         Proof::of(
             &["LEADER_ELECTION_RENEW_DEADLINE"],
             "a_leader_that_cannot_renew_falls_silent",
@@ -40,15 +36,9 @@ async fn leader(
 ) -> Result<Controller> {
     let mut environment = vec![("LEADER_ELECT", "true".to_owned())];
     environment.extend(owned(settings));
-    let spec = ControllerSpec {
-        environment,
-        api,
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec = ControllerSpec { environment, api, ..ControllerSpec::scoped(cx) };
     let controller = Controller::start(cx, &spec).await?;
-    controller
-        .readiness_has("leadership: leading", SOON)
-        .await?;
+    controller.readiness_has("leadership: leading", SOON).await?;
     Ok(controller)
 }
 
@@ -73,17 +63,12 @@ async fn gap(cx: &Cx, name: &str) -> Result<Duration> {
     let renewed = async || -> Result<Timestamp> {
         let spec = lease(cx, name).await?.and_then(|lease| lease.spec);
         let time = spec.and_then(|spec| spec.renew_time);
-        time.map(|time| time.0)
-            .ok_or_else(|| Fault::new("the lease was never renewed"))
+        time.map(|time| time.0).ok_or_else(|| Fault::new("the lease was never renewed"))
     };
     let after = async |last: Timestamp| {
         eventually("a renewal", SOON, async || {
             let next = renewed().await?;
-            if next > last {
-                Ok(next)
-            } else {
-                Err(Fault::new(format!("still {next}")))
-            }
+            if next > last { Ok(next) } else { Err(Fault::new(format!("still {next}"))) }
         })
         .await
     };
@@ -96,10 +81,7 @@ async fn gap(cx: &Cx, name: &str) -> Result<Duration> {
 async fn pace(cx: &Cx) -> Result {
     let mut found = Vec::new();
     for (id, period, number) in [("brisk", "1s", 3), ("calm", "4s", 1)] {
-        let settings = [
-            ("LEADER_ELECTION_ID", id),
-            ("LEADER_ELECTION_RETRY_PERIOD", period),
-        ];
+        let settings = [("LEADER_ELECTION_ID", id), ("LEADER_ELECTION_RETRY_PERIOD", period)];
         let controller = leader(cx, &settings, None).await?;
         let mut gaps = Vec::new();
         for _ in 0..number {
@@ -131,9 +113,7 @@ async fn silence(cx: &Cx) -> Result {
         let page = controller.readiness_has("leadership: ", SOON).await?;
         assert!(page.contains("leadership: leading"), "{page}");
         if falls_silent {
-            controller
-                .readiness_has("leadership: following", SOON)
-                .await?;
+            controller.readiness_has("leadership: following", SOON).await?;
         } else {
             // A renewal fails meanwhile.
             controller.readiness_has("[!] write/lease: ", SOON).await?;

@@ -15,11 +15,7 @@ pub(super) fn proofs() -> Vec<Proof> {
         Proof::of(&["LOG_FORMAT"], "a_log_line_has_its_form", form),
         Proof::of(&["LOG_LEVEL", "V"], "the_log_is_filtered", level),
         Proof::of(
-            &[
-                "DECISION_HISTORY_BYTES",
-                "DECISION_RECORD_FILE",
-                "DECISION_RECORD_FILE_BYTES",
-            ],
+            &["DECISION_HISTORY_BYTES", "DECISION_RECORD_FILE", "DECISION_RECORD_FILE_BYTES"],
             "decisions_are_recorded_in_a_file",
             record,
         ),
@@ -43,11 +39,7 @@ async fn log(cx: &Cx, setting: Option<(&'static str, &str)>) -> Result<Vec<Strin
     eventually("a decision", SOON, async || {
         let plan = controller.debug("decisions").await?;
         let cycle = plan["cycle"].as_u64().unwrap_or_default();
-        if cycle > 1 {
-            Ok(())
-        } else {
-            Err(Fault::new(format!("{plan}")))
-        }
+        if cycle > 1 { Ok(()) } else { Err(Fault::new(format!("{plan}"))) }
     })
     .await?;
     let text = fs::read_to_string(controller.server.log())?;
@@ -62,10 +54,7 @@ fn is_json(line: &str) -> bool {
 async fn form(cx: &Cx) -> Result {
     for format in [None, Some("json")] {
         let lines = log(cx, format.map(|format| ("LOG_FORMAT", format))).await?;
-        assert!(
-            !lines.is_empty() && lines.iter().all(|line| is_json(line)),
-            "{lines:?}"
-        );
+        assert!(!lines.is_empty() && lines.iter().all(|line| is_json(line)), "{lines:?}");
         let first = lines.first().map_or("", String::as_str);
         for part in ["controller starts", "version", "prometheus", "settings"] {
             assert!(first.contains(part), "{first}");

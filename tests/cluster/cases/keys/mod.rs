@@ -42,10 +42,7 @@ impl Proof {
 /// Cases about something larger, and the keys whose effect they show.
 const ELSEWHERE: &[(&str, &[&str])] = &[
     ("filters::instance_label", &["CONTROLLER_INSTANCE"]),
-    (
-        "external_metrics_door::a_native_hpa_follows",
-        &["EXTERNAL_METRICS_BIND_ADDRESS"],
-    ),
+    ("external_metrics_door::a_native_hpa_follows", &["EXTERNAL_METRICS_BIND_ADDRESS"]),
     (
         "external_scaler::keda_follows_while_the_leader_dies",
         &[
@@ -56,38 +53,14 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "EXTERNAL_SCALER_CLIENT_CA_PATH",
         ],
     ),
-    (
-        "external_scaler::a_killed_role_comes_back_and_keda_with_it",
-        &["EXTERNAL_SCALER_SECURE"],
-    ),
-    (
-        "from_zero::a_router_is_shown_the_token",
-        &["EPP_METRIC_READER_BEARER_TOKEN"],
-    ),
-    (
-        "settings::the_interval_drives_the_loop",
-        &["GLOBAL_OPT_INTERVAL"],
-    ),
-    (
-        "targets::a_kind_that_appears_is_resolved_without_restart",
-        &["HEALTH_PROBE_BIND_ADDRESS"],
-    ),
-    (
-        "leader_deaths::behind_keda",
-        &["LEADER_ELECT", "LEADER_ELECTION_LEASE_DURATION"],
-    ),
-    (
-        "serving::is_for_authorized_readers_alone",
-        &["METRICS_BIND_ADDRESS", "METRICS_SECURE"],
-    ),
-    (
-        "serving::takes_up_a_new_certificate",
-        &["METRICS_CERT_PATH"],
-    ),
-    (
-        "filters::watched_namespace",
-        &["POD_NAMESPACE", "WATCH_NAMESPACE"],
-    ),
+    ("external_scaler::a_killed_role_comes_back_and_keda_with_it", &["EXTERNAL_SCALER_SECURE"]),
+    ("from_zero::a_router_is_shown_the_token", &["EPP_METRIC_READER_BEARER_TOKEN"]),
+    ("settings::the_interval_drives_the_loop", &["GLOBAL_OPT_INTERVAL"]),
+    ("targets::a_kind_that_appears_is_resolved_without_restart", &["HEALTH_PROBE_BIND_ADDRESS"]),
+    ("leader_deaths::behind_keda", &["LEADER_ELECT", "LEADER_ELECTION_LEASE_DURATION"]),
+    ("serving::is_for_authorized_readers_alone", &["METRICS_BIND_ADDRESS", "METRICS_SECURE"]),
+    ("serving::takes_up_a_new_certificate", &["METRICS_CERT_PATH"]),
+    ("filters::watched_namespace", &["POD_NAMESPACE", "WATCH_NAMESPACE"]),
     (
         "signals::silent_replicas_age",
         &[
@@ -96,10 +69,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
         ],
     ),
-    (
-        "from_zero::routers_are_asked_a_few_at_a_time",
-        &["SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY"],
-    ),
+    ("from_zero::routers_are_asked_a_few_at_a_time", &["SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY"]),
     (
         "webhooks::a_bad_object_is_refused_while_a_controller_answers",
         &["WEBHOOK_BIND_ADDRESS", "--disable-webhook"],
@@ -115,11 +85,7 @@ const PLANNED: &[&str] = &[
 ];
 
 /// Keys that never did anything, and are documented so.
-const INERT: &[&str] = &[
-    "--zap-devel",
-    "--zap-stacktrace-level",
-    "--zap-time-encoding",
-];
+const INERT: &[&str] = &["--zap-devel", "--zap-stacktrace-level", "--zap-time-encoding"];
 
 fn proofs() -> Vec<Proof> {
     [
@@ -138,10 +104,9 @@ fn proofs() -> Vec<Proof> {
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = proofs().into_iter().map(|proof| proof.case).collect();
-    cases.push(Case::shared(
-        "keys::each_documented_one_is_shown",
-        async |_: &Cx| each_documented_one_is_shown(),
-    ));
+    cases.push(Case::shared("keys::each_documented_one_is_shown", async |_: &Cx| {
+        each_documented_one_is_shown()
+    }));
     cases
 }
 
@@ -151,9 +116,7 @@ fn each_documented_one_is_shown() -> Result {
     let page = fs::read_to_string(page)?;
     let with_state = |wanted: &str| -> BTreeSet<String> {
         let rows = page.lines().filter_map(documented);
-        rows.filter(|(_, state)| state == wanted)
-            .map(|(key, _)| key)
-            .collect()
+        rows.filter(|(_, state)| state == wanted).map(|(key, _)| key).collect()
     };
     let known =
         |keys: &[&str]| -> BTreeSet<String> { keys.iter().map(ToString::to_string).collect() };
@@ -165,10 +128,7 @@ fn each_documented_one_is_shown() -> Result {
     }
     let moved = fs::read_to_string(repository().join("tests/vectors/knobs.yaml"))?;
     for key in PLANNED {
-        assert!(
-            moved.contains(&format!("- name: {key}\n")),
-            "{key} moves no plan"
-        );
+        assert!(moved.contains(&format!("- name: {key}\n")), "{key} moves no plan");
     }
     let shown: Vec<&str> = proofs()
         .iter()
@@ -190,19 +150,13 @@ fn documented(line: &str) -> Option<(String, String)> {
         return None;
     };
     let key = names.strip_prefix('`')?.split('`').next()?;
-    let state = if meaning.ends_with("(inert)") {
-        "inert"
-    } else {
-        "active"
-    };
+    let state = if meaning.ends_with("(inert)") { "inert" } else { "active" };
     Some((key.to_owned(), state.to_owned()))
 }
 
 fn owned(settings: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
     let settings = settings.iter();
-    settings
-        .map(|(key, value)| (*key, (*value).to_owned()))
-        .collect()
+    settings.map(|(key, value)| (*key, (*value).to_owned())).collect()
 }
 
 /// A controller with these settings in its environment, that asks this Prometheus.
@@ -218,11 +172,8 @@ async fn started(
     environment: Vec<(&'static str, String)>,
     arguments: &[String],
 ) -> Result<Controller> {
-    let spec = ControllerSpec {
-        environment,
-        arguments: arguments.to_vec(),
-        ..ControllerSpec::scoped(cx)
-    };
+    let spec =
+        ControllerSpec { environment, arguments: arguments.to_vec(), ..ControllerSpec::scoped(cx) };
     Controller::start(cx, &spec).await
 }
 
@@ -236,10 +187,8 @@ async fn first(oracle: &Oracle) -> Result<Asked> {
 
 /// Waits until the process has given up, and answers the end of what it said.
 async fn gave_up(controller: Controller) -> Result<String> {
-    eventually("the process has ended", SOON, async || {
-        seen(&controller.server.pid(), &None)
-    })
-    .await?;
+    eventually("the process has ended", SOON, async || seen(&controller.server.pid(), &None))
+        .await?;
     let text = controller.server.tail(20);
     seen(&controller.stop().await?, &Some(1))?;
     Ok(text)

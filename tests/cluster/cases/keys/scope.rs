@@ -16,11 +16,7 @@ const INTERVAL: &str = "wva_config_optimization_interval_seconds";
 
 pub(super) fn proofs() -> Vec<Proof> {
     vec![
-        Proof::of(
-            &["POOL_GROUP"],
-            "pools_of_one_group_are_watched",
-            pool_group,
-        ),
+        Proof::of(&["POOL_GROUP"], "pools_of_one_group_are_watched", pool_group),
         Proof::of(
             &["POD_AUTOSCALERS_ENABLED", "--controllers"],
             "pod_autoscalers_are_switched",
@@ -37,10 +33,7 @@ pub(super) fn proofs() -> Vec<Proof> {
             deletion_costs,
         ),
         Proof::of(
-            &[
-                "POD_AUTOSCALER_ENDPOINT_HOSTS",
-                "POD_AUTOSCALER_CA_CERT_PATH",
-            ],
+            &["POD_AUTOSCALER_ENDPOINT_HOSTS", "POD_AUTOSCALER_CA_CERT_PATH"],
             "what_pod_autoscalers_may_read_is_checked_at_start",
             pod_pages,
         ),
@@ -183,12 +176,8 @@ async fn config_map(cx: &Cx, name: &str, data: Value) -> Result {
 }
 
 async fn file(cx: &Cx) -> Result {
-    config_map(
-        cx,
-        "wva-variantautoscaling-config",
-        json!({ "GLOBAL_OPT_INTERVAL": "20s" }),
-    )
-    .await?;
+    config_map(cx, "wva-variantautoscaling-config", json!({ "GLOBAL_OPT_INTERVAL": "20s" }))
+        .await?;
     let controller = settled(cx, Vec::new(), Vec::new()).await?;
     controller.shows(INTERVAL, 20.0, SOON).await?;
     controller.crash();
@@ -233,11 +222,9 @@ async fn policy_maps(cx: &Cx) -> Result {
         let controller = started(cx, vec![(key, name.to_owned())], &[]).await?;
         controller.ready().await?;
         // It is ready once ConfigMaps are listed, and judges them right after that.
-        eventually(
-            format!("{key} names a map that is read"),
-            SOON,
-            async || seen(&refused(&controller).await?, &1),
-        )
+        eventually(format!("{key} names a map that is read"), SOON, async || {
+            seen(&refused(&controller).await?, &1)
+        })
         .await?;
         controller.crash();
     }
@@ -261,18 +248,11 @@ async fn to_zero(cx: &Cx) -> Result {
 
 /// The next controller must not begin with what the last one stored.
 async fn variants_gone(cx: &Cx, after: &str) -> Result {
-    let api = cx
-        .namespace
-        .dynamic("llmd.ai/v1alpha1", "VariantAutoscaling")
-        .await?;
+    let api = cx.namespace.dynamic("llmd.ai/v1alpha1", "VariantAutoscaling").await?;
     api.delete("v", &kube::api::DeleteParams::default()).await?;
-    eventually(
-        format!("v is gone after {after}"),
-        SOON,
-        async || match api.get_opt("v").await? {
-            None => Ok(()),
-            Some(_) => Err(Fault::new("it is still there")),
-        },
-    )
+    eventually(format!("v is gone after {after}"), SOON, async || match api.get_opt("v").await? {
+        None => Ok(()),
+        Some(_) => Err(Fault::new("it is still there")),
+    })
     .await
 }

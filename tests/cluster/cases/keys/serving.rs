@@ -45,10 +45,7 @@ pub(super) fn proofs() -> Vec<Proof> {
 fn issued(cx: &Cx, name: &str) -> Result<PathBuf> {
     let folder = cx.folder("certificates")?;
     let authority = Authority::make(&folder, "ca")?;
-    let subject = Subject {
-        hosts: &["127.0.0.1"],
-        ..Subject::user("wva")
-    };
+    let subject = Subject { hosts: &["127.0.0.1"], ..Subject::user("wva") };
     authority.issue(&folder, name, &subject)?;
     Ok(folder)
 }
@@ -87,24 +84,12 @@ async fn certificates(cx: &Cx) -> Result {
         ("EXTERNAL_METRICS_BIND_ADDRESS", external.as_str()),
         ("WEBHOOK_BIND_ADDRESS", webhooks.as_str()),
     ];
-    let places = [
-        "METRICS_CERT_PATH",
-        "EXTERNAL_METRICS_CERT_PATH",
-        "WEBHOOK_CERT_PATH",
-    ]
-    .map(|key| (key, folder.as_str()));
-    let names = [
-        "METRICS_CERT_NAME",
-        "EXTERNAL_METRICS_CERT_NAME",
-        "WEBHOOK_CERT_NAME",
-    ]
-    .map(|key| (key, "own.crt"));
-    let keys = [
-        "METRICS_CERT_KEY",
-        "EXTERNAL_METRICS_CERT_KEY",
-        "WEBHOOK_CERT_KEY",
-    ]
-    .map(|key| (key, "own.key"));
+    let places = ["METRICS_CERT_PATH", "EXTERNAL_METRICS_CERT_PATH", "WEBHOOK_CERT_PATH"]
+        .map(|key| (key, folder.as_str()));
+    let names = ["METRICS_CERT_NAME", "EXTERNAL_METRICS_CERT_NAME", "WEBHOOK_CERT_NAME"]
+        .map(|key| (key, "own.crt"));
+    let keys = ["METRICS_CERT_KEY", "EXTERNAL_METRICS_CERT_KEY", "WEBHOOK_CERT_KEY"]
+        .map(|key| (key, "own.key"));
     let pages = |controller: &Controller| {
         let webhook = "validate-autoscaling-aibrix-ai-v1alpha1-podautoscaler";
         wva_base::cases! {
@@ -137,24 +122,18 @@ async fn certificates(cx: &Cx) -> Result {
 async fn protocol(cx: &Cx, ca: &str, controller: &Controller) -> Result<Option<String>> {
     let mut roots = RootCertStore::empty();
     roots.add(rustls::pki_types::CertificateDer::from_pem_file(ca)?)?;
-    let mut config = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let address: SocketAddr = controller.metrics.parse()?;
     let name = ServerName::from(address.ip());
     let config = Arc::new(config);
-    eventually(
-        format!("a handshake with {}", cx.namespace.name),
-        SOON,
-        async || {
-            let socket = TcpStream::connect(address).await?;
-            let connector = TlsConnector::from(Arc::clone(&config));
-            let stream = connector.connect(name.clone(), socket).await?;
-            let chosen = stream.get_ref().1.alpn_protocol();
-            Ok(chosen.map(|name| String::from_utf8_lossy(name).into_owned()))
-        },
-    )
+    eventually(format!("a handshake with {}", cx.namespace.name), SOON, async || {
+        let socket = TcpStream::connect(address).await?;
+        let connector = TlsConnector::from(Arc::clone(&config));
+        let stream = connector.connect(name.clone(), socket).await?;
+        let chosen = stream.get_ref().1.alpn_protocol();
+        Ok(chosen.map(|name| String::from_utf8_lossy(name).into_owned()))
+    })
     .await
 }
 
@@ -163,10 +142,9 @@ async fn http2(cx: &Cx) -> Result {
     let (folder, ca) = (folder.display().to_string(), folder.join("ca.crt"));
     let place = ("METRICS_CERT_PATH", folder.as_str());
     let ca = ca.display().to_string();
-    for (settings, chosen) in [
-        (vec![place], "http/1.1"),
-        (vec![place, ("ENABLE_HTTP2", "true")], "h2"),
-    ] {
+    for (settings, chosen) in
+        [(vec![place], "http/1.1"), (vec![place, ("ENABLE_HTTP2", "true")], "h2")]
+    {
         let controller = secure(cx, &settings).await?;
         let found = protocol(cx, &ca, &controller).await?;
         assert_eq!(found.as_deref(), Some(chosen));

@@ -18,21 +18,9 @@ const AGES: Duration = Duration::from_hours(1);
 
 pub(super) fn proofs() -> Vec<Proof> {
     vec![
-        Proof::of(
-            &["WVA_PENDING_TIME_LIMIT"],
-            "loading_replicas_hold_for_a_time",
-            pending,
-        ),
-        Proof::of(
-            &["WVA_UNAPPLIED_TIME_LIMIT"],
-            "an_unapplied_count_holds_for_a_time",
-            unapplied,
-        ),
-        Proof::of(
-            &["WVA_SILENT_TIME_LIMIT"],
-            "silent_replicas_hold_for_a_time",
-            silent,
-        ),
+        Proof::of(&["WVA_PENDING_TIME_LIMIT"], "loading_replicas_hold_for_a_time", pending),
+        Proof::of(&["WVA_UNAPPLIED_TIME_LIMIT"], "an_unapplied_count_holds_for_a_time", unapplied),
+        Proof::of(&["WVA_SILENT_TIME_LIMIT"], "silent_replicas_hold_for_a_time", silent),
     ]
 }
 
@@ -66,9 +54,7 @@ async fn holds_then_not(
     for (limit, reason) in [("10m", "InTransition"), ("1s", "TransitionExpired")] {
         let controller = asking(cx, oracle, &[&[(key, limit)], with].concat()).await?;
         let variants = Variants::new(&cx.namespace, &controller);
-        variants
-            .apply(NAME, NAME, json!({ "maxReplicas": 9 }))
-            .await?;
+        variants.apply(NAME, NAME, json!({ "maxReplicas": 9 })).await?;
         let target = eventually(format!("{reason} with {key}={limit}"), SOON, async || {
             let decision = variants.decision(NAME).await?;
             let target = decision["target"].as_u64();
@@ -83,12 +69,7 @@ async fn holds_then_not(
         .await?;
         // The object says it, too.
         let words = match limit {
-            "10m" => [
-                "not ready yet",
-                "not applied yet",
-                "not every replica reports",
-            ]
-            .as_slice(),
+            "10m" => ["not ready yet", "not applied yet", "not every replica reports"].as_slice(),
             _ => ["a limit on waiting has passed"].as_slice(),
         };
         eventually(format!("{words:?} in the condition"), SOON, async || {
@@ -108,10 +89,7 @@ async fn pending(cx: &Cx) -> Result {
     let pods = cx.namespace.run(NAME, 1, SOON).await?;
     let oracle = Oracle::plain().await?;
     saturate(cx, &oracle, &ready_pods(&cx.namespace, &pods).await?);
-    let rollout = Workload {
-        loading: AGES,
-        ..Workload::new(NAME, 1)
-    };
+    let rollout = Workload { loading: AGES, ..Workload::new(NAME, 1) };
     cx.namespace.deploy(&rollout).await?;
     // It does not report either, which is a cause of its own.
     let silent = [("WVA_SILENT_TIME_LIMIT", "1s")];

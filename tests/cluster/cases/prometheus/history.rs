@@ -32,11 +32,7 @@ struct Exposed {
 }
 
 const VLLM: Exposed = Exposed {
-    gauges: &[
-        "vllm:kv_cache_usage_perc",
-        "vllm:num_requests_waiting",
-        "vllm:num_requests_running",
-    ],
+    gauges: &["vllm:kv_cache_usage_perc", "vllm:num_requests_waiting", "vllm:num_requests_running"],
     counters: &[
         "vllm:request_success_total",
         "vllm:request_prompt_tokens_sum",
@@ -45,30 +41,17 @@ const VLLM: Exposed = Exposed {
     histogram: Some("vllm:time_to_first_token_seconds"),
 };
 const SGLANG: Exposed = Exposed {
-    gauges: &[
-        "sglang:token_usage",
-        "sglang:num_queue_reqs",
-        "vllm:num_requests_waiting",
-    ],
+    gauges: &["sglang:token_usage", "sglang:num_queue_reqs", "vllm:num_requests_waiting"],
     counters: &["sglang:e2e_request_latency_seconds_count"],
     histogram: None,
 };
 const ROUTER: Exposed = Exposed {
-    gauges: &[
-        "inference_extension_flow_control_queue_size",
-        "llm_d_epp_flow_control_queue_size",
-    ],
-    counters: &[
-        "inference_objective_request_total",
-        "llm_d_epp_scheduler_attempts_total",
-    ],
+    gauges: &["inference_extension_flow_control_queue_size", "llm_d_epp_flow_control_queue_size"],
+    counters: &["inference_objective_request_total", "llm_d_epp_scheduler_attempts_total"],
     histogram: None,
 };
-const CONTROLLER: Exposed = Exposed {
-    gauges: &["wva_desired_replicas"],
-    counters: &[],
-    histogram: None,
-};
+const CONTROLLER: Exposed =
+    Exposed { gauges: &["wva_desired_replicas"], counters: &[], histogram: None };
 
 /// The fleet of a seed, scraped for `minutes` from `start` on.
 pub(super) fn courses(seed: u64, start: i64, minutes: i64) -> Vec<Course> {
@@ -97,19 +80,14 @@ pub(super) fn courses(seed: u64, start: i64, minutes: i64) -> Vec<Course> {
         while after < ends {
             let time = start + after + luck.below(40);
             let page = (!luck.once_in(12)).then(|| {
-                let parts = shards
-                    .iter_mut()
-                    .flat_map(|shard| shard.show(exposed, &mut luck));
+                let parts = shards.iter_mut().flat_map(|shard| shard.show(exposed, &mut luck));
                 parts.collect()
             });
             scrapes.push(Scrape { time, page });
             after += interval * (1 + i64::from(luck.once_in(30)) * luck.below(8));
         }
         if ends < last {
-            scrapes.push(Scrape {
-                time: start + after,
-                page: None,
-            });
+            scrapes.push(Scrape { time: start + after, page: None });
         }
         Course { target, scrapes }
     };
@@ -127,11 +105,7 @@ fn target(namespace: &str, pod: &str, honored: bool) -> ScrapeTarget {
         labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
         address: String::new(),
         interval: Duration::from_secs(15),
-        conflicts: if honored {
-            Conflicts::Honored
-        } else {
-            Conflicts::Exported
-        },
+        conflicts: if honored { Conflicts::Honored } else { Conflicts::Exported },
     }
 }
 
@@ -175,11 +149,7 @@ impl Shard {
         if pod == "wva-0" {
             labels.insert("namespace".to_owned(), format!("ns-{shard}"));
         }
-        Self {
-            labels,
-            counts: BTreeMap::new(),
-            hidden: BTreeSet::new(),
-        }
+        Self { labels, counts: BTreeMap::new(), hidden: BTreeSet::new() }
     }
 
     fn show(&mut self, exposed: &Exposed, luck: &mut Luck) -> Vec<Sample> {
@@ -235,10 +205,8 @@ pub(super) fn text(page: &[Sample]) -> String {
     let mut text = String::new();
     for (name, labels, value) in page {
         let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"");
-        let labels: Vec<String> = labels
-            .iter()
-            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-            .collect();
+        let labels: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
         let value = match *value {
             value if value.is_nan() => "NaN".to_owned(),
             value if value.is_infinite() => "+Inf".to_owned(),

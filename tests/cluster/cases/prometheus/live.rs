@@ -52,10 +52,7 @@ async fn show(course: &Course) -> Result<Shown> {
             None => Page::Unavailable,
         }
     });
-    Ok(Shown {
-        exporter: exporter.await?,
-        scrapes,
-    })
+    Ok(Shown { exporter: exporter.await?, scrapes })
 }
 
 fn pages(course: &Course) -> impl Iterator<Item = Option<String>> {
@@ -73,10 +70,7 @@ fn folder(cx: &Cx) -> Result<PathBuf> {
 /// Names the targets, all but the first `without`.
 fn discover(cx: &Cx, courses: &[Course], shown: &[Shown], without: usize) -> Result {
     use wva_sim::prometheus::Conflicts;
-    let files = [
-        ("exported", Conflicts::Exported),
-        ("honored", Conflicts::Honored),
-    ];
+    let files = [("exported", Conflicts::Exported), ("honored", Conflicts::Honored)];
     for (file, conflicts) in files {
         let targets = courses.iter().zip(shown).skip(without);
         let groups: Vec<Value> = targets
@@ -116,10 +110,7 @@ pub(super) async fn scrapes_leave_the_same(cx: &Cx) -> Result {
 
     let before = now();
     discover(cx, &courses, &shown, 1)?;
-    let gone = format!(
-        "count(up{{instance=\"{}\"}})",
-        courses[0].target.labels["instance"]
-    );
+    let gone = format!("count(up{{instance=\"{}\"}})", courses[0].target.labels["instance"]);
     eventually("the series of the target end", SOON, async || {
         let (_, answer) = real.ask(&gone, now()).await?;
         match answer["data"]["result"].as_array().map(Vec::len) {
@@ -154,10 +145,7 @@ pub(super) async fn scrapes_leave_the_same(cx: &Cx) -> Result {
         ("rate(vllm:request_success_total[12s])", &all),
         ("wva_desired_replicas", &all),
         ("max_over_time(up[10s])", &all),
-        (
-            "max_over_time(timestamp(vllm:kv_cache_usage_perc)[15s:1s])",
-            while_there,
-        ),
+        ("max_over_time(timestamp(vllm:kv_cache_usage_perc)[15s:1s])", while_there),
     ];
     for (question, times) in whole.into_iter().chain(functions) {
         for at in times {
@@ -177,17 +165,12 @@ async fn follow(real: &Real, courses: &[Course], after: i64) -> Result<Prometheu
     };
     let targets: Vec<ScrapeTarget> = courses.iter().map(every_second).collect();
     ours.set_targets(targets.clone(), WallTime(after - 60_000));
-    let ids: Vec<TargetId> = ours
-        .due(WallTime(after - 58_000))
-        .into_iter()
-        .map(|due| due.0)
-        .collect();
+    let ids: Vec<TargetId> =
+        ours.due(WallTime(after - 58_000)).into_iter().map(|due| due.0).collect();
     let mut ends = 0;
     for (course, id) in courses.iter().zip(ids).rev() {
         let instance = &course.target.labels["instance"];
-        let (_, answer) = real
-            .ask(&format!("up{{instance=\"{instance}\"}}[2m]"), after)
-            .await?;
+        let (_, answer) = real.ask(&format!("up{{instance=\"{instance}\"}}[2m]"), after).await?;
         let pages: Vec<_> = pages(course).collect();
         let scrapes = answer["data"]["result"][0]["values"].as_array().cloned();
         for (number, scrape) in scrapes.unwrap_or_default().iter().enumerate() {

@@ -175,11 +175,7 @@ fn times(luck: &mut Luck, courses: &[Course], start: i64) -> Vec<i64> {
         };
         let shift = *luck.pick(&[0, 0, 1, 60_000, 300_000, 300_001, 315_000]);
         let anywhere = start + luck.below(MINUTES * 60_000);
-        times.push(if luck.once_in(3) {
-            anywhere
-        } else {
-            edge + shift
-        });
+        times.push(if luck.once_in(3) { anywhere } else { edge + shift });
     }
     times
 }
@@ -205,9 +201,6 @@ async fn answers_are_the_same(cx: &Cx) -> Result {
         }
     }
     // Nothing would be found out about answers that are empty.
-    assert!(
-        answered * 5 > count * 2,
-        "{answered} of {count} answers have samples"
-    );
+    assert!(answered * 5 > count * 2, "{answered} of {count} answers have samples");
     Ok(())
 }

@@ -53,11 +53,7 @@ impl ApiServer {
             .flag("audit-log-path", audit::log(site).display())
             .flag("allow-privileged", true);
         let admin = site.write_kubeconfig("admin", &pki.kubeconfig_for(&url, "admin"))?;
-        Ok(Self {
-            server: site.server("kube-apiserver", program),
-            url,
-            admin,
-        })
+        Ok(Self { server: site.server("kube-apiserver", program), url, admin })
     }
 
     /// A client with all rights.
@@ -66,17 +62,11 @@ impl ApiServer {
     }
 
     pub(crate) async fn ready(&self, client: &kube::Client) -> Result {
-        eventually(
-            "the API server is ready",
-            Duration::from_mins(1),
-            async || {
-                self.server.check()?;
-                let answer = client
-                    .request_text(Request::get("/readyz").body(Vec::new())?)
-                    .await?;
-                seen(&answer.as_str(), &"ok")
-            },
-        )
+        eventually("the API server is ready", Duration::from_mins(1), async || {
+            self.server.check()?;
+            let answer = client.request_text(Request::get("/readyz").body(Vec::new())?).await?;
+            seen(&answer.as_str(), &"ok")
+        })
         .await
     }
 }

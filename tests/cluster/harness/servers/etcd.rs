@@ -26,9 +26,6 @@ impl Etcd {
             .flag("initial-cluster", format!("default={peers}"))
             .flag("unsafe-no-fsync", true)
             .flag("log-level", "warn");
-        Ok(Self {
-            server: site.server("etcd", program),
-            url,
-        })
+        Ok(Self { server: site.server("etcd", program), url })
     }
 }

@@ -33,10 +33,7 @@ impl Keda {
         let adapter_port = ports::free()?;
         let certificates = site.pki.path("keda");
         let operator = outside_cluster(site.program("keda-operator")?, api)
-            .flag(
-                "metrics-bind-address",
-                format!("127.0.0.1:{}", ports::free()?),
-            )
+            .flag("metrics-bind-address", format!("127.0.0.1:{}", ports::free()?))
             .flag("health-probe-bind-address", &probe)
             .flag("metrics-service-bind-address", format!("127.0.0.1:{grpc}"))
             .flag("cert-dir", &certificates)
@@ -73,32 +70,22 @@ impl Keda {
         }
         self.operator_ready().await?;
         self.adapter.start()?;
-        eventually(
-            "external metrics are served",
-            Duration::from_mins(1),
-            async || {
-                self.adapter.check()?;
-                client
-                    .request_text(Request::get(GROUP).body(Vec::new())?)
-                    .await?;
-                Ok(())
-            },
-        )
+        eventually("external metrics are served", Duration::from_mins(1), async || {
+            self.adapter.check()?;
+            client.request_text(Request::get(GROUP).body(Vec::new())?).await?;
+            Ok(())
+        })
         .await
     }
 
     pub(crate) async fn operator_ready(&self) -> Result {
         let probe = format!("http://{}/readyz", self.probe);
         let http = web::client()?;
-        eventually(
-            "KEDA's operator is ready",
-            Duration::from_mins(1),
-            async || {
-                self.operator.check()?;
-                http.get(&probe).send().await?.error_for_status()?;
-                Ok(())
-            },
-        )
+        eventually("KEDA's operator is ready", Duration::from_mins(1), async || {
+            self.operator.check()?;
+            http.get(&probe).send().await?.error_for_status()?;
+            Ok(())
+        })
         .await
     }
 

@@ -23,11 +23,8 @@ pub(crate) const A100: &str = "NVIDIA-A100-PCIE-80GB";
 /// One node of it, for the one case that uses all there is of a kind.
 pub(crate) const L4: &str = "NVIDIA-L4";
 /// Short name, product, memory in MiB, and number of nodes.
-const INVENTORY: [(&str, &str, &str, usize); 3] = [
-    ("h100", H100, "81559", 8),
-    ("a100", A100, "81920", 2),
-    ("l4", L4, "23034", 1),
-];
+const INVENTORY: [(&str, &str, &str, usize); 3] =
+    [("h100", H100, "81559", 8), ("a100", A100, "81920", 2), ("l4", L4, "23034", 1)];
 pub(crate) const GPUS_PER_NODE: usize = 8;
 
 const STAGES: &str = include_str!("kwok-stages.yaml");
@@ -49,11 +46,9 @@ pub(crate) fn place(site: &Site, admin: &str) -> Result<Arc<Server>> {
 /// Creates the nodes with their GPUs; kwok makes them Ready.
 pub(crate) async fn create_nodes(client: &kube::Client) -> Result {
     let nodes: Api<Node> = Api::all(client.clone());
-    let wanted = INVENTORY
-        .iter()
-        .flat_map(|(short, product, memory, count)| {
-            (1..=*count).map(move |number| (format!("{short}-{number}"), node(product, memory)))
-        });
+    let wanted = INVENTORY.iter().flat_map(|(short, product, memory, count)| {
+        (1..=*count).map(move |number| (format!("{short}-{number}"), node(product, memory)))
+    });
     try_join_all(wanted.map(async |(name, (labels, capacity))| {
         let apply = PatchParams::apply("cluster-tests");
         let object = json!({
@@ -65,9 +60,7 @@ pub(crate) async fn create_nodes(client: &kube::Client) -> Result {
             "apiVersion": "v1", "kind": "Node",
             "status": { "capacity": capacity, "allocatable": capacity },
         });
-        nodes
-            .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
-            .await?;
+        nodes.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
         Ok::<(), Fault>(())
     }))
     .await?;
@@ -96,9 +89,7 @@ pub(crate) async fn nodes_ready(client: &kube::Client, kwok: &Server) -> Result 
             if !is_ready(&node) {
                 return Err(Fault::new(format!("{name} is not ready")));
             }
-            let tainted = node
-                .spec
-                .is_some_and(|spec| spec.taints.is_some_and(|t| !t.is_empty()));
+            let tainted = node.spec.is_some_and(|spec| spec.taints.is_some_and(|t| !t.is_empty()));
             if tainted {
                 return Err(Fault::new(format!("{name} is tainted")));
             }

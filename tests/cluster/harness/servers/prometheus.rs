@@ -144,24 +144,18 @@ impl Prometheus {
     /// The value of an expression now, one sample per series.
     pub(crate) async fn query(&self, expression: &str) -> Result<Vec<Sample>> {
         let url = format!("{}/api/v1/query", self.url);
-        let response = self
-            .http
-            .post(url)
-            .form(&[("query", expression)])
-            .send()
-            .await?;
+        let response = self.http.post(url).form(&[("query", expression)]).send().await?;
         let status = response.status();
         let text = response.text().await?;
         if !status.is_success() {
             return Err(Fault::new(format!("{expression}: {status}: {text}")));
         }
         let answer: Answer = serde_json::from_str(&text)?;
-        let samples = answer.data.result.into_iter().map(|series| {
-            Ok(Sample {
-                labels: series.metric,
-                value: series.value.1.parse()?,
-            })
-        });
+        let samples = answer
+            .data
+            .result
+            .into_iter()
+            .map(|series| Ok(Sample { labels: series.metric, value: series.value.1.parse()? }));
         samples.collect()
     }
 
@@ -170,9 +164,7 @@ impl Prometheus {
         let labels = json!({ "namespace": namespace, "pod": pod });
         let groups = json!([{ "targets": [page.to_string()], "labels": labels }]);
         let number = self.next_target.fetch_add(1, Ordering::Relaxed);
-        let file = self
-            .targets
-            .join(format!("{number}-{namespace}-{pod}.json"));
+        let file = self.targets.join(format!("{number}-{namespace}-{pod}.json"));
         replace(&file, &groups)?;
         Ok(Target { file })
     }
@@ -189,17 +181,12 @@ impl Prometheus {
     pub(crate) async fn unhealthy_targets(&self, namespaces: &[&str]) -> Result<Vec<String>> {
         let url = format!("{}/api/v1/targets?state=active", self.url);
         let answer: Value = serde_json::from_str(&self.http.get(url).send().await?.text().await?)?;
-        let targets = answer["data"]["activeTargets"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let targets = answer["data"]["activeTargets"].as_array().cloned().unwrap_or_default();
         let bad = targets.iter().filter(|target| {
             let namespace = target["labels"]["namespace"].as_str();
             target["health"] != "up" && namespace.is_some_and(|name| namespaces.contains(&name))
         });
-        Ok(bad
-            .map(|target| format!("{} {}", target["labels"], target["lastError"]))
-            .collect())
+        Ok(bad.map(|target| format!("{} {}", target["labels"], target["lastError"])).collect())
     }
 }
 
@@ -207,9 +194,7 @@ impl Prometheus {
 fn scraping(targets: &Path, jobs: usize) -> String {
     let job = JOB.replace("TARGETS", &targets.display().to_string());
     let jobs = (0..jobs).map(|number| job.replace("NAME", &format!("pods-{number}")));
-    std::iter::once(CONFIGURATION.to_owned())
-        .chain(jobs)
-        .collect()
+    std::iter::once(CONFIGURATION.to_owned()).chain(jobs).collect()
 }
 
 /// Prometheus must never read half a file.

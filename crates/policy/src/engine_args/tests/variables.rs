@@ -19,11 +19,7 @@ fn what_is_assumed_instead_is_named_as_it_is_in_the_end() {
         )]
     );
     assert_eq!(
-        messages(&[
-            "--max-num-seqs",
-            "--max-model-len=x",
-            "--max-num-batched-tokens="
-        ]),
+        messages(&["--max-num-seqs", "--max-model-len=x", "--max-num-batched-tokens="]),
         [
             format!("argument --max-num-seqs has no value; 256 is assumed, {mend}"),
             format!(
@@ -39,26 +35,15 @@ fn what_is_assumed_instead_is_named_as_it_is_in_the_end() {
 }
 
 fn with(script: &str, env: &[(&str, &str)]) -> ParsedArgs {
-    let values = env
-        .iter()
-        .map(|(name, value)| ((*name).into(), (*value).into()));
-    parse(&[ContainerCommand {
-        env: values.collect(),
-        ..container(&["bash", "-c", script])
-    }])
+    let values = env.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    parse(&[ContainerCommand { env: values.collect(), ..container(&["bash", "-c", script]) }])
 }
 
 #[test]
 fn variables_of_a_shell_are_read_where_their_values_are_written() {
     let sequences = |script: &str| {
-        let parsed = with(
-            script,
-            &[
-                ("N", "64"),
-                ("EMPTY", ""),
-                ("ALL", "--max-num-seqs 64 -tp 2"),
-            ],
-        );
+        let parsed =
+            with(script, &[("N", "64"), ("EMPTY", ""), ("ALL", "--max-num-seqs 64 -tp 2")]);
         assert_eq!(parsed.faults, [], "{script}");
         parsed.args.max_num_seqs
     };
@@ -76,12 +61,7 @@ fn variables_of_a_shell_are_read_where_their_values_are_written() {
     ] {
         assert_eq!(sequences(script), 64, "{script}");
     }
-    assert_eq!(
-        with("vllm serve m $ALL", &[("ALL", "-tp 2")])
-            .args
-            .tensor_parallel_size,
-        2
-    );
+    assert_eq!(with("vllm serve m $ALL", &[("ALL", "-tp 2")]).args.tensor_parallel_size, 2);
 }
 
 #[test]
@@ -94,11 +74,7 @@ fn an_unknown_variable_leaves_its_argument_unread() {
         ("vllm serve m --max-num-seqs=$(nproc) --block-size 32", "$(nproc)"),
     } {
         let parsed = with(script, &[("N", "64")]);
-        assert_eq!(
-            (parsed.args.max_num_seqs, parsed.args.block_size),
-            (256, 32),
-            "{script}"
-        );
+        assert_eq!((parsed.args.max_num_seqs, parsed.args.block_size), (256, 32), "{script}");
         let messages: Vec<String> = parsed.faults.iter().map(ToString::to_string).collect();
         let expected = format!(
             "argument --max-num-seqs has the literal text {value:?} as its value: the dollar sign is \
@@ -108,17 +84,9 @@ fn an_unknown_variable_leaves_its_argument_unread() {
         assert_eq!(messages, [expected], "{script}");
     }
     // Names and switches are no texts to guess from.
-    for word in [
-        "--dtype=$(DTYPE)",
-        "--kv-cache-dtype=$KV",
-        "--enforce-eager=$EAGER",
-    ] {
+    for word in ["--dtype=$(DTYPE)", "--kv-cache-dtype=$KV", "--enforce-eager=$EAGER"] {
         let parsed = parse(&[container(&[word])]);
-        assert_eq!(
-            parsed.args,
-            EngineArgs::defaults(EngineKind::Vllm),
-            "{word}"
-        );
+        assert_eq!(parsed.args, EngineArgs::defaults(EngineKind::Vllm), "{word}");
         assert_eq!(parsed.faults.len(), 1, "{word}");
     }
     // What variables add is bounded.
@@ -130,13 +98,8 @@ fn an_unknown_variable_leaves_its_argument_unread() {
 #[test]
 fn variables_name_variables_and_an_escaped_one_is_text() {
     let parsed = |word: &str, env: &[(&str, &str)]| {
-        let env = env
-            .iter()
-            .map(|(name, value)| ((*name).into(), (*value).into()));
-        parse(&[ContainerCommand {
-            env: env.collect(),
-            ..container(&[word])
-        }])
+        let env = env.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        parse(&[ContainerCommand { env: env.collect(), ..container(&[word]) }])
     };
     let sequences = |env: &[(&str, &str)]| {
         let parsed = parsed("--max-num-seqs=$(SEQS)", env);
@@ -144,17 +107,10 @@ fn variables_name_variables_and_an_escaped_one_is_text() {
     };
     assert_eq!(sequences(&[("SEQS", "80")]), (80, 0));
     assert_eq!(sequences(&[("A", "81"), ("SEQS", "$(A)")]), (81, 0));
-    assert_eq!(
-        sequences(&[("A", "8"), ("B", "$(A)2"), ("SEQS", "$(B)")]),
-        (82, 0)
-    );
+    assert_eq!(sequences(&[("A", "8"), ("B", "$(A)2"), ("SEQS", "$(B)")]), (82, 0));
     // A circle, an unknown name and an escaped one are texts.
     for value in ["$(SEQS)", "$(A)", "$$(B)"] {
-        assert_eq!(
-            sequences(&[("B", "81"), ("SEQS", value)]),
-            (256, 1),
-            "{value}"
-        );
+        assert_eq!(sequences(&[("B", "81"), ("SEQS", value)]), (256, 1), "{value}");
     }
     let escaped = parsed("--max-num-seqs=$$(SEQS)", &[("SEQS", "80")]);
     assert_eq!(escaped.args.max_num_seqs, 256);
@@ -166,12 +122,7 @@ fn variables_name_variables_and_an_escaped_one_is_text() {
         escaped.faults[0]
     );
     assert_eq!(
-        with(
-            "vllm serve --max-num-seqs $N",
-            &[("A", "81"), ("N", "$(A)")]
-        )
-        .args
-        .max_num_seqs,
+        with("vllm serve --max-num-seqs $N", &[("A", "81"), ("N", "$(A)")]).args.max_num_seqs,
         81
     );
 }
@@ -193,24 +144,10 @@ fn words_behind_the_text_of_a_shell_are_its_parameters() {
         ("vllm serve --max-num-seqs \"${2}\"", (6, 16)),
         ("vllm serve --block-size=8 $1=7", (7, 8)),
     ] {
-        let words = [
-            "sh",
-            "-c",
-            script,
-            "--",
-            "--max-num-seqs",
-            "6",
-            "--block-size=32",
-        ];
+        let words = ["sh", "-c", script, "--", "--max-num-seqs", "6", "--block-size=32"];
         assert_eq!(sequences(&words), expected, "{script}");
     }
     // `$0` is none of all, and no parameters are no words.
-    assert_eq!(
-        sequences(&["sh", "-c", "vllm \"$@\"", "--max-num-seqs=6"]),
-        (256, 16)
-    );
-    assert_eq!(
-        sequences(&["sh", "-c", "vllm --enforce-eager \"$@\""]),
-        (256, 16)
-    );
+    assert_eq!(sequences(&["sh", "-c", "vllm \"$@\"", "--max-num-seqs=6"]), (256, 16));
+    assert_eq!(sequences(&["sh", "-c", "vllm --enforce-eager \"$@\""]), (256, 16));
 }

@@ -8,19 +8,14 @@ const H100: &str = "NVIDIA H100 80GB HBM3";
 fn counts(counts: &[(&str, u32)]) -> BTreeMap<Arc<str>, u32> {
     let counts = counts.iter();
     let counts = counts.filter(|(_, count)| *count > 0);
-    counts
-        .map(|(name, count)| (Arc::from(*name), *count))
-        .collect()
+    counts.map(|(name, count)| (Arc::from(*name), *count)).collect()
 }
 
 /// A node whose device plugin lists as many.
 fn node(plugin: Option<u32>) -> NodeView {
     NodeView {
         labels: BTreeMap::new(),
-        allocatable: plugin
-            .map(|count| ("nvidia.com/gpu".into(), count))
-            .into_iter()
-            .collect(),
+        allocatable: plugin.map(|count| ("nvidia.com/gpu".into(), count)).into_iter().collect(),
         uncounted: BTreeSet::new(),
         scheduling: Scheduling::Open,
     }
@@ -44,12 +39,7 @@ fn h100(
     let nodes = nodes.into_iter();
     let nodes = nodes.map(|(name, node)| (name.into(), node)).collect();
     let physical = physical(Some(&nodes), Some(pods), &LabelSelector::default());
-    let Physical::Known {
-        limits,
-        used,
-        unlisted,
-    } = physical
-    else {
+    let Physical::Known { limits, used, unlisted } = physical else {
         panic!("it is not known");
     };
     let limit = limits.get("H100").copied();
@@ -85,16 +75,10 @@ fn a_node_offers_what_its_plugin_or_its_driver_lists_and_no_gpu_twice() {
         (None, &[Some(8), None], 0, 3, (Some(8), Some(3), Some(false))),
     } {
         let node = offering(plugin, devices);
-        let pods = [
-            pod(&[("nvidia.com/gpu", requested)]),
-            pod(&[(DEVICES, claimed)]),
-        ];
+        let pods = [pod(&[("nvidia.com/gpu", requested)]), pod(&[(DEVICES, claimed)])];
         let (limit, used, known) = h100(vec![("n", node)], &pods);
         let seen = (limit.map(|gpus| gpus.0), used.map(|gpus| gpus.0), known);
-        assert_eq!(
-            seen, expected,
-            "{plugin:?} {devices:?} {requested} {claimed}"
-        );
+        assert_eq!(seen, expected, "{plugin:?} {devices:?} {requested} {claimed}");
     }
 }
 
@@ -116,9 +100,7 @@ fn a_label_names_the_product_and_its_devices_only_where_none_does() {
     let product = |labels: &[(&str, &str)], resource: &str| {
         let mut node = node(None);
         let labels = labels.iter();
-        node.labels = labels
-            .map(|(key, value)| ((*key).into(), (*value).into()))
-            .collect();
+        node.labels = labels.map(|(key, value)| ((*key).into(), (*value).into())).collect();
         node.offer(&resource.into(), Some(1), Some(H100));
         node.labels.get("nvidia.com/gpu.product").cloned()
     };

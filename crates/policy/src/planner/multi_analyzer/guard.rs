@@ -81,9 +81,7 @@ impl Guard {
 
     pub(super) fn obstacle(&self) -> Option<Reason> {
         Some(match self.gap()? {
-            DemandGap::Unseen { variants } => Reason::ShrinkWaits {
-                transitions: variants,
-            },
+            DemandGap::Unseen { variants } => Reason::ShrinkWaits { transitions: variants },
             DemandGap::Stale { replicas } => Reason::ShrinkOnStale { replicas },
             DemandGap::StaleRouter => Reason::ShrinkOnStaleRouter,
             DemandGap::Held { hold } => Reason::Held { hold },

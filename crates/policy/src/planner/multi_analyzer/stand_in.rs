@@ -24,10 +24,7 @@ pub(super) fn hold_early_releases(
     let Some(hold) = undetermined else {
         return;
     };
-    let released = work
-        .drafts
-        .iter_mut()
-        .filter(|draft| draft.count() < draft.base());
+    let released = work.drafts.iter_mut().filter(|draft| draft.count() < draft.base());
     for draft in released {
         let (kept, hold) = (draft.base(), hold.clone());
         draft.step(PlanStage::Optimizer, kept, Reason::Held { hold });
@@ -54,10 +51,7 @@ pub(super) fn hold_unlearned_releases(
     for draft in &mut work.drafts {
         let signal = missing.get(&draft.view.template.role).copied();
         if let Some(signal) = signal.filter(|_| draft.count() < draft.base()) {
-            let hold = BlockReason::Unlearned {
-                analyzer: AnalyzerName::Slo,
-                signal,
-            };
+            let hold = BlockReason::Unlearned { analyzer: AnalyzerName::Slo, signal };
             draft.step(PlanStage::Optimizer, draft.base(), Reason::Held { hold });
         }
     }

@@ -26,10 +26,7 @@ pub(super) fn take(
             Some(RoleTarget::Hold(hold)) => !matches!(
                 hold,
                 BlockReason::Vetoed { .. }
-                    | BlockReason::Waiting {
-                        analyzer: AnalyzerName::Slo,
-                        ..
-                    }
+                    | BlockReason::Waiting { analyzer: AnalyzerName::Slo, .. }
             ),
             Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => false,
         };
@@ -39,17 +36,10 @@ pub(super) fn take(
         let mut others = consensus.roles.iter().filter(|(other, _)| **other != role);
         let is_alone = !others.any(|(_, target)| matches!(target, RoleTarget::Grow { .. }));
         let Candidate { count, bounds, .. } = candidates.remove(key)?;
-        let straggler = Straggler {
-            is_replaced: straggler.is_replaced && is_alone,
-            ..*straggler
-        };
+        let straggler = Straggler { is_replaced: straggler.is_replaced && is_alone, ..*straggler };
         let change = CountChange {
             from: count,
-            to: if straggler.is_replaced {
-                count.min(bounds.min)
-            } else {
-                count
-            },
+            to: if straggler.is_replaced { count.min(bounds.min) } else { count },
             why: Reason::Straggles { straggler },
         };
         Some((key.clone(), change))

@@ -39,11 +39,7 @@ fn canonical_names_stand_for_the_series_of_the_engine() {
         for engine in engines {
             let (found, known) = series(name, engine).unwrap();
             let known = known.map(|known| format!("{known:?}"));
-            assert_eq!(
-                (&*found, known.as_deref()),
-                (expected, Some(kind)),
-                "{name}"
-            );
+            assert_eq!((&*found, known.as_deref()), (expected, Some(kind)), "{name}");
         }
     }
 }
@@ -64,10 +60,7 @@ fn other_names_are_those_of_series() {
         }
     }
     let service = PageMetric::of_service("num_requests_running").unwrap();
-    assert_eq!(
-        (&*service.series, service.kind),
-        ("num_requests_running", None)
-    );
+    assert_eq!((&*service.series, service.kind), ("num_requests_running", None));
     assert!(PageMetric::of_service("a{b=\"c\"}").is_err());
     assert!(PageMetric::of_service("vllm:num_requests_running").is_ok());
     assert!(PageMetric::of_service("vllm:num_requests_running:p95").is_err());
@@ -89,11 +82,7 @@ fn a_statistic_follows_the_name() {
         ("vllm:P90", "vllm:P90", None),
     } {
         let found = PageMetric::of_pod(text, None).unwrap();
-        assert_eq!(
-            (&*found.series, found.statistic),
-            (name, statistic),
-            "{text}"
-        );
+        assert_eq!((&*found.series, found.statistic), (name, statistic), "{text}");
     }
 }
 
@@ -130,11 +119,7 @@ fn every_name_of_the_table_stands_there_once() {
 fn a_series_is_read_by_the_name_that_the_version_of_the_engine_gives_it() {
     let shows = |name: &str| {
         let mut family = FamilySamples::default();
-        let sample = FamilySample {
-            part: SamplePart::Value,
-            bound: 0.0,
-            value: 0.5,
-        };
+        let sample = FamilySample { part: SamplePart::Value, bound: 0.0, value: 0.5 };
         family.samples.insert(name.into(), sample);
         family
     };
@@ -146,19 +131,15 @@ fn a_series_is_read_by_the_name_that_the_version_of_the_engine_gives_it() {
         let named = PageMetric::of_pod(metric, None).unwrap();
         assert_eq!(named.names().collect::<Vec<_>>(), [first, second]);
         let page = |names: &[&str]| -> BTreeMap<Arc<str>, FamilySamples> {
-            let mut page: BTreeMap<_, _> = named
-                .names()
-                .map(|name| (Arc::from(name), FamilySamples::default()))
-                .collect();
+            let mut page: BTreeMap<_, _> =
+                named.names().map(|name| (Arc::from(name), FamilySamples::default())).collect();
             page.extend(names.iter().map(|name| (Arc::from(*name), shows(name))));
             page
         };
         assert_eq!(shown_family(&named, &page(&[])), None);
-        for (names, expected) in [
-            (&[first][..], first),
-            (&[second], second),
-            (&[first, second], first),
-        ] {
+        for (names, expected) in
+            [(&[first][..], first), (&[second], second), (&[first, second], first)]
+        {
             let page = page(names);
             assert_eq!(shown_family(&named, &page), Some(&shows(expected)));
         }

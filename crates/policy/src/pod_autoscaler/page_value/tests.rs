@@ -19,17 +19,12 @@ fn page(samples: &[(SamplePart, &str, f64, f64)]) -> FamilySamples {
         let sample = FamilySample { part, bound, value };
         (Arc::from(series), sample)
     });
-    FamilySamples {
-        samples: samples.collect(),
-        ..FamilySamples::default()
-    }
+    FamilySamples { samples: samples.collect(), ..FamilySamples::default() }
 }
 
 fn values(series: &[(&str, f64)]) -> FamilySamples {
-    let samples: Vec<_> = series
-        .iter()
-        .map(|&(series, value)| (SamplePart::Value, series, 0.0, value))
-        .collect();
+    let samples: Vec<_> =
+        series.iter().map(|&(series, value)| (SamplePart::Value, series, 0.0, value)).collect();
     page(&samples)
 }
 
@@ -38,10 +33,7 @@ fn read(
     now: &FamilySamples,
     before: Option<&FamilySamples>,
 ) -> Result<PageReading, ReadFailure> {
-    let earlier = before.map(|samples| EarlierRead {
-        samples,
-        elapsed: Duration::from_secs(5),
-    });
+    let earlier = before.map(|samples| EarlierRead { samples, elapsed: Duration::from_secs(5) });
     page_value(metric, now, earlier)
 }
 
@@ -68,18 +60,12 @@ fn amounts_add_up_and_shares_do_not() {
 fn a_counter_has_a_rate_from_its_second_read_on() {
     let counter = metric("x_total", None, None);
     let (ten, sixty) = (values(&[("x_total", 10.0)]), values(&[("x_total", 60.0)]));
-    assert_eq!(
-        read(&counter, &ten, None),
-        Ok(PageReading::NotYet(FIRST_READ))
-    );
+    assert_eq!(read(&counter, &ten, None), Ok(PageReading::NotYet(FIRST_READ)));
     assert_close(value(&counter, &sixty, Some(&ten)), 10.0);
     assert_close(value(&counter, &ten, Some(&ten)), 0.0);
     // It began again, and ten is all that came since.
     assert_close(value(&counter, &ten, Some(&sixty)), 2.0);
-    let at_once = EarlierRead {
-        samples: &ten,
-        elapsed: Duration::ZERO,
-    };
+    let at_once = EarlierRead { samples: &ten, elapsed: Duration::ZERO };
     let found = page_value(&counter, &sixty, Some(at_once));
     assert_eq!(found, Ok(PageReading::NotYet(FIRST_READ)));
 }
@@ -112,10 +98,8 @@ fn the_page_declares_what_a_name_does_not_show() {
     assert_close(value(&part, &count, Some(&count)), 10.0);
     count.base = Some(SeriesType::Histogram);
     assert_close(value(&part, &count, Some(&count)), 0.0);
-    let bucket = FamilySamples {
-        samples: values(&[("h_bucket{le=\"1\"}", 10.0)]).samples,
-        ..count
-    };
+    let bucket =
+        FamilySamples { samples: values(&[("h_bucket{le=\"1\"}", 10.0)]).samples, ..count };
     let failure = read(&metric("h_bucket", None, None), &bucket, None).unwrap_err();
     assert_eq!(failure.kind, Failure::Invalid);
     assert!(failure.why.contains("without _bucket"), "{}", failure.why);
@@ -175,10 +159,8 @@ fn a_percentile_needs_a_bucket_with_an_end() {
 
 #[test]
 fn what_a_series_does_not_show_is_named() {
-    let counts = page(&[
-        (SamplePart::Sum, "s_sum", 0.0, 3.0),
-        (SamplePart::Count, "s_count", 0.0, 2.0),
-    ]);
+    let counts =
+        page(&[(SamplePart::Sum, "s_sum", 0.0, 3.0), (SamplePart::Count, "s_count", 0.0, 2.0)]);
     let table: [(PageMetric, FamilySamples, Failure, &str); 7] = wva_base::cases! {
         (metric("x", None, None), page(&[]), Failure::Absent, "no series of that name"),
         (metric("x", None, None), values(&[("x", f64::NAN)]), Failure::Invalid, "x is not finite or negative"),

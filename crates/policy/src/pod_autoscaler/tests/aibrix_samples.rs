@@ -45,10 +45,7 @@ fn in_force(policy: &AutoscalerPolicy) -> String {
     let names: Vec<&str> = names.into_iter().flatten().map(|name| &**name).collect();
     let mut parts: Vec<String> = policy.sources.iter().map(MetricSource::identity).collect();
     if tuning.scale_down_window != Tuning::default().scale_down_window {
-        parts.push(format!(
-            "release after {}s",
-            tuning.scale_down_window.as_secs()
-        ));
+        parts.push(format!("release after {}s", tuning.scale_down_window.as_secs()));
     }
     if policy.forecast.is_some() {
         parts.push("forecast".to_owned());
@@ -58,11 +55,7 @@ fn in_force(policy: &AutoscalerPolicy) -> String {
     }
     let (min, max) = (policy.base.min, policy.base.max);
     let strategy = policy.strategy.as_str();
-    format!(
-        "{strategy} {min}-{max} {}: {}",
-        names.join(" "),
-        parts.join(", ")
-    )
+    format!("{strategy} {min}-{max} {}: {}", names.join(" "), parts.join(", "))
 }
 
 fn named(faults: &[WithoutEffect]) -> Vec<&str> {

@@ -139,11 +139,7 @@ impl Sequence {
     fn view(&self, tick: usize, current: u32) -> AutoscalerView {
         let ready = usize::try_from(self.ready(tick, current)).unwrap();
         let pod = |number| {
-            if number < ready {
-                READY
-            } else {
-                AutoscaledPod::Pending
-            }
+            if number < ready { READY } else { AutoscaledPod::Pending }
         };
         let all = usize::try_from(current).unwrap();
         let each = |value: &dyn Fn(usize) -> f64| {
@@ -215,18 +211,11 @@ impl Tick<'_> {
 
     fn has_rounded(&self) -> bool {
         let (n, tuning) = (self.decision.current.to_f64(), &self.policy.tuning);
-        let limits = [
-            n / tuning.scale_down_rate.get(),
-            n * tuning.scale_up_rate.get(),
-        ];
+        let limits = [n / tuning.scale_down_rate.get(), n * tuning.scale_up_rate.get()];
         let needs = self.measured().flat_map(|(source, figures)| {
             let target = source.target.get();
             [figures.stable.low, figures.stable.high, figures.panic.low].map(|demand| {
-                [
-                    demand / target,
-                    n * (demand / n / target),
-                    n * (demand / n) / target,
-                ]
+                [demand / target, n * (demand / n / target), n * (demand / n) / target]
             })
         });
         limits.into_iter().chain(needs.flatten()).any(is_whole)
@@ -301,9 +290,7 @@ impl Tick<'_> {
         let is_equal = self.decision.desired.0 == self.theirs.0;
         let quirk = self.quirk();
         if quirk.is_some() {
-            return quirk
-                .filter(|_| !is_equal)
-                .map(|cause| self.directed(cause));
+            return quirk.filter(|_| !is_equal).map(|cause| self.directed(cause));
         }
         let arithmetic = self.arithmetic();
         let is_guarded = self.ready < self.decision.current.0;
@@ -335,10 +322,7 @@ fn compare(sequence: &Sequence) -> Vec<Cause> {
         let now = sequence.time(tick);
         let ready = sequence.ready(tick, current);
         sampled_at.insert(now.monotonic.as_secs(), ready);
-        let oldest = now
-            .monotonic
-            .saturating_sub(policy.windows.stable)
-            .as_secs();
+        let oldest = now.monotonic.saturating_sub(policy.windows.stable).as_secs();
         let (decision, next) = decide(&policy, &sequence.view(tick, current), &state, now);
         let raw = sequence.raw.get(&tick.to_string());
         let cause = Tick {

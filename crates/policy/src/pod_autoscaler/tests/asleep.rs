@@ -19,10 +19,7 @@ const QUEUE: &str =
 const ZERO: &[(&str, &str)] = &[("scale-to-zero", "true")];
 
 fn idle(current: u32) -> AutoscalerView {
-    AutoscalerView {
-        readings: vec![SourceReading::Total(signal(0.0))],
-        ..view(current, &[])
-    }
+    AutoscalerView { readings: vec![SourceReading::Total(signal(0.0))], ..view(current, &[]) }
 }
 
 /// An autoscaler whose target fell asleep without load.
@@ -39,12 +36,9 @@ fn asleep() -> Loop {
 
 #[test]
 fn the_last_replica_goes_after_the_longer_of_long_window_and_cooldown() {
-    for (window, cooldown, expected) in [
-        (180, "5m", 300),
-        (180, "0s", 180),
-        (180, "1m", 180),
-        (600, "5m", 600),
-    ] {
+    for (window, cooldown, expected) in
+        [(180, "5m", 300), (180, "0s", 180), (180, "1m", 180), (600, "5m", 600)]
+    {
         for strategy in ["KPA", "APA"] {
             let spec = format!(
                 "minReplicas: 0\nscalingStrategy: {strategy}\nobserveWindowSeconds: {window}\n{QUEUE}"
@@ -148,10 +142,7 @@ fn a_target_that_sleeps_wakes_once_where_an_hpa_takes_over() {
     assert!(AutoscalerState::restored(&stored).asleep);
     stored = next(&slept, &stored, &hpa);
     let newest = stored.scaling_history.last().unwrap();
-    assert_eq!(
-        (newest.previous_scale, newest.new_scale),
-        (Replicas(0), Replicas(1))
-    );
+    assert_eq!((newest.previous_scale, newest.new_scale), (Replicas(0), Replicas(1)));
     let awake = record(&mut run, 1);
     stored = next(&awake, &stored, &hpa);
     assert_eq!(asleep_text(&stored), None);
@@ -166,11 +157,7 @@ fn record(run: &mut Loop, current: u32) -> AutoscalerRecord {
     let decision = run.decide(&idle(current));
     AutoscalerRecord {
         state: run.state.clone(),
-        ..judged(
-            Some(policy),
-            AutoscalerVerdict::Decided(Box::new(decision)),
-            second,
-        )
+        ..judged(Some(policy), AutoscalerVerdict::Decided(Box::new(decision)), second)
     }
 }
 
@@ -198,10 +185,7 @@ fn what_wakes_a_target_that_another_hand_put_to_zero_is_shown() {
         let start = format!(
             "Asleep False ScaledElsewhere: the target was not scaled to 0 by this object; {what}"
         );
-        assert!(
-            found.iter().any(|text| text.starts_with(&start)),
-            "{found:?}"
-        );
+        assert!(found.iter().any(|text| text.starts_with(&start)), "{found:?}");
     }
 }
 
@@ -210,20 +194,16 @@ fn the_status_holds_it_over_restarts_and_edits() {
     let mut run = asleep();
     let slept = record(&mut run, 0);
     let stored = first(&slept, &ScaleOutcome::NotWritten);
-    assert_eq!(
-        asleep_text(&stored).as_deref(),
-        Some("Asleep True ScaledToZero")
-    );
+    assert_eq!(asleep_text(&stored).as_deref(), Some("Asleep True ScaledToZero"));
     assert!(AutoscalerState::restored(&stored).asleep);
     let owner = TargetOwner {
         kind: "HorizontalPodAutoscaler".into(),
         key: ObjectKey::new("default", "hpa"),
     };
     let mut kept = stored;
-    for verdict in [
-        AutoscalerVerdict::Unseen { why: "gone".into() },
-        AutoscalerVerdict::Conflict(owner),
-    ] {
+    for verdict in
+        [AutoscalerVerdict::Unseen { why: "gone".into() }, AutoscalerVerdict::Conflict(owner)]
+    {
         let record = judged(None, verdict, run.seconds);
         kept = next(&record, &kept, &ScaleOutcome::NotWritten);
         assert!(AutoscalerState::restored(&kept).asleep);
@@ -235,10 +215,7 @@ fn the_status_holds_it_over_restarts_and_edits() {
     // Paused by hand: the history still ends with a zero of ours.
     let mut paused = paused();
     let paused = next(&record(&mut paused, 0), &awake, &ScaleOutcome::NotWritten);
-    assert_eq!(
-        asleep_text(&paused).as_deref(),
-        Some("Asleep False ScaledElsewhere")
-    );
+    assert_eq!(asleep_text(&paused).as_deref(), Some("Asleep False ScaledElsewhere"));
     assert!(!AutoscalerState::restored(&paused).asleep);
 }
 
@@ -327,15 +304,10 @@ const PODS: &str = "minReplicas: 0";
 /// Pods without load, and what routers hold.
 fn routed(current: u32, held: Option<Signal>) -> AutoscalerView {
     let pods = usize::try_from(current).unwrap();
-    AutoscalerView {
-        held,
-        ..view(current, &[vec![0.0; pods]])
-    }
+    AutoscalerView { held, ..view(current, &[vec![0.0; pods]]) }
 }
 
-const UNREAD: Signal = Signal::Failed {
-    why: Failure::Absent,
-};
+const UNREAD: Signal = Signal::Failed { why: Failure::Absent };
 
 #[test]
 fn a_router_that_holds_nothing_lets_the_last_replica_go() {
@@ -359,10 +331,7 @@ fn a_router_that_holds_nothing_lets_the_last_replica_go() {
     let mut run = Loop::new(policy(&format!("minReplicas: 0\n{QUEUE}"), ZERO), 1);
     for (held, count) in [(signal(2.0), 1), (UNREAD, 0)] {
         let until = run.seconds + 1_000;
-        let seen = AutoscalerView {
-            held: Some(held),
-            ..idle(1)
-        };
+        let seen = AutoscalerView { held: Some(held), ..idle(1) };
         while run.current > 0 && run.seconds < until {
             run.decide(&seen);
         }
@@ -379,21 +348,14 @@ fn a_router_that_holds_nothing_lets_the_last_replica_go() {
         assert_eq!(held.desired, Replicas(1));
     }
     run.decide(&routed(1, Some(signal(0.0))));
-    assert_eq!(
-        run.decide(&routed(1, Some(signal(0.0)))).desired,
-        Replicas(0)
-    );
+    assert_eq!(run.decide(&routed(1, Some(signal(0.0)))).desired, Replicas(0));
 }
 
 #[test]
 fn requests_in_a_router_wake_one_replica_whatever_sources_report() {
     let failing = format!("minReplicas: 0\n{QUEUE}");
     for spec in [PODS, &failing] {
-        for (held, woken) in [
-            (Some(signal(0.0)), 0),
-            (Some(UNREAD), 0),
-            (Some(signal(3.0)), 1),
-        ] {
+        for (held, woken) in [(Some(signal(0.0)), 0), (Some(UNREAD), 0), (Some(signal(3.0)), 1)] {
             let mut run = Loop::new(policy(spec, ZERO), 0);
             let mut seen = routed(0, held);
             if spec == failing {

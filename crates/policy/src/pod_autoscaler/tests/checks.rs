@@ -103,22 +103,15 @@ fn a_name_leaves_room_for_that_of_the_generated_object() {
     assert!(checked(253, "KPA").is_ok());
     let why = "metadata.name: 250 letters leave no room for -hpa, which the generated object adds; \
                write at most 249, or strategy KPA or APA";
-    let expected = (
-        Some(SpecProblem::InvalidScalingStrategy),
-        vec![why.to_owned()],
-    );
+    let expected = (Some(SpecProblem::InvalidScalingStrategy), vec![why.to_owned()]);
     assert_eq!(checked(250, "HPA").unwrap_err(), expected);
 }
 
 #[test]
 fn a_target_is_in_the_namespace_of_its_object() {
-    for (namespace, is_accepted) in [
-        ("other", false),
-        ("' '", false),
-        ("default", true),
-        ("''", true),
-        ("null", true),
-    ] {
+    for (namespace, is_accepted) in
+        [("other", false), ("' '", false), ("default", true), ("''", true), ("null", true)]
+    {
         let target =
             format!("{{apiVersion: apps/v1, kind: Deployment, name: d, namespace: {namespace}}}");
         let checked = object("pa", &format!("scaleTargetRef: {target}"), &[]).check();
@@ -131,9 +124,7 @@ fn a_role_needs_a_storm_service_of_its_group_and_version() {
     let of = |api_version: &str, kind: &str| {
         let target = format!("{{apiVersion: '{api_version}', kind: {kind}, name: s}}");
         let spec = format!("scaleTargetRef: {target}\nsubTargetSelector: {{roleName: decode}}");
-        object("pa", &spec, &[])
-            .check()
-            .map_err(|violations| violations.to_string())
+        object("pa", &spec, &[]).check().map_err(|violations| violations.to_string())
     };
     assert!(of("orchestration.aibrix.ai/v1alpha1", "StormService").is_ok());
     for version in ["", "apps/v1", "orchestration.aibrix.ai/v1"] {
@@ -242,10 +233,8 @@ fn large_quantities_of_a_generated_object_are_canonical() {
     ] {
         let source =
             format!("metricSourceType: {kind}, targetMetric: {metric}, targetValue: '{target}'");
-        let policy = partly_read(
-            &format!("scalingStrategy: HPA\nmetricsSources: [{{{source}}}]"),
-            &[],
-        );
+        let policy =
+            partly_read(&format!("scalingStrategy: HPA\nmetricsSources: [{{{source}}}]"), &[]);
         let hpa = GeneratedHpa::of(&policy, policy.base);
         let value = match &hpa.metrics[0] {
             HpaMetric::MemoryAverage { value } | HpaMetric::ExternalAverage { value, .. } => value,
@@ -281,17 +270,8 @@ fn a_generated_object_states_a_version_of_its_target_where_there_is_one() {
 fn a_short_long_window_is_refused_for_the_default_of_the_short_one() {
     let lines = refused("observeWindowSeconds: 30");
     assert_eq!(lines.len(), 1);
-    assert!(
-        lines[0].contains("panicWindowSeconds 60 must be"),
-        "{lines:?}"
-    );
-    assert_eq!(
-        policy("observeWindowSeconds: 60", &[])
-            .windows
-            .panic
-            .as_secs(),
-        60
-    );
+    assert!(lines[0].contains("panicWindowSeconds 60 must be"), "{lines:?}");
+    assert_eq!(policy("observeWindowSeconds: 60", &[]).windows.panic.as_secs(), 60);
 }
 
 #[test]
@@ -380,11 +360,7 @@ fn a_metric_name_that_a_metrics_api_cannot_have_is_refused_where_one_is_read() {
         }
         let of_page: &[&str] = if strategy == "HPA" { all } else { &[] };
         for source in [pod, service] {
-            assert_eq!(
-                refused_names(source, strategy),
-                of_page,
-                "{strategy} {source}"
-            );
+            assert_eq!(refused_names(source, strategy), of_page, "{strategy} {source}");
         }
     }
 }
@@ -426,9 +402,7 @@ fn each_annotation_is_judged_alone() {
         } else {
             ("autoscaling.aibrix.ai/max-scale-down-rate", "3")
         };
-        let policy = object("pa", service, &[(full.as_str(), value), other])
-            .check()
-            .unwrap();
+        let policy = object("pa", service, &[(full.as_str(), value), other]).check().unwrap();
         assert_eq!(policy.faults.len(), 1, "{key}");
         let shown = policy.faults[0].to_string();
         let start = format!("annotation {full}: {value:?} {said}");
@@ -469,17 +443,9 @@ fn a_generated_object_follows_type_rates_and_precision() {
         &[("max-scale-up-rate", "1"), ("max-scale-down-rate", "3")],
     );
     let hpa = GeneratedHpa::of(&policy, policy.base);
-    let pods = HpaMetric::PodsAverage {
-        name: "cpu".into(),
-        value: "1m".to_owned(),
-    };
-    let memory = HpaMetric::MemoryAverage {
-        value: "524288".to_owned(),
-    };
-    let external = HpaMetric::ExternalAverage {
-        name: "queue".into(),
-        value: "2250m".to_owned(),
-    };
+    let pods = HpaMetric::PodsAverage { name: "cpu".into(), value: "1m".to_owned() };
+    let memory = HpaMetric::MemoryAverage { value: "524288".to_owned() };
+    let external = HpaMetric::ExternalAverage { name: "queue".into(), value: "2250m".to_owned() };
     let cpu = HpaMetric::CpuUtilization { percent: 71 };
     assert_eq!(hpa.metrics, [pods, memory, external, cpu]);
     assert_eq!((hpa.up.percent, hpa.down.percent), (None, Some(66)));

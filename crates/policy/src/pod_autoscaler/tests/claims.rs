@@ -20,20 +20,14 @@ fn claim(kind: &str, name: &str, created: i64) -> TargetClaim {
         }
     };
     TargetClaim {
-        owner: TargetOwner {
-            kind: text.into(),
-            key: ObjectKey::new("default", name),
-        },
+        owner: TargetOwner { kind: text.into(), key: ObjectKey::new("default", name) },
         created: WallTime(created),
         kind,
     }
 }
 
 /// Claims as kind, name and age, and the names of those that hold.
-type HoldCase = (
-    &'static [(&'static str, &'static str, i64)],
-    &'static [&'static str],
-);
+type HoldCase = (&'static [(&'static str, &'static str, i64)], &'static [&'static str]);
 
 const HOLDS: [HoldCase; 9] = wva_base::cases! {
     (&[("-", "a", 1), ("-", "b", 2)], &["a"]),
@@ -51,10 +45,8 @@ const HOLDS: [HoldCase; 9] = wva_base::cases! {
 #[test]
 fn the_oldest_claim_holds_then_kind_then_name() {
     for (claims, expected) in HOLDS {
-        let claims: Vec<TargetClaim> = claims
-            .iter()
-            .map(|(kind, name, created)| claim(kind, name, *created))
-            .collect();
+        let claims: Vec<TargetClaim> =
+            claims.iter().map(|(kind, name, created)| claim(kind, name, *created)).collect();
         let held = holders(&claims);
         let names: Vec<&str> = held.iter().map(|claim| &*claim.owner.key.name).collect();
         assert_eq!(names, expected, "{claims:?}");
@@ -76,17 +68,11 @@ fn the_loser_names_the_holder() {
 fn the_holder_names_those_that_give_way() {
     let (old, new) = (claim("-", "old", 1), claim("VariantAutoscaling", "new", 2));
     assert_eq!(yielding(&old, [&old]), []);
-    assert_eq!(
-        yielding(&old, [&old, &new]),
-        std::slice::from_ref(&new.owner)
-    );
+    assert_eq!(yielding(&old, [&old, &new]), std::slice::from_ref(&new.owner));
     let (prefill, decode) = (claim("prefill", "p", 1), claim("decode", "d", 2));
     assert_eq!(yielding(&prefill, [&decode]), []);
     let later = claim("prefill", "q", 3);
-    assert_eq!(
-        yielding(&prefill, [&later, &decode, &new]),
-        [later.owner.clone(), new.owner]
-    );
+    assert_eq!(yielding(&prefill, [&later, &decode, &new]), [later.owner.clone(), new.owner]);
 }
 
 #[test]
@@ -103,23 +89,14 @@ fn an_autoscaler_claims_a_role_only_where_it_scales_one() {
         let policy = policy(&spec, &[("storm-service-mode", mode)]);
         let found = TargetClaim::of_autoscaler(&policy, policy.tuning.storm_service, WallTime(5));
         let role = expected.map(Arc::from);
-        assert_eq!(
-            found.kind,
-            ClaimKind::PodAutoscaler { role },
-            "{spec} {mode}"
-        );
+        assert_eq!(found.kind, ClaimKind::PodAutoscaler { role }, "{spec} {mode}");
         assert_eq!(found.owner.to_string(), "PodAutoscaler default/pa");
     }
     assert!(object("pa", "maxReplicas: 0", &[]).check().is_err());
 }
 
 fn any_claims() -> impl Strategy<Value = Vec<TargetClaim>> {
-    let kind = prop_oneof![
-        Just("-"),
-        Just("prefill"),
-        Just("decode"),
-        Just("VariantAutoscaling"),
-    ];
+    let kind = prop_oneof![Just("-"), Just("prefill"), Just("decode"), Just("VariantAutoscaling"),];
     prop::collection::vec((kind, 0_i64..4), 1..9).prop_map(|claims| {
         let named = claims.iter().enumerate();
         named

@@ -22,27 +22,16 @@ fn samples(pods: &str) -> AutoscalerView {
     let age = Duration::from_mins(10);
     let signals = pods.chars().enumerate().map(|(number, pod)| {
         let signal = match pod {
-            'f' => Signal::Failed {
-                why: Failure::QueryFailed,
-            },
-            's' => Signal::Stale {
-                value: 1.0,
-                age,
-                band: StaleBand::Hold,
-            },
-            'a' => Signal::Failed {
-                why: Failure::Absent,
-            },
+            'f' => Signal::Failed { why: Failure::QueryFailed },
+            's' => Signal::Stale { value: 1.0, age, band: StaleBand::Hold },
+            'a' => Signal::Failed { why: Failure::Absent },
             '0' => signal(0.0),
             _ => signal(10.0),
         };
         (name(number), signal)
     });
     let signals = signals.collect();
-    AutoscalerView {
-        readings: vec![SourceReading::Pods(signals)],
-        ..view(3, &[vec![0.0; 3]])
-    }
+    AutoscalerView { readings: vec![SourceReading::Pods(signals)], ..view(3, &[vec![0.0; 3]]) }
 }
 
 #[test]
@@ -67,19 +56,9 @@ fn failed_absent_stale_and_zero_stay_apart() {
             format!("MetricsAvailable {status}: pod http://:8000/metrics load: {message}");
         assert_eq!(found[4], expected, "{pods}");
     }
-    let idle = decided(
-        "",
-        &AutoscalerView {
-            pods: [].into(),
-            ..view(3, &[vec![]])
-        },
-        100,
-    );
+    let idle = decided("", &AutoscalerView { pods: [].into(), ..view(3, &[vec![]]) }, 100);
     for (unread_since, status) in [(Some(at(50)), "Unknown"), (None, "False")] {
-        let idle = AutoscalerRecord {
-            unread_since,
-            ..idle.clone()
-        };
+        let idle = AutoscalerRecord { unread_since, ..idle.clone() };
         let text = &texts(&first(&idle, &ScaleOutcome::NotWritten))[4];
         let expected = format!("MetricsAvailable {status} NoServingPod");
         assert!(text.starts_with(&expected), "{text}");
@@ -109,19 +88,11 @@ fn first_reads_on_their_way_are_no_failure() {
         assert_eq!(next(&waiting, &before, &nothing), before);
         assert_eq!(events(None, &waiting, &nothing), []);
     }
-    assert_eq!(
-        next(&blind(190, Some(100)), &before, &nothing)
-            .scaling_history
-            .len(),
-        1
-    );
+    assert_eq!(next(&blind(190, Some(100)), &before, &nothing).scaling_history.len(), 1);
     let new = first(&blind(100, Some(100)), &nothing);
     assert_eq!((new.scaling_history.len(), new.last_scale_time), (0, None));
     let kinds: Vec<&str> = new.conditions.iter().map(|one| &*one.kind).collect();
-    assert_eq!(
-        kinds,
-        ["ValidSpec", "ScalingActive", "AbleToScale", "Ready"]
-    );
+    assert_eq!(kinds, ["ValidSpec", "ScalingActive", "AbleToScale", "Ready"]);
 }
 
 #[test]
@@ -131,11 +102,7 @@ fn a_target_that_was_not_read_is_a_failure_after_a_while() {
     let why = "Deployment default/llm has not been read yet";
     let unread = |second: u64| AutoscalerRecord {
         unread_since: Some(at(100)),
-        ..judged(
-            Some(policy("", &[])),
-            AutoscalerVerdict::Unread { why: why.into() },
-            second,
-        )
+        ..judged(Some(policy("", &[])), AutoscalerVerdict::Unread { why: why.into() }, second)
     };
     assert_eq!(next(&unread(189), &before, &nothing), before);
     assert_eq!(events(None, &unread(189), &nothing), []);
@@ -147,9 +114,7 @@ fn a_target_that_was_not_read_is_a_failure_after_a_while() {
 /// Nor are those that wait, move their shards or make room for others.
 #[test]
 fn pods_that_start_are_no_failure() {
-    let ready = |seconds: u64| AutoscaledPod::Ready {
-        ready_for: Duration::from_secs(seconds),
-    };
+    let ready = |seconds: u64| AutoscaledPod::Ready { ready_for: Duration::from_secs(seconds) };
     let starting = "MetricsAvailable Unknown NoServingPod";
     let gated = "MetricsAvailable Unknown PodsGated";
     let absent = "MetricsAvailable False MetricsAbsent";
@@ -161,15 +126,8 @@ fn pods_that_start_are_no_failure() {
         (AutoscaledPod::Draining, starting, 0),
         (AutoscaledPod::Resharding, starting, 0),
     } {
-        let view = AutoscalerView {
-            pods: [(name(0), pod)].into(),
-            ..view(1, &[vec![]])
-        };
-        let measured = MeasuredPod {
-            pod,
-            address: None,
-            engine: None,
-        };
+        let view = AutoscalerView { pods: [(name(0), pod)].into(), ..view(1, &[vec![]]) };
+        let measured = MeasuredPod { pod, address: None, engine: None };
         let record = AutoscalerRecord {
             pods: Arc::new([(name(0), measured)].into()),
             ..decided("", &view, 100)
@@ -188,20 +146,13 @@ fn pods_that_start_are_no_failure() {
 fn pods_that_start_for_ten_minutes_have_failed() {
     let nothing = ScaleOutcome::NotWritten;
     let gate = "behind a scheduling gate: see what is to remove it, like the queue of Kueue";
-    let ready = AutoscaledPod::Ready {
-        ready_for: Duration::from_secs(30),
-    };
+    let ready = AutoscaledPod::Ready { ready_for: Duration::from_secs(30) };
     let (pending, gated) = (AutoscaledPod::Pending, AutoscaledPod::Gated);
     let draining = AutoscaledPod::Draining;
     for (pods, counts, unread_since, held) in [
         (&[pending][..], "1 starting", None, None),
         (&[gated], "1 gated", None, Some("1 pod")),
-        (
-            &[gated, gated, draining],
-            "2 gated, 1 draining",
-            None,
-            Some("2 pods"),
-        ),
+        (&[gated, gated, draining], "2 gated, 1 draining", None, Some("2 pods")),
         (&[gated, pending], "1 starting, 1 gated", None, None),
         (&[gated, ready], "1 starting, 1 gated", None, None),
         (&[draining], "1 draining", None, None),
@@ -212,16 +163,9 @@ fn pods_that_start_for_ten_minutes_have_failed() {
         let unserved = format!("pod http://:8000/metrics load: no pod serves ({counts})");
         let pods = pods.iter().enumerate();
         let pods: Vec<_> = pods.map(|(number, pod)| (name(number), *pod)).collect();
-        let view = AutoscalerView {
-            pods: pods.iter().cloned().collect(),
-            ..view(1, &[vec![]])
-        };
+        let view = AutoscalerView { pods: pods.iter().cloned().collect(), ..view(1, &[vec![]]) };
         let measured = pods.into_iter().map(|(name, pod)| {
-            let measured = MeasuredPod {
-                pod,
-                address: None,
-                engine: None,
-            };
+            let measured = MeasuredPod { pod, address: None, engine: None };
             (name, measured)
         });
         let measured = Arc::new(measured.collect());
@@ -257,11 +201,7 @@ fn totals_keep_their_failures_apart() {
     let spec =
         "metricsSources: [{metricSourceType: external, targetMetric: queue, targetValue: '10'}]";
     let failed = |why| Signal::Failed { why };
-    let stale = |band| Signal::Stale {
-        value: 30.0,
-        age: Duration::from_mins(2),
-        band,
-    };
+    let stale = |band| Signal::Stale { value: 30.0, age: Duration::from_mins(2), band };
     let cases = wva_base::cases! {
         (signal(30.0), "True MetricsFound: external queue: its total is known"),
         (signal(0.0), "True MetricsZero: external queue: its total is 0"),
@@ -272,14 +212,8 @@ fn totals_keep_their_failures_apart() {
         (failed(Failure::Invalid), "False MetricsFailed: external queue: its total is unusable: not a usable number"),
     };
     for (total, expected) in cases {
-        let view = AutoscalerView {
-            readings: vec![SourceReading::Total(total)],
-            ..view(3, &[])
-        };
-        let found = texts(&first(
-            &decided(spec, &view, 100),
-            &ScaleOutcome::NotWritten,
-        ));
+        let view = AutoscalerView { readings: vec![SourceReading::Total(total)], ..view(3, &[]) };
+        let found = texts(&first(&decided(spec, &view, 100), &ScaleOutcome::NotWritten));
         assert_eq!(found[4], format!("MetricsAvailable {expected}"));
     }
 }
@@ -297,16 +231,11 @@ fn faulty_annotations_are_named_until_they_are_gone() {
     let plain = decided("", &view(1, &[vec![10.0]]), 100);
     let before = first(&plain, &ScaleOutcome::NotWritten);
     assert_eq!(before.conditions.len(), 5);
-    let record = AutoscalerRecord {
-        policy: Some(Arc::new(faulty.check().unwrap())),
-        ..plain.clone()
-    };
+    let record =
+        AutoscalerRecord { policy: Some(Arc::new(faulty.check().unwrap())), ..plain.clone() };
     let status = next(&record, &before, &ScaleOutcome::NotWritten);
     let text = &texts(&status)[5];
-    assert!(
-        text.starts_with("AnnotationsAccepted False AnnotationsWithoutEffect: "),
-        "{text}"
-    );
+    assert!(text.starts_with("AnnotationsAccepted False AnnotationsWithoutEffect: "), "{text}");
     assert!(
         text.contains("max-scale-up-rate: \"0\"")
             && text.contains("kpa.autoscaling.aibrix.ai/tolerance"),
@@ -364,13 +293,8 @@ fn a_generated_object_reports_through_its_owner() {
     // Until the object is seen again, what it reported stays.
     assert_eq!(next(&record, &status, &ScaleOutcome::NotWritten), status);
     let unable = hpa(&[("AbleToScale", "False", "FailedGetScale")]);
-    assert_eq!(
-        texts(&next(&record, &status, &unable))[3],
-        "Ready False ReconcilingScaleDiff"
-    );
-    let refused = ScaleOutcome::HpaRefused {
-        why: "remove it".into(),
-    };
+    assert_eq!(texts(&next(&record, &status, &unable))[3], "Ready False ReconcilingScaleDiff");
+    let refused = ScaleOutcome::HpaRefused { why: "remove it".into() };
     assert_eq!(
         texts(&next(&record, &status, &refused))[1..],
         [
@@ -387,13 +311,7 @@ fn a_generated_object_reports_through_its_owner() {
         .collect();
     assert_eq!(
         kinds.iter().map(|kind| &**kind).collect::<Vec<_>>(),
-        [
-            "ValidSpec",
-            "ScalingActive",
-            "AbleToScale",
-            "Ready",
-            "MetricsAvailable"
-        ]
+        ["ValidSpec", "ScalingActive", "AbleToScale", "Ready", "MetricsAvailable"]
     );
 }
 
@@ -402,15 +320,11 @@ fn the_object_that_scales_names_those_that_give_way() {
     let mut record = decided("", &samples("111"), 100);
     let shared = |record: &AutoscalerRecord| {
         let texts = texts(&first(record, &ScaleOutcome::NotWritten));
-        texts
-            .into_iter()
-            .find(|text| text.starts_with("TargetShared"))
+        texts.into_iter().find(|text| text.starts_with("TargetShared"))
     };
     assert_eq!(shared(&record), None);
-    record.yielding = vec![TargetOwner {
-        kind: "PodAutoscaler".into(),
-        key: ObjectKey::new("default", "pb"),
-    }];
+    record.yielding =
+        vec![TargetOwner { kind: "PodAutoscaler".into(), key: ObjectKey::new("default", "pb") }];
     assert_eq!(
         shared(&record).as_deref(),
         Some(

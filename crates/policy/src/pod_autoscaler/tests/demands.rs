@@ -30,11 +30,7 @@ fn a_target_is_at_most_what_a_sample_may_be() {
 /// an absent sample, `-` for none.
 fn sample(text: &str) -> Option<Signal> {
     let age = Duration::from_secs(90);
-    let old = |value: &str, band| Signal::Stale {
-        value: value.parse().unwrap(),
-        age,
-        band,
-    };
+    let old = |value: &str, band| Signal::Stale { value: value.parse().unwrap(), age, band };
     let why = |why| Some(Signal::Failed { why });
     match text.split_at(1) {
         ("-", _) => None,
@@ -50,9 +46,7 @@ fn sample(text: &str) -> Option<Signal> {
 fn pod(text: &str) -> (AutoscaledPod, Option<Signal>) {
     let (state, signal) = text.split_once(':').unwrap_or(("", text));
     let state = match state {
-        "young" => AutoscaledPod::Ready {
-            ready_for: Duration::from_secs(20),
-        },
+        "young" => AutoscaledPod::Ready { ready_for: Duration::from_secs(20) },
         "pending" => AutoscaledPod::Pending,
         "gated" => AutoscaledPod::Gated,
         "draining" => AutoscaledPod::Draining,
@@ -84,13 +78,7 @@ fn measured_of(
     let samples = named.filter_map(|(number, (_, signal))| Some((name(number), (*signal)?)));
     let reading = SourceReading::Pods(samples.collect::<BTreeMap<_, _>>());
     let target = TargetValue::parse("10").unwrap();
-    measure(
-        &reading,
-        &all.collect(),
-        Replicas(current),
-        per_replica,
-        target,
-    )
+    measure(&reading, &all.collect(), Replicas(current), per_replica, target)
 }
 
 /// What it shows, replicas, pods, and their demand.
@@ -184,18 +172,9 @@ fn nothing_is_known_without_a_sample() {
         assert_eq!(gap.to_string(), text);
     }
     let (missing, failed, stale) = (
-        PodCounts {
-            missing: 1,
-            ..PodCounts::default()
-        },
-        PodCounts {
-            failed: 1,
-            ..PodCounts::default()
-        },
-        PodCounts {
-            stale: 1,
-            ..PodCounts::default()
-        },
+        PodCounts { missing: 1, ..PodCounts::default() },
+        PodCounts { failed: 1, ..PodCounts::default() },
+        PodCounts { stale: 1, ..PodCounts::default() },
     );
     assert_eq!(demand(1, "-"), Err(SourceGap::NoSample(missing)));
     assert_eq!(demand(1, "x"), Err(SourceGap::NoSample(failed)));
@@ -230,17 +209,9 @@ fn a_total_is_fresh_old_or_none() {
 
 #[test]
 fn pods_behind_a_gate_have_their_own_word() {
-    let starting = PodCounts {
-        loaded: 1,
-        starting: 2,
-        ..PodCounts::default()
-    };
+    let starting = PodCounts { loaded: 1, starting: 2, ..PodCounts::default() };
     assert_eq!(starting.to_string(), "1 loaded, 2 starting");
-    let gated = PodCounts {
-        starting: 0,
-        gated: 2,
-        ..starting
-    };
+    let gated = PodCounts { starting: 0, gated: 2, ..starting };
     assert_eq!(gated.to_string(), "1 loaded, 2 gated");
 }
 

@@ -149,10 +149,8 @@ fn a_count_that_is_too_large_is_named_with_its_object() {
     let found = faults(&[entry("a").replace("current: 1", "current: 2147483648")]);
     let expected = "podAutoscalers[0].current: 2147483648 replicas are more than there can be; write at most 2147483647 (ns/a)";
     assert_eq!(found, [expected]);
-    for (field, from) in [
-        ("current", "current: 1"),
-        ("object.spec.maxReplicas", "maxReplicas: 4"),
-    ] {
+    for (field, from) in [("current", "current: 1"), ("object.spec.maxReplicas", "maxReplicas: 4")]
+    {
         let key = from.trim_end_matches(char::is_numeric);
         let large = entry("b").replace(from, &format!("{key}4294967296"));
         let text = format!("{HEAD}{}{large}", entry("a"));
@@ -202,10 +200,7 @@ fn a_service_and_its_role_are_one_target_and_two_roles_are_two() {
     }
     let other = entry("b", "t", "sources: [{}, {}]");
     let beta = other.replace("apps/v1,", "apps/v1beta1,");
-    assert_eq!(
-        rivals(&[entry("a", "t", "sources: [{}, {}]"), beta]),
-        shared
-    );
+    assert_eq!(rivals(&[entry("a", "t", "sources: [{}, {}]"), beta]), shared);
 }
 
 #[test]
@@ -226,10 +221,7 @@ fn pods_per_replica_are_stated_or_those_of_the_kind() {
         (storm("podsPerReplica: 5", ""), 5),
         (storm("podsPerReplica: 2", role), 2),
         // Of a service that states mode Replica itself.
-        (
-            storm("podsPerReplica: 6", "subTargetSelector: {roleName: ''}"),
-            6,
-        ),
+        (storm("podsPerReplica: 6", "subTargetSelector: {roleName: ''}"), 6),
     ] {
         let document = SnapshotDocument::parse(&format!("{HEAD}{entry}")).unwrap();
         let situation = document.situation(&FreshnessBands::default()).unwrap();
@@ -291,11 +283,7 @@ fn demands_that_none_wrote_are_named() {
         let state = format!(
             "state: {{windows: {{w: {{slots: {{'{slot}': {{low: {low}, high: {high}}}}}}}}}}}"
         );
-        faults(&[entry(
-            "a",
-            "t",
-            &format!("sources: [{{}}, {{}}]\n  {state}"),
-        )])
+        faults(&[entry("a", "t", &format!("sources: [{{}}, {{}}]\n  {state}"))])
     };
     assert_eq!(found("3600", "0", "0"), Vec::<String>::new());
     assert_eq!(found("3600", "3", "1.5e110"), Vec::<String>::new());
@@ -304,12 +292,7 @@ fn demands_that_none_wrote_are_named() {
     let wrong = format!("is no demand: low is 0 or more, and high no less; {end}");
     for (slot, low, high, why) in [
         ("3601", "0", "0", format!("is after now; {end}")),
-        (
-            "18446744073709551615",
-            "0",
-            "0",
-            format!("is after now; {end}"),
-        ),
+        ("18446744073709551615", "0", "0", format!("is after now; {end}")),
         ("3600", "-1", "0", wrong.clone()),
         ("3600", "2", "1", wrong.clone()),
         ("3600", "1", "1.5e308", wrong),
@@ -323,10 +306,7 @@ fn demands_that_none_wrote_are_named() {
 fn absent_fields_and_annotations_of_a_refused_object_are_named() {
     let bad = entry("a", "t", "sources: [{}, {}]")
         .replace("maxReplicas: 4", "minReplicas: -1")
-        .replace(
-            "{metricSourceType: custom,",
-            "{metricSourceType: custom, endpoint: 'a:80',",
-        )
+        .replace("{metricSourceType: custom,", "{metricSourceType: custom, endpoint: 'a:80',")
         .replace(
             "resourceVersion: '5'",
             "annotations: {autoscaling.aibrix.ai/panic-threshold: '1'}",

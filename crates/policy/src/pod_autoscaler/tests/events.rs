@@ -9,11 +9,7 @@ use crate::pod_autoscaler::status::ScaleOutcome;
 
 fn texts(events: &[AutoscalerEvent]) -> Vec<String> {
     let texts = events.iter().map(|event| {
-        let mark = if event.severity == EventType::Warning {
-            "!"
-        } else {
-            ""
-        };
+        let mark = if event.severity == EventType::Warning { "!" } else { "" };
         format!("{mark}{}: {}", event.reason.as_str(), event.note)
     });
     texts.collect()
@@ -28,10 +24,7 @@ const RUN: &str = "AlgorithmRun: KPA: 2 replicas, 4 desired: kpa above target";
 #[test]
 fn a_rescale_is_reported_each_time_and_a_decision_once() {
     let settled = decided("", &view(4, &[vec![10.0; 4]]), 90);
-    assert_eq!(
-        texts(&events(None, &settled, &ScaleOutcome::NotWritten)),
-        [""; 0]
-    );
+    assert_eq!(texts(&events(None, &settled, &ScaleOutcome::NotWritten)), [""; 0]);
     let before = Some((&settled, &ScaleOutcome::NotWritten));
     let written = ScaleOutcome::Written;
     // The steps that changed the count.
@@ -50,14 +43,8 @@ fn a_warning_is_reported_when_it_begins_and_when_its_text_changes() {
     let failed = |why: &str| ScaleOutcome::Failed { why: why.into() };
     let (first, second) = (growing(100), growing(110));
     let refused = failed("forbidden");
-    assert_eq!(
-        texts(&events(None, &first, &refused)),
-        ["!FailedRescale: forbidden", RUN]
-    );
-    assert_eq!(
-        texts(&events(Some((&first, &refused)), &second, &refused)),
-        [""; 0]
-    );
+    assert_eq!(texts(&events(None, &first, &refused)), ["!FailedRescale: forbidden", RUN]);
+    assert_eq!(texts(&events(Some((&first, &refused)), &second, &refused)), [""; 0]);
     let other = failed("timed out");
     assert_eq!(
         texts(&events(Some((&first, &refused)), &second, &other)),
@@ -69,44 +56,24 @@ fn a_warning_is_reported_when_it_begins_and_when_its_text_changes() {
         ["!FailedRescale: forbidden"]
     );
     let hpa = decided("scalingStrategy: HPA", &view(2, &[]), 100);
-    let taken = ScaleOutcome::HpaRefused {
-        why: "pa-hpa has no owner".into(),
-    };
-    assert_eq!(
-        texts(&events(None, &hpa, &taken)),
-        ["!FailedRescale: pa-hpa has no owner"]
-    );
+    let taken = ScaleOutcome::HpaRefused { why: "pa-hpa has no owner".into() };
+    assert_eq!(texts(&events(None, &hpa, &taken)), ["!FailedRescale: pa-hpa has no owner"]);
 }
 
 #[test]
 fn every_failure_has_its_reason() {
     let plain = || Some(policy("", &[]));
     let nothing = ScaleOutcome::NotWritten;
-    let owner = TargetOwner {
-        kind: "ScaledObject".into(),
-        key: ObjectKey::new("default", "so"),
-    };
+    let owner = TargetOwner { kind: "ScaledObject".into(), key: ObjectKey::new("default", "so") };
     let mut blind = decided("", &view(2, &[vec![]]), 100);
     blind.notes = vec!["connection refused".into()];
     let cases: [(AutoscalerRecord, &[&str]); 5] = [
         (
-            judged(
-                plain(),
-                AutoscalerVerdict::Unseen {
-                    why: "not found".into(),
-                },
-                1,
-            ),
+            judged(plain(), AutoscalerVerdict::Unseen { why: "not found".into() }, 1),
             &["!FailedGetScale: not found"],
         ),
         (
-            judged(
-                plain(),
-                AutoscalerVerdict::Uncounted {
-                    why: "no spec.replicas".into(),
-                },
-                1,
-            ),
+            judged(plain(), AutoscalerVerdict::Uncounted { why: "no spec.replicas".into() }, 1),
             &["!FailedGetReplicas: no spec.replicas"],
         ),
         (
@@ -133,9 +100,6 @@ fn every_failure_has_its_reason() {
     ];
     for (record, expected) in cases {
         assert_eq!(texts(&events(None, &record, &nothing)), expected);
-        assert_eq!(
-            texts(&events(Some((&record, &nothing)), &record, &nothing)),
-            [""; 0]
-        );
+        assert_eq!(texts(&events(Some((&record, &nothing)), &record, &nothing)), [""; 0]);
     }
 }

@@ -37,10 +37,7 @@ fn a_line_needs_three_samples_of_half_the_window_and_is_bounded() {
         let mut now = at(1000);
         for (second, low) in demands {
             now = at(1000 + second);
-            let demand = DemandRange {
-                low: *low,
-                high: *low,
-            };
+            let demand = DemandRange { low: *low, high: *low };
             window.push(now, demand, DemandEvidence::Whole, length);
         }
         let found = window.forecast(now, length, Duration::from_secs(100));
@@ -80,10 +77,7 @@ fn slope(spec: &str) -> Vec<AutoscalerDecision> {
     let mut run = Loop::new(policy(spec, &[]), 2);
     let rising = (0..60).map(|cycle| 20.0 + f64::from(cycle));
     let falling = (0..120).map(|cycle| 80.0 - f64::from(cycle) / 2.0);
-    rising
-        .chain(falling)
-        .map(|total| run.share(total))
-        .collect()
+    rising.chain(falling).map(|total| run.share(total)).collect()
 }
 
 #[test]
@@ -97,15 +91,9 @@ fn a_forecast_grows_earlier_and_lowers_nothing() {
         let preview = with("predictive: {mode: Preview, horizonSeconds: 120}");
         assert_eq!(counts(&preview), plain, "{strategy}");
         let is_shown = |one: &AutoscalerDecision| codes(one).contains(&"Forecast".to_owned());
-        assert!(
-            !is_shown(&preview[8]) && is_shown(&preview[9]),
-            "{strategy}"
-        );
+        assert!(!is_shown(&preview[8]) && is_shown(&preview[9]), "{strategy}");
         let auto = counts(&with("predictive: {mode: Auto}"));
-        assert!(
-            auto.iter().zip(&plain).all(|(auto, plain)| auto >= plain),
-            "{auto:?} {plain:?}"
-        );
+        assert!(auto.iter().zip(&plain).all(|(auto, plain)| auto >= plain), "{auto:?} {plain:?}");
         let first = |counts: &[u32]| counts.iter().position(|count| *count >= 5);
         assert!(first(&auto) < first(&plain), "{auto:?} {plain:?}");
     }
@@ -114,11 +102,9 @@ fn a_forecast_grows_earlier_and_lowers_nothing() {
 /// A pod on its way serves nothing that is unmeasured; one that drains takes its load out of what is measured.
 #[test]
 fn a_pod_on_its_way_ends_no_forecast() {
-    for (pod, is_shown) in [
-        (None, true),
-        (Some(AutoscaledPod::Pending), true),
-        (Some(AutoscaledPod::Draining), false),
-    ] {
+    for (pod, is_shown) in
+        [(None, true), (Some(AutoscaledPod::Pending), true), (Some(AutoscaledPod::Draining), false)]
+    {
         let spec = "predictive: {mode: Preview, horizonSeconds: 120}";
         let mut run = Loop::new(policy(spec, &[]), 2);
         let mut last = Vec::new();
@@ -148,10 +134,7 @@ fn a_forecast_is_checked() {
     assert!(refused("{mode: Auto, horizonSeconds: -1}").contains("-1 is no horizon"));
     assert!(refused("{mode: Auto, horizonSeconds: 3601}").contains("3601 is no horizon"));
     let forecast = policy("predictive: {mode: Auto}", &[]).forecast;
-    let expected = Forecast {
-        mode: ForecastMode::Auto,
-        horizon: Duration::from_mins(2),
-    };
+    let expected = Forecast { mode: ForecastMode::Auto, horizon: Duration::from_mins(2) };
     assert_eq!(forecast, Some(expected));
     let unnamed = policy("predictive: {horizonSeconds: 60}", &[]).forecast;
     let mode = unnamed.map(|forecast| forecast.mode);
@@ -179,9 +162,7 @@ fn shown(spec: &str, ticks: u32) -> Vec<(AutoscalerDecision, PodAutoscalerStatus
 fn the_status_shows_the_last_forecast_and_what_it_would_do() {
     let plain = shown("", 20);
     assert!(
-        plain
-            .iter()
-            .all(|(one, status)| one.would_be.is_none() && status.predictive.is_none())
+        plain.iter().all(|(one, status)| one.would_be.is_none() && status.predictive.is_none())
     );
     for mode in ["Preview", "Auto"] {
         let spec = format!("predictive: {{mode: {mode}}}");
@@ -190,10 +171,7 @@ fn the_status_shows_the_last_forecast_and_what_it_would_do() {
         let first = all[9].1.predictive.clone().unwrap();
         assert_eq!((&*first.mode, &*first.metric), (mode, "load"));
         // The line rises by 1 in 10 s: a mean of 24.5, 29 now, and 41 in two minutes.
-        let values = (
-            first.observed_value.as_str(),
-            first.predicted_value.as_str(),
-        );
+        let values = (first.observed_value.as_str(), first.predicted_value.as_str());
         assert_eq!(values, ("24.5", "41"));
         assert_eq!(first.predicted_replicas, Replicas(5));
         let mut differs = false;
@@ -210,11 +188,7 @@ fn the_status_shows_the_last_forecast_and_what_it_would_do() {
             let (before, after) = (before.as_ref().unwrap(), after.as_ref().unwrap());
             let age = after.last_updated.wall().since(before.last_updated.wall());
             let counts = |one: &PredictiveStatus| {
-                (
-                    one.predicted_replicas,
-                    one.reactive_replicas,
-                    one.would_be_replicas,
-                )
+                (one.predicted_replicas, one.reactive_replicas, one.would_be_replicas)
             };
             let is_due = counts(before) != counts(after) || age >= Duration::from_mins(1);
             assert!(before == after || is_due, "{before:?} {after:?}");
@@ -223,12 +197,8 @@ fn the_status_shows_the_last_forecast_and_what_it_would_do() {
         let last = &all[39];
         let verdict = AutoscalerVerdict::Decided(Box::new(last.0.clone()));
         let without = judged(Some(policy("", &[])), verdict, 200_000);
-        let status = next_status(
-            &without,
-            &last.1,
-            &ScaleOutcome::NotWritten,
-            WallTime(200_000_000),
-        );
+        let status =
+            next_status(&without, &last.1, &ScaleOutcome::NotWritten, WallTime(200_000_000));
         assert_eq!(status.predictive, None);
     }
 }

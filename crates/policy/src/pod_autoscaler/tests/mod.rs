@@ -80,10 +80,8 @@ fn partly_read(spec: &str, annotations: &[(&str, &str)]) -> AutoscalerPolicy {
         .iter()
         .map(|(key, value)| (format!("autoscaling.aibrix.ai/{key}"), *value))
         .collect();
-    let annotations: Vec<(&str, &str)> = annotations
-        .iter()
-        .map(|(key, value)| (key.as_str(), *value))
-        .collect();
+    let annotations: Vec<(&str, &str)> =
+        annotations.iter().map(|(key, value)| (key.as_str(), *value)).collect();
     object("pa", spec, &annotations).check().unwrap()
 }
 
@@ -96,20 +94,14 @@ fn at(seconds: u64) -> Moment {
 
 fn signal(value: f64) -> Signal {
     let age = Duration::ZERO;
-    if value > 0.0 {
-        Signal::Known { value, age }
-    } else {
-        Signal::KnownZero { age }
-    }
+    if value > 0.0 { Signal::Known { value, age } } else { Signal::KnownZero { age } }
 }
 
 fn name(number: usize) -> Arc<str> {
     format!("p{number:03}").into()
 }
 
-const READY: AutoscaledPod = AutoscaledPod::Ready {
-    ready_for: Duration::from_hours(1),
-};
+const READY: AutoscaledPod = AutoscaledPod::Ready { ready_for: Duration::from_hours(1) };
 
 /// A view of ready pods, each with a value by source.
 fn view(current: u32, values: &[Vec<f64>]) -> AutoscalerView {
@@ -139,12 +131,7 @@ struct Loop {
 
 impl Loop {
     fn new(policy: AutoscalerPolicy, current: u32) -> Self {
-        Self {
-            policy,
-            state: AutoscalerState::default(),
-            seconds: 100_000,
-            current,
-        }
+        Self { policy, state: AutoscalerState::default(), seconds: 100_000, current }
     }
 
     fn decide(&mut self, view: &AutoscalerView) -> AutoscalerDecision {
@@ -172,7 +159,5 @@ impl Loop {
 fn codes(decision: &AutoscalerDecision) -> Vec<String> {
     let steps = decision.steps.iter();
     let codes = steps.map(|step| serde_json::to_value(&step.why).unwrap()["code"].clone());
-    codes
-        .map(|code| code.as_str().unwrap().to_owned())
-        .collect()
+    codes.map(|code| code.as_str().unwrap().to_owned()).collect()
 }

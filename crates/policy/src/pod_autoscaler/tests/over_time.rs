@@ -12,10 +12,7 @@ const APA: &str = "scalingStrategy: APA";
 
 /// A total of a service, and no pods.
 pub(super) fn total(current: u32, value: f64) -> AutoscalerView {
-    AutoscalerView {
-        readings: vec![SourceReading::Total(signal(value))],
-        ..view(current, &[])
-    }
+    AutoscalerView { readings: vec![SourceReading::Total(signal(value))], ..view(current, &[]) }
 }
 
 const EXTERNAL: &str = "
@@ -33,35 +30,18 @@ fn panic_is_entered_holds_its_peak_and_is_left_after_one_long_window() {
     assert_eq!(run.run(50, 120.0), [3, 3, 4, 4, 5]);
     let burst = run.share(120.0);
     assert_eq!(burst.desired, Replicas(10));
-    let steps = [
-        "BaseBounds",
-        "Measured",
-        "LargestNeed",
-        "Panic",
-        "RateLimited",
-        "WithinBounds",
-    ];
+    let steps = ["BaseBounds", "Measured", "LargestNeed", "Panic", "RateLimited", "WithinBounds"];
     assert_eq!(codes(&burst), steps);
     let peak = run.current;
     // Over, and held for a long window after the threshold was exceeded last.
     let exceeded = run.state.panic.unwrap().exceeded;
     let counts = run.run(600, 20.0);
-    let held: Vec<u32> = counts
-        .iter()
-        .copied()
-        .take_while(|count| *count == peak)
-        .collect();
+    let held: Vec<u32> = counts.iter().copied().take_while(|count| *count == peak).collect();
     let left = exceeded.monotonic.as_secs() + 180;
     assert!(run.state.panic.is_none());
-    assert!(
-        u64::try_from(held.len()).unwrap() * 10 + 100_460 >= left,
-        "{counts:?}"
-    );
+    assert!(u64::try_from(held.len()).unwrap() * 10 + 100_460 >= left, "{counts:?}");
     // Then the release is stabilised and rate-limited.
-    assert!(
-        counts.windows(2).all(|pair| pair[1] * 2 + 1 >= pair[0]),
-        "{counts:?}"
-    );
+    assert!(counts.windows(2).all(|pair| pair[1] * 2 + 1 >= pair[0]), "{counts:?}");
     assert_eq!(run.current, 2);
 }
 
@@ -70,10 +50,7 @@ fn without_history_nothing_is_released() {
     let mut run = Loop::new(policy(APA, &[("scale-down-cooldown-window", "0s")]), 8);
     let first = run.share(10.0);
     assert_eq!(first.desired, Replicas(8));
-    assert!(
-        codes(&first).contains(&"ReleaseNeedsHistory".to_owned()),
-        "{first:?}"
-    );
+    assert!(codes(&first).contains(&"ReleaseNeedsHistory".to_owned()), "{first:?}");
     let counts = run.run(170, 10.0);
     assert_eq!(counts, vec![8; 17]);
     assert_eq!(run.run(40, 10.0), [4, 2, 1, 1]);
@@ -85,10 +62,7 @@ fn without_history_nothing_is_released() {
 
 #[test]
 fn a_release_takes_the_largest_and_growth_the_smallest_recommendation() {
-    let windows = [
-        ("scale-down-cooldown-window", "5m"),
-        ("scale-up-cooldown-window", "90s"),
-    ];
+    let windows = [("scale-down-cooldown-window", "5m"), ("scale-up-cooldown-window", "90s")];
     let mut run = Loop::new(policy(APA, &windows), 4);
     // Released five minutes after the first recommendation, which is that of the current count.
     let counts = run.run(600, 10.0);
@@ -114,9 +88,7 @@ fn a_source_without_a_demand_stops_a_release_and_no_growth() {
         - {metricSourceType: custom, targetMetric: a, targetValue: '10'}
         - {metricSourceType: external, targetMetric: b, targetValue: '10'}
     ";
-    let failed = Signal::Failed {
-        why: Failure::QueryFailed,
-    };
+    let failed = Signal::Failed { why: Failure::QueryFailed };
     let with = |current, each: f64, other: Signal| {
         let pods = usize::try_from(current).unwrap();
         let mut view = view(current, &[vec![each; pods]]);
@@ -132,19 +104,14 @@ fn a_source_without_a_demand_stops_a_release_and_no_growth() {
         assert_eq!(held.desired, Replicas(4));
     }
     let held = run.decide(&with(4, 1.0, failed));
-    assert!(
-        codes(&held).contains(&"ReleaseNeedsSource".to_owned()),
-        "{held:?}"
-    );
+    assert!(codes(&held).contains(&"ReleaseNeedsSource".to_owned()), "{held:?}");
     // The largest need wins, and the failed source is left out of growth.
     assert_eq!(run.decide(&with(4, 1.0, signal(1e6))).desired, Replicas(8));
     let mut run = Loop::new(policy(two, &[]), 4);
     assert_eq!(run.decide(&with(4, 15.0, failed)).desired, Replicas(6));
     let mut run = Loop::new(policy(two, &[]), 4);
-    let nothing = AutoscalerView {
-        pods: [(name(0), AutoscaledPod::Pending)].into(),
-        ..with(4, 1.0, failed)
-    };
+    let nothing =
+        AutoscalerView { pods: [(name(0), AutoscaledPod::Pending)].into(), ..with(4, 1.0, failed) };
     let decision = run.decide(&nothing);
     assert_eq!(
         (decision.desired, decision.reason()),
@@ -164,10 +131,7 @@ fn a_release_needs_samples_of_half_of_the_pods() {
         assert_eq!(run.decide(&with(5)).desired, Replicas(8));
     }
     let held = run.decide(&with(5));
-    assert!(
-        codes(&held).contains(&"ReleaseNeedsCoverage".to_owned()),
-        "{held:?}"
-    );
+    assert!(codes(&held).contains(&"ReleaseNeedsCoverage".to_owned()), "{held:?}");
     // Half is enough, and silent pods count as at target: never below them.
     for _ in 0..30 {
         run.decide(&with(4));
@@ -231,11 +195,7 @@ fn a_release_leaves_room_for_what_is_seen_now() {
                 assert_eq!(run.decide(&total(10, 23.0)).desired, Replicas(10));
             }
             let last = run.decide(&total(10, now));
-            assert_eq!(
-                last.desired,
-                Replicas(desired),
-                "{strategy} {now}: {last:?}"
-            );
+            assert_eq!(last.desired, Replicas(desired), "{strategy} {now}: {last:?}");
         }
     }
 }
@@ -262,10 +222,7 @@ fn a_target_that_nothing_could_wake_keeps_one_replica() {
     let mut run = Loop::new(policy(spec, &[("scale-to-zero", "true")]), 1);
     assert_eq!(run.run(900, 0.0), vec![1; 90]);
     let kept = run.share(0.0);
-    assert!(
-        codes(&kept).contains(&"ZeroNeedsTotal".to_owned()),
-        "{kept:?}"
-    );
+    assert!(codes(&kept).contains(&"ZeroNeedsTotal".to_owned()), "{kept:?}");
 }
 
 #[test]
@@ -310,10 +267,7 @@ fn a_changed_window_or_target_forgets_demands() {
         changed.seconds = run.seconds;
         let held = changed.share(10.0);
         assert_eq!(held.desired, Replicas(8), "{change}");
-        assert!(
-            codes(&held).contains(&"ReleaseNeedsHistory".to_owned()),
-            "{held:?}"
-        );
+        assert!(codes(&held).contains(&"ReleaseNeedsHistory".to_owned()), "{held:?}");
     }
     assert_eq!(run.share(10.0).desired, Replicas(4));
 }
@@ -342,9 +296,7 @@ fn a_failed_source_at_zero_is_a_failure_and_a_demand_wakes_at_once() {
         view.readings.push(SourceReading::Total(other));
         view
     };
-    let failed = Signal::Failed {
-        why: Failure::QueryFailed,
-    };
+    let failed = Signal::Failed { why: Failure::QueryFailed };
     let windows = [("scale-up-cooldown-window", "90s")];
     let mut run = Loop::new(policy(two, &windows), 0);
     let decision = run.decide(&with(failed));
@@ -357,10 +309,7 @@ fn a_failed_source_at_zero_is_a_failure_and_a_demand_wakes_at_once() {
 fn a_target_at_zero_without_pods_is_stable() {
     let mut run = Loop::new(policy("minReplicas: 0\nscalingStrategy: APA", &[]), 0);
     let decision = run.share(0.0);
-    assert_eq!(
-        (decision.desired, decision.reason()),
-        (Replicas(0), "stable".to_owned())
-    );
+    assert_eq!((decision.desired, decision.reason()), (Replicas(0), "stable".to_owned()));
 }
 
 #[test]
@@ -382,10 +331,7 @@ fn a_schedule_acts_at_once_and_an_inherited_minimum_wakes_nothing() {
     let asleep = run.share(0.0);
     assert_eq!(
         (asleep.desired, asleep.reason()),
-        (
-            Replicas(0),
-            "scaling disabled: current replicas is 0".to_owned()
-        )
+        (Replicas(0), "scaling disabled: current replicas is 0".to_owned())
     );
     assert_eq!(run.state.windows.len(), 0);
 }
@@ -408,17 +354,9 @@ fn the_worked_table_of_totals() {
             stable: DemandRange::exactly(stable),
             panic: DemandRange::exactly(panic),
         };
-        assert_eq!(
-            means.exceed(Replicas(n), target, &tuning),
-            panics,
-            "{n}, {stable}"
-        );
+        assert_eq!(means.exceed(Replicas(n), target, &tuning), panics, "{n}, {stable}");
         let wanted = kpa(means, panics, Replicas(n), Replicas::ONE, target, &tuning);
-        assert_eq!(
-            limited(wanted, Replicas(n), &tuning),
-            Replicas(result),
-            "{n}, {stable}"
-        );
+        assert_eq!(limited(wanted, Replicas(n), &tuning), Replicas(result), "{n}, {stable}");
     }
 }
 
@@ -456,10 +394,7 @@ fn a_total_that_one_replica_carries_releases_the_others_after_a_long_window() {
     // five minutes.
     let after = counts(&mut run, 1_500, 10.0);
     assert_eq!(after[..60], [10; 60]);
-    assert!(
-        after.is_sorted_by(|before, next| before >= next),
-        "{after:?}"
-    );
+    assert!(after.is_sorted_by(|before, next| before >= next), "{after:?}");
     assert_eq!(after.last(), Some(&1));
     // A demand that comes back within the band's time is served by what is there.
     assert_eq!(counts(&mut run, 120, 100.0).last(), Some(&10));
@@ -489,10 +424,6 @@ fn tolerance_is_named_where_the_demand_lies_within_it() {
         ("KPA", 4, 36.0, true),
         ("KPA", 4, 32.0, false),
     ] {
-        assert_eq!(
-            tolerated(strategy, current, demand),
-            expected,
-            "{strategy} {current} {demand}"
-        );
+        assert_eq!(tolerated(strategy, current, demand), expected, "{strategy} {current} {demand}");
     }
 }

@@ -34,9 +34,7 @@ impl Fleet {
         let each = self.load / f64::from(u32::try_from(ready.len().max(1)).unwrap());
         let pods = self.created.iter().enumerate().map(|(number, created)| {
             let state = ready_for(*created).map_or(AutoscaledPod::Pending, |seconds| {
-                AutoscaledPod::Ready {
-                    ready_for: Duration::from_secs(seconds),
-                }
+                AutoscaledPod::Ready { ready_for: Duration::from_secs(seconds) }
             });
             (name(number), state)
         });
@@ -136,9 +134,7 @@ fn any_pod() -> impl Strategy<Value = (AutoscaledPod, Option<Signal>)> {
         1 => Just(AutoscaledPod::Draining),
         1 => Just(AutoscaledPod::Resharding),
     ];
-    let failed = Signal::Failed {
-        why: Failure::QueryFailed,
-    };
+    let failed = Signal::Failed { why: Failure::QueryFailed };
     let sample = prop_oneof![
         4 => (0_u32..50).prop_map(|value| Some(signal(f64::from(value)))),
         1 => Just(None),

@@ -8,11 +8,7 @@ use super::policy;
 
 fn spec(zone: &str, entries: &str) -> String {
     let mut text = "minReplicas: 2\nmaxReplicas: 6\nschedules:\n".to_owned();
-    for entry in entries
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-    {
+    for entry in entries.lines().map(str::trim).filter(|line| !line.is_empty()) {
         writeln!(text, "- {{timezone: {zone}, {entry}}}").unwrap();
     }
     text
@@ -56,10 +52,8 @@ fn an_entry_inherits_the_bound_that_it_leaves_out() {
 
 #[test]
 fn windows_follow_the_wall_clock_over_a_shift() {
-    let office = spec(
-        "Europe/Berlin",
-        "name: office, startTime: '07:30', endTime: '19:00', minReplicas: 4",
-    );
+    let office =
+        spec("Europe/Berlin", "name: office, startTime: '07:30', endTime: '19:00', minReplicas: 4");
     // Summer time begins on 2026-03-29: a day of 23 hours.
     assert_eq!(
         boundaries(&office, "2026-03-28T12:00:00Z", 4),
@@ -79,16 +73,11 @@ fn windows_follow_the_wall_clock_over_a_shift() {
 
 #[test]
 fn a_start_in_a_skipped_hour_is_its_end_and_a_repeated_hour_counts_twice() {
-    let night = spec(
-        "Europe/Berlin",
-        "name: night, startTime: '02:30', endTime: '03:30', minReplicas: 4",
-    );
+    let night =
+        spec("Europe/Berlin", "name: night, startTime: '02:30', endTime: '03:30', minReplicas: 4");
     // 02:00 is 03:00.
     assert_eq!(active(&night, "2026-03-29T00:59:59Z"), None);
-    assert_eq!(
-        active(&night, "2026-03-29T01:00:00Z").as_deref(),
-        Some("night")
-    );
+    assert_eq!(active(&night, "2026-03-29T01:00:00Z").as_deref(), Some("night"));
     assert_eq!(
         boundaries(&night, "2026-03-29T00:00:00Z", 2),
         ["2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z"]
@@ -115,11 +104,7 @@ fn touching_entries_change_once_and_only_changes_are_boundaries() {
     assert_eq!(active(&days, "2026-08-03T12:00:00Z").as_deref(), Some("b"));
     assert_eq!(
         boundaries(&days, "2026-08-03T09:00:00Z", 3),
-        [
-            "2026-08-03T12:00:00Z",
-            "2026-08-03T13:00:00Z",
-            "2026-08-10T09:00:00Z"
-        ]
+        ["2026-08-03T12:00:00Z", "2026-08-03T13:00:00Z", "2026-08-10T09:00:00Z"]
     );
 }
 

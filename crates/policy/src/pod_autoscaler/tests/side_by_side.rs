@@ -12,18 +12,12 @@ use crate::rounding::floor;
 use crate::units::Replicas;
 
 const COUNTS: [u32; 9] = [0, 1, 2, 3, 4, 5, 7, 10, 50];
-const MEANS: [f64; 16] = [
-    0.0, 0.3, 4.0, 7.2, 7.5, 8.0, 8.4, 8.8, 9.0, 12.0, 16.0, 20.0, 33.0, 50.0, 90.0, 1000.0,
-];
+const MEANS: [f64; 16] =
+    [0.0, 0.3, 4.0, 7.2, 7.5, 8.0, 8.4, 8.8, 9.0, 12.0, 16.0, 20.0, 33.0, 50.0, 90.0, 1000.0];
 const TARGETS: [f64; 4] = [0.6, 8.0, 10.0, 250.0];
 /// Growth, release, and both tolerances.
-const TUNINGS: [(f64, f64, f64); 5] = [
-    (2.0, 2.0, 0.1),
-    (1.5, 3.0, 0.0),
-    (4.0, 1.0, 0.25),
-    (1.0, 10.0, 0.5),
-    (1.2, 1.2, 0.01),
-];
+const TUNINGS: [(f64, f64, f64); 5] =
+    [(2.0, 2.0, 0.1), (1.5, 3.0, 0.0), (4.0, 1.0, 0.25), (1.0, 10.0, 0.5), (1.2, 1.2, 0.01)];
 const THRESHOLD: f64 = 2.0;
 
 /// The formulas of the original, in its order of floating-point operations.
@@ -82,16 +76,8 @@ fn each(mut check: impl FnMut(Original, &AutoscalerPolicy)) {
                 ("scale-down-tolerance", &texts[2]),
             ],
         );
-        for (n, target) in COUNTS
-            .iter()
-            .flat_map(|n| TARGETS.map(|target| (*n, target)))
-        {
-            let original = Original {
-                n: f64::from(n),
-                target,
-                rates: (up, down),
-                tolerance,
-            };
+        for (n, target) in COUNTS.iter().flat_map(|n| TARGETS.map(|target| (*n, target))) {
+            let original = Original { n: f64::from(n), target, rates: (up, down), tolerance };
             check(original, &tuned);
         }
     }
@@ -152,10 +138,7 @@ fn kpa_by_a_total() {
     each(|original, tuned| {
         let n = whole(original.n);
         let (target, tuning) = (target(original), &tuned.tuning);
-        for (stable, panic) in MEANS
-            .iter()
-            .flat_map(|stable| MEANS.map(|panic| (*stable, panic)))
-        {
+        for (stable, panic) in MEANS.iter().flat_map(|stable| MEANS.map(|panic| (*stable, panic))) {
             let means = means(stable, panic);
             let band = n.min(Replicas::ONE);
             let in_panic = means.exceed(n, target, tuning);
@@ -165,10 +148,7 @@ fn kpa_by_a_total() {
             if ours == theirs {
                 continue;
             }
-            if theirs > ours
-                && [stable, panic]
-                    .iter()
-                    .any(|mean| is_whole(mean / original.target))
+            if theirs > ours && [stable, panic].iter().any(|mean| is_whole(mean / original.target))
             {
                 rounded += 1;
                 continue;
@@ -182,19 +162,14 @@ fn kpa_by_a_total() {
             // Q10: what the replicas carry already is no burst here. There nothing at all is one.
             let carried = target.of(n) * (1.0 + original.tolerance);
             let is_burst = stable <= 0.0 || panic / stable > THRESHOLD;
-            let text = format!(
-                "{n} at {stable} and {panic} of {}: {ours}, {theirs}",
-                original.target
-            );
+            let text =
+                format!("{n} at {stable} and {panic} of {}: {ours}, {theirs}", original.target);
             assert!(is_burst && !in_panic && panic <= carried, "{text}");
             assert!(ours < theirs, "{text}");
             calmer += 1;
         }
     });
-    assert_eq!(
-        (compared, rounded, woken, calmer),
-        (46_080, 105, 416, 1_720)
-    );
+    assert_eq!((compared, rounded, woken, calmer), (46_080, 105, 416, 1_720));
 }
 
 /// Tick by tick, with the windows of both: a total that rises in steps, each of them too small for panic. After one the
@@ -206,18 +181,8 @@ fn kpa_over_a_rising_total() {
         metricsSources:
         - {metricSourceType: external, targetMetric: queue, targetValue: '8'}
     ";
-    let trace = [
-        (4, 6.0),
-        (20, 18.0),
-        (25, 40.0),
-        (3, 55.0),
-        (30, 90.0),
-        (40, 91.0),
-        (30, 170.0),
-    ];
-    let trace = trace
-        .iter()
-        .flat_map(|(ticks, load)| std::iter::repeat_n(*load, *ticks));
+    let trace = [(4, 6.0), (20, 18.0), (25, 40.0), (3, 55.0), (30, 90.0), (40, 91.0), (30, 170.0)];
+    let trace = trace.iter().flat_map(|(ticks, load)| std::iter::repeat_n(*load, *ticks));
     let mut run = Loop::new(policy(spec, &[]), 1);
     let (mut slots, mut n) = (BTreeMap::new(), 1.0);
     for (tick, load) in trace.enumerate() {
@@ -228,12 +193,7 @@ fn kpa_over_a_rising_total() {
             let all: Vec<f64> = within.map(|(_, load)| *load).collect();
             all.iter().sum::<f64>() / f64::from(u32::try_from(all.len()).unwrap())
         };
-        let original = Original {
-            n,
-            target: 8.0,
-            rates: (2.0, 2.0),
-            tolerance: 0.1,
-        };
+        let original = Original { n, target: 8.0, rates: (2.0, 2.0), tolerance: 0.1 };
         n = original.kpa(mean(180), mean(60)).clamp(1.0, 100.0);
         let ours = run.decide(&total(run.current, load));
         assert_eq!(ours.desired, whole(n), "tick {tick}: {ours:?}");

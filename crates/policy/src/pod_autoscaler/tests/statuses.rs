@@ -47,10 +47,7 @@ pub(super) fn decided(spec: &str, view: &AutoscalerView, second: u64) -> Autosca
     let policy = policy(spec, &[]);
     let (decision, state) = decide(&policy, view, &AutoscalerState::default(), at(second));
     let verdict = AutoscalerVerdict::Decided(Box::new(decision));
-    AutoscalerRecord {
-        state,
-        ..judged(Some(policy), verdict, second)
-    }
+    AutoscalerRecord { state, ..judged(Some(policy), verdict, second) }
 }
 
 pub(super) fn next(
@@ -69,10 +66,7 @@ pub(super) fn first(record: &AutoscalerRecord, outcome: &ScaleOutcome) -> PodAut
 pub(super) fn texts(status: &PodAutoscalerStatus) -> Vec<String> {
     let conditions = status.conditions.iter();
     let texts = conditions.map(|one| {
-        let text = format!(
-            "{} {} {}: {}",
-            one.kind, one.status, one.reason, one.message
-        );
+        let text = format!("{} {} {}: {}", one.kind, one.status, one.reason, one.message);
         text.trim_end_matches(": ").to_owned()
     });
     texts.collect()
@@ -100,10 +94,7 @@ fn a_rescale_is_active_until_the_target_has_the_count() {
     );
     let stored = serde_json::to_value(&status).unwrap();
     assert_eq!(stored["lastScaleTime"], "1970-01-01T00:01:40Z");
-    assert_eq!(
-        (&stored["desiredScale"], &stored["actualScale"]),
-        (&json!(4), &json!(2))
-    );
+    assert_eq!((&stored["desiredScale"], &stored["actualScale"]), (&json!(4), &json!(2)));
     assert_eq!(
         stored["scalingHistory"],
         json!([{"timestamp": "1970-01-01T00:01:40Z", "previousScale": 2, "newScale": 4,
@@ -129,18 +120,10 @@ fn a_rescale_is_active_until_the_target_has_the_count() {
         ]
     );
     assert_eq!(status.scaling_history.len(), 1);
-    let since: Vec<i64> = status
-        .conditions
-        .iter()
-        .map(|one| one.last_transition_time.wall().0 / 1000)
-        .collect();
+    let since: Vec<i64> =
+        status.conditions.iter().map(|one| one.last_transition_time.wall().0 / 1000).collect();
     assert_eq!(since, [100, 110, 100, 110, 100]);
-    let later = next_status(
-        &settled,
-        &status,
-        &ScaleOutcome::NotWritten,
-        WallTime(900_000),
-    );
+    let later = next_status(&settled, &status, &ScaleOutcome::NotWritten, WallTime(900_000));
     assert_eq!(later, status);
 }
 
@@ -152,18 +135,13 @@ fn invalid(spec: &str) -> AutoscalerRecord {
         problem: violations.problem().unwrap(),
         why: violations.to_string(),
     };
-    AutoscalerRecord {
-        base: object.spec.base_bounds(),
-        ..judged(None, verdict, 50)
-    }
+    AutoscalerRecord { base: object.spec.base_bounds(), ..judged(None, verdict, 50) }
 }
 
 #[test]
 fn every_verdict_has_its_conditions() {
-    let owner = TargetOwner {
-        kind: "VariantAutoscaling".into(),
-        key: ObjectKey::new("default", "va"),
-    };
+    let owner =
+        TargetOwner { kind: "VariantAutoscaling".into(), key: ObjectKey::new("default", "va") };
     let plain = || Some(policy("", &[]));
     let why = "404";
     let cases: [(AutoscalerRecord, &[&str]); 4] = [
@@ -196,11 +174,7 @@ fn every_verdict_has_its_conditions() {
             ],
         ),
         (
-            judged(
-                plain(),
-                AutoscalerVerdict::Uncounted { why: why.into() },
-                50,
-            ),
+            judged(plain(), AutoscalerVerdict::Uncounted { why: why.into() }, 50),
             &[
                 "ValidSpec True AsExpected",
                 "ScalingActive False Stable",
@@ -209,10 +183,7 @@ fn every_verdict_has_its_conditions() {
             ],
         ),
     ];
-    let before = first(
-        &decided("", &view(4, &[vec![10.0; 4]]), 10),
-        &ScaleOutcome::NotWritten,
-    );
+    let before = first(&decided("", &view(4, &[vec![10.0; 4]]), 10), &ScaleOutcome::NotWritten);
     for (record, expected) in cases {
         let status = next(&record, &before, &ScaleOutcome::NotWritten);
         let found = texts(&status);
@@ -221,10 +192,7 @@ fn every_verdict_has_its_conditions() {
             assert!(found.starts_with(expected), "{found} is not {expected}");
         }
         // What was known of the target stays.
-        assert_eq!(
-            (status.actual_scale, status.desired_scale),
-            (Replicas(4), Replicas(4))
-        );
+        assert_eq!((status.actual_scale, status.desired_scale), (Replicas(4), Replicas(4)));
         assert_eq!(status.scaling_history, []);
         assert_ne!(status, before);
     }
@@ -232,12 +200,9 @@ fn every_verdict_has_its_conditions() {
 
 #[test]
 fn bounds_are_shown_of_an_invalid_specification_too() {
-    let bounds = first(
-        &invalid("minReplicas: 5\nmaxReplicas: 3"),
-        &ScaleOutcome::NotWritten,
-    )
-    .scheduled_bounds
-    .unwrap();
+    let bounds = first(&invalid("minReplicas: 5\nmaxReplicas: 3"), &ScaleOutcome::NotWritten)
+        .scheduled_bounds
+        .unwrap();
     assert_eq!(
         (bounds.effective_min_replicas, bounds.effective_max_replicas),
         (Replicas(5), Replicas(3))
@@ -264,11 +229,7 @@ fn history_grows_by_its_rules() {
     for (case, record, outcome, after, grows) in cases {
         let before = first(&growing, &ScaleOutcome::Written);
         let status = next_status(record, &before, &outcome, WallTime(100_000 + after));
-        assert_eq!(
-            status.scaling_history.len(),
-            if grows { 2 } else { 1 },
-            "{case}"
-        );
+        assert_eq!(status.scaling_history.len(), if grows { 2 } else { 1 }, "{case}");
         let moved = status.last_scale_time.unwrap().wall().0 - 100_000;
         assert_eq!(moved, if grows { after / 1000 * 1000 } else { 0 }, "{case}");
     }
@@ -280,25 +241,12 @@ fn a_failure_is_an_entry_with_its_text() {
     let blind = decided("", &view(2, &[vec![]]), 100);
     let before = first(&growing, &failed("forbidden"));
     let entry = &before.scaling_history[0];
-    assert_eq!(
-        (entry.success, entry.error.as_deref()),
-        (false, Some("forbidden"))
-    );
-    assert_eq!(
-        texts(&before)[2],
-        "AbleToScale False FailedUpdateScale: forbidden"
-    );
+    assert_eq!((entry.success, entry.error.as_deref()), (false, Some("forbidden")));
+    assert_eq!(texts(&before)[2], "AbleToScale False FailedUpdateScale: forbidden");
     assert_eq!(next(&growing, &before, &failed("forbidden")), before);
     let entry = &first(&blind, &ScaleOutcome::NotWritten).scaling_history[0];
     assert_eq!(entry.reason, "FailedComputeScale");
-    assert!(
-        entry
-            .error
-            .as_ref()
-            .unwrap()
-            .starts_with("no source has a demand: pod"),
-        "{entry:?}"
-    );
+    assert!(entry.error.as_ref().unwrap().starts_with("no source has a demand: pod"), "{entry:?}");
 }
 
 #[test]
@@ -314,10 +262,7 @@ fn a_failure_that_lasts_is_one_entry_with_its_last_text() {
         assert_eq!(status.scaling_history[..1], scaled);
         let entry = &status.scaling_history[1];
         let error = entry.error.as_ref().unwrap();
-        assert!(
-            error.ends_with(&format!("; {pod}: connection refused")),
-            "{error}"
-        );
+        assert!(error.ends_with(&format!("; {pod}: connection refused")), "{error}");
         assert_eq!(entry.timestamp.wall(), WallTime(110_000));
         assert_eq!(status.last_scale_time.unwrap().wall(), WallTime(110_000));
     }
@@ -338,21 +283,12 @@ type Lost = fn(&mut PodAutoscalerStatus);
 
 #[test]
 fn stored_parts_are_read_leniently() {
-    let good = first(
-        &decided("", &view(2, &[GROWTH.to_vec()]), 100),
-        &ScaleOutcome::Written,
-    );
+    let good = first(&decided("", &view(2, &[GROWTH.to_vec()]), 100), &ScaleOutcome::Written);
     let mut stored = serde_json::to_value(&good).unwrap();
     assert_eq!(PodAutoscalerStatus::read(&stored), good);
     stored["unknown"] = json!({"a": 1});
-    stored["conditions"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"type": "Odd"}));
-    stored["scalingHistory"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!("odd"));
+    stored["conditions"].as_array_mut().unwrap().push(json!({"type": "Odd"}));
+    stored["scalingHistory"].as_array_mut().unwrap().push(json!("odd"));
     assert_eq!(PodAutoscalerStatus::read(&stored), good);
     let parts: [(&str, Value, Lost); 5] = wva_base::cases! {
         ("desiredScale", json!(-3), |lost| { lost.desired_scale = Replicas::ZERO; }),
@@ -368,10 +304,7 @@ fn stored_parts_are_read_leniently() {
         lose(&mut expected);
         assert_eq!(PodAutoscalerStatus::read(&stored), expected, "{part}");
     }
-    assert_eq!(
-        PodAutoscalerStatus::read(&Value::Null),
-        PodAutoscalerStatus::default()
-    );
+    assert_eq!(PodAutoscalerStatus::read(&Value::Null), PodAutoscalerStatus::default());
 }
 
 #[derive(Debug, Clone)]
@@ -384,11 +317,7 @@ enum Tick {
 fn any_tick() -> impl Strategy<Value = (Tick, u64, u8)> {
     let pods = (1_u32..12, prop::collection::vec(0.0..40.0, 0..6))
         .prop_map(|(current, pods)| Tick::Pods(current, pods));
-    (
-        prop_oneof![6 => pods, 1 => Just(Tick::Conflict), 1 => Just(Tick::Unseen)],
-        0_u64..20,
-        0_u8..3,
-    )
+    (prop_oneof![6 => pods, 1 => Just(Tick::Conflict), 1 => Just(Tick::Unseen)], 0_u64..20, 0_u8..3)
 }
 
 proptest! {

@@ -28,11 +28,7 @@ fn target(role: Option<&str>) -> ScaledObject {
 }
 
 fn role(name: &str, replicas: Option<u32>, pod_group_size: Option<u32>) -> StormServiceRole {
-    StormServiceRole {
-        name: name.into(),
-        replicas: replicas.map(Replicas),
-        pod_group_size,
-    }
+    StormServiceRole { name: name.into(), replicas: replicas.map(Replicas), pod_group_size }
 }
 
 fn service(replicas: Option<u32>, mode: Option<StormServiceMode>) -> StormServiceObject {
@@ -48,10 +44,7 @@ fn service(replicas: Option<u32>, mode: Option<StormServiceMode>) -> StormServic
 }
 
 fn of_role(index: usize, name: &str) -> ReplicaField {
-    ReplicaField::Role {
-        index,
-        name: name.into(),
-    }
+    ReplicaField::Role { index, name: name.into() }
 }
 
 #[test]
@@ -113,10 +106,7 @@ fn a_wrong_mode_that_the_service_overrides_is_one_fault() {
     let before = named(&policy);
     let wrong = "annotation autoscaling.aibrix.ai/storm-service-mode: \"both\"";
     assert_eq!(before.len(), 2, "{before:?}");
-    assert_eq!(
-        before[1],
-        format!("{wrong} is neither replica nor pooled; pooled is kept")
-    );
+    assert_eq!(before[1], format!("{wrong} is neither replica nor pooled; pooled is kept"));
     let overridden = service(Some(7), Some(Replica)).overridden(&policy);
     overridden.unwrap().add_to(&mut policy.faults);
     let unread =
@@ -153,11 +143,7 @@ fn a_generated_object_scales_the_service_whose_count_is_read() {
 #[test]
 fn a_count_that_is_missing_is_named_with_field_and_remedy() {
     for (replicas, role, expected) in [
-        (
-            None,
-            None,
-            "StormService ss-1: spec.replicas is not set; write a count there",
-        ),
+        (None, None, "StormService ss-1: spec.replicas is not set; write a count there"),
         (
             Some(1),
             Some("router"),
@@ -210,10 +196,7 @@ fn a_replica_has_the_pods_of_its_selected_roles() {
         (Some(0), Some("decode"), Pooled, &[], None),
     ] {
         let found = of(replicas, role, mode, without);
-        assert_eq!(
-            found, expected,
-            "{replicas:?} {role:?} {mode:?} {without:?}"
-        );
+        assert_eq!(found, expected, "{replicas:?} {role:?} {mode:?} {without:?}");
     }
 }
 
@@ -221,10 +204,7 @@ fn a_replica_has_the_pods_of_its_selected_roles() {
 fn grouped(current: u32, load: f64, per_replica: PodsPerReplica) -> AutoscalerView {
     let pods = 5 * current;
     let each = vec![load / f64::from(pods); usize::try_from(pods).unwrap()];
-    AutoscalerView {
-        pods_per_replica: per_replica,
-        ..view(current, &[each])
-    }
+    AutoscalerView { pods_per_replica: per_replica, ..view(current, &[each]) }
 }
 
 #[test]
@@ -272,10 +252,7 @@ fn a_service_without_its_pods_per_replica_grows_by_a_total_and_releases_nothing(
     assert_eq!(run(60.0).0, 6);
     let (held, codes) = run(10.0);
     assert_eq!(held, 4);
-    assert!(
-        codes.contains(&"ReleaseNeedsSource".to_owned()),
-        "{codes:?}"
-    );
+    assert!(codes.contains(&"ReleaseNeedsSource".to_owned()), "{codes:?}");
 }
 
 /// The fields are those of the object itself, of the scale subresource there is none.
@@ -353,10 +330,7 @@ fn of_a_ray_cluster_the_head_is_measured() {
         ("orchestration.aibrix.ai", "RayClusterReplicaSet", "app in (foo)"),
         ("ray.io", "RayClusterFleet", "app in (foo)"),
     } {
-        let kind = GroupKind {
-            group: group.into(),
-            kind: kind.into(),
-        };
+        let kind = GroupKind { group: group.into(), kind: kind.into() };
         assert_eq!(reporting(&kind, selector()).to_string(), expected);
     }
 }

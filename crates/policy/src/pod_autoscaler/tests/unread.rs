@@ -43,17 +43,13 @@ fn annotations_that_a_strategy_or_a_target_does_not_read_are_named() {
     let share = "must be at least 0 and below 1; write for example 0.1; 0.1 is kept";
     let word = "is neither true nor false; write one of them; false is kept";
     let zero = "only KPA and APA go to zero by load";
-    for (key, value, read, unread) in [
-        ("scale-up-tolerance", "2", share, tolerance),
-        ("scale-to-zero", "maybe", word, zero),
-    ] {
+    for (key, value, read, unread) in
+        [("scale-up-tolerance", "2", share, tolerance), ("scale-to-zero", "maybe", word, zero)]
+    {
         let full = format!("autoscaling.aibrix.ai/{key}");
         let unread = format!("has no effect: {unread}; remove it");
         for (strategy, end) in [("KPA", read), ("HPA", &*unread)] {
-            let found = named(
-                &format!("scalingStrategy: {strategy}"),
-                &[(full.as_str(), value)],
-            );
+            let found = named(&format!("scalingStrategy: {strategy}"), &[(full.as_str(), value)]);
             assert_eq!(found, [format!("annotation {full}: {value:?} {end}")]);
         }
     }
@@ -62,10 +58,7 @@ fn annotations_that_a_strategy_or_a_target_does_not_read_are_named() {
 #[test]
 fn a_key_of_an_older_group_names_the_one_of_now() {
     let found = |key: &str| named("", &[(key, "3")]);
-    assert_eq!(
-        found("autoscaling.aibrix.ai/panic-threshold"),
-        Vec::<String>::new()
-    );
+    assert_eq!(found("autoscaling.aibrix.ai/panic-threshold"), Vec::<String>::new());
     for (name, successor) in [
         ("panic-threshold", "autoscaling.aibrix.ai/panic-threshold"),
         ("panic-window", "spec.panicWindowSeconds"),
@@ -133,11 +126,7 @@ fn a_target_that_an_hpa_rounds_is_named_with_both_values() {
                 )
             });
             let found = named(&spec, &[]);
-            assert_eq!(
-                found,
-                Vec::from_iter(expected),
-                "{strategy} {kind} {target}"
-            );
+            assert_eq!(found, Vec::from_iter(expected), "{strategy} {kind} {target}");
         }
     }
 }
@@ -146,10 +135,7 @@ fn a_target_that_an_hpa_rounds_is_named_with_both_values() {
 fn what_is_named_of_sources_has_their_order() {
     let source = "{metricSourceType: external, port: '80', targetMetric: q, targetValue: '1e-9'}";
     let sources = [source; 12].join(", ");
-    let found = named(
-        &format!("scalingStrategy: HPA\nmetricsSources: [{sources}]"),
-        &[],
-    );
+    let found = named(&format!("scalingStrategy: HPA\nmetricsSources: [{sources}]"), &[]);
     let expected = (0..12).flat_map(|index| {
         ["port", "targetValue"].map(|field| format!("field spec.metricsSources[{index}].{field}"))
     });
@@ -205,39 +191,14 @@ fn fields_that_a_strategy_or_a_target_does_not_read_are_named() {
     let identity = "apiVersion, kind and name identify the target";
     let selector = "the target is no StormService";
     for (spec, path, why, is_for_all) in [
-        (
-            "predictive: {mode: Auto}",
-            "predictive",
-            "only KPA and APA forecast",
-            false,
-        ),
-        (
-            "observeWindowSeconds: 240",
-            "observeWindowSeconds",
-            windows,
-            false,
-        ),
-        (
-            "panicWindowSeconds: 30",
-            "panicWindowSeconds",
-            windows,
-            false,
-        ),
+        ("predictive: {mode: Auto}", "predictive", "only KPA and APA forecast", false),
+        ("observeWindowSeconds: 240", "observeWindowSeconds", windows, false),
+        ("panicWindowSeconds: 30", "panicWindowSeconds", windows, false),
         ("minReplicas: 0", "minReplicas", minimum, false),
         (night, "schedules[0].minReplicas", minimum, false),
-        (
-            &target(", fieldPath: spec"),
-            "scaleTargetRef.fieldPath",
-            identity,
-            true,
-        ),
+        (&target(", fieldPath: spec"), "scaleTargetRef.fieldPath", identity, true),
         (&target(", uid: u"), "scaleTargetRef.uid", identity, true),
-        (
-            &target(", resourceVersion: '1'"),
-            "scaleTargetRef.resourceVersion",
-            identity,
-            true,
-        ),
+        (&target(", resourceVersion: '1'"), "scaleTargetRef.resourceVersion", identity, true),
         ("subTargetSelector: {}", "subTargetSelector", selector, true),
     ] {
         let line = format!("field spec.{path} has no effect: {why}");
@@ -269,10 +230,7 @@ fn the_minimum_of_a_generated_object_is_one() {
         assert_eq!(generated.is_some(), strategy == "HPA");
         assert!(generated.is_none_or(|object| object["spec"]["minReplicas"] == min));
         let verdict = AutoscalerVerdict::Decided(Box::new(decision));
-        let status = first(
-            &judged(Some(policy), verdict, 100_000),
-            &ScaleOutcome::NotWritten,
-        );
+        let status = first(&judged(Some(policy), verdict, 100_000), &ScaleOutcome::NotWritten);
         let bounds = status.scheduled_bounds.unwrap();
         assert_eq!(bounds.effective_min_replicas, Replicas(min), "{strategy}");
     }

@@ -145,10 +145,8 @@ impl Formula {
 
 impl Window {
     fn means(&self) -> (f64, f64) {
-        let (stable, panic) = (
-            Duration::from_secs(self.lengths.0),
-            Duration::from_secs(self.lengths.1),
-        );
+        let (stable, panic) =
+            (Duration::from_secs(self.lengths.0), Duration::from_secs(self.lengths.1));
         let mut window = DemandWindow::default();
         let mut now = super::at(0);
         for (second, value) in &self.pushes {
@@ -156,12 +154,7 @@ impl Window {
                 monotonic: Duration::from_secs(1000) + Duration::from_secs_f64(*second),
                 wall: WallTime(0),
             };
-            window.push(
-                now,
-                DemandRange::exactly(*value),
-                DemandEvidence::Whole,
-                stable,
-            );
+            window.push(now, DemandRange::exactly(*value), DemandEvidence::Whole, stable);
         }
         let mean = |length| window.mean(now, length).unwrap().low;
         (mean(stable), mean(panic))
@@ -211,9 +204,8 @@ fn check_policy(id: &str, expect: &Expect, policy: &AutoscalerPolicy, now: Times
     }
     if let Some(sources) = &expect.sources {
         let found = policy.sources.iter();
-        let found: Vec<String> = found
-            .map(|source| format!("{source} {}", source.target))
-            .collect();
+        let found: Vec<String> =
+            found.map(|source| format!("{source} {}", source.target)).collect();
         assert_eq!(&found, sources, "{id}");
     }
     if let Some(faults) = expect.untuned {
@@ -256,9 +248,7 @@ fn holder(given: &Given) -> Option<TargetOwner> {
     });
     let claims: Vec<TargetClaim> = claims.collect();
     let name = given.name.as_deref();
-    let own = claims
-        .iter()
-        .find(|claim| Some(&*claim.owner.key.name) == name)?;
+    let own = claims.iter().find(|claim| Some(&*claim.owner.key.name) == name)?;
     conflict(own, &claims)
 }
 
@@ -295,10 +285,8 @@ fn check_status(id: &str, given: &Given, expect: &Expect, object: &PodAutoscaler
     };
     let checked = object.check();
     let verdict = verdict(given, &checked, now);
-    let record = AutoscalerRecord {
-        base: object.spec.base_bounds(),
-        ..judged(checked.ok(), verdict, 0)
-    };
+    let record =
+        AutoscalerRecord { base: object.spec.base_bounds(), ..judged(checked.ok(), verdict, 0) };
     let reported = |(current, desired)| {
         ScaleOutcome::HpaApplied(GeneratedHpaStatus {
             current: Replicas(current),
@@ -310,9 +298,8 @@ fn check_status(id: &str, given: &Given, expect: &Expect, object: &PodAutoscaler
     let status = first(&record, &outcome);
     if let Some(expected) = &expect.conditions {
         let conditions = status.conditions.iter();
-        let found: Vec<String> = conditions
-            .map(|one| format!("{} {}", one.kind, one.status))
-            .collect();
+        let found: Vec<String> =
+            conditions.map(|one| format!("{} {}", one.kind, one.status)).collect();
         assert_eq!(&found, expected, "{id}");
     }
     if let Some(scales) = expect.scales {
@@ -336,10 +323,8 @@ fn check_case(id: &str, given: &Given, expect: &Expect) {
     } else if let Some(policy) = policy {
         let now = time(given);
         check_policy(id, expect, &policy, now);
-        let moment = Moment {
-            monotonic: Duration::from_hours(24),
-            wall: WallTime(now.as_millisecond()),
-        };
+        let moment =
+            Moment { monotonic: Duration::from_hours(24), wall: WallTime(now.as_millisecond()) };
         if let Some(current) = given.current {
             let state = AutoscalerState::default();
             let (decision, _) = decide(&policy, &view(current, &given.pods), &state, moment);

@@ -133,9 +133,7 @@ impl QueueingModelFigures {
     }
 
     pub(super) fn is_complete(&self) -> bool {
-        self.variants
-            .values()
-            .all(|variant| variant.unknown == Replicas::ZERO)
+        self.variants.values().all(|variant| variant.unknown == Replicas::ZERO)
     }
 }
 

@@ -65,14 +65,8 @@ impl QueueingReplicaInput {
             (self.rate.is_none(), SignalName::ArrivalRate),
             (self.input_tokens.is_none(), SignalName::InputTokens),
             (self.output_tokens.is_none(), SignalName::OutputTokens),
-            (
-                self.time_to_first_token.is_none(),
-                SignalName::TimeToFirstToken,
-            ),
-            (
-                self.inter_token_latency.is_none(),
-                SignalName::InterTokenLatency,
-            ),
+            (self.time_to_first_token.is_none(), SignalName::TimeToFirstToken),
+            (self.inter_token_latency.is_none(), SignalName::InterTokenLatency),
         ];
         let lacking = signals.into_iter().find(|(is_missing, _)| *is_missing);
         lacking.map(|(_, signal)| signal)
@@ -83,8 +77,7 @@ impl QueueingReplicaInput {
     }
 
     fn is_unknown(&self) -> bool {
-        self.rate
-            .is_none_or(|rate| !(0.0..=MAX_RATE).contains(&rate.0))
+        self.rate.is_none_or(|rate| !(0.0..=MAX_RATE).contains(&rate.0))
     }
 
     fn workload(&self) -> Option<Workload> {
@@ -136,8 +129,7 @@ impl QueueingVariantInput {
 
     pub(super) fn unknown(&self) -> Replicas {
         let reporting = self.replicas.values().filter(|one| !one.is_unknown());
-        self.ready
-            .saturating_sub(Replicas::from_len(reporting.count()))
+        self.ready.saturating_sub(Replicas::from_len(reporting.count()))
     }
 
     pub(super) fn workload(&self) -> Option<Workload> {
@@ -145,9 +137,7 @@ impl QueueingVariantInput {
     }
 
     fn busy_rates(&self) -> impl Iterator<Item = RequestRate> {
-        self.replicas
-            .values()
-            .filter_map(QueueingReplicaInput::busy_rate)
+        self.replicas.values().filter_map(QueueingReplicaInput::busy_rate)
     }
 }
 
@@ -169,9 +159,7 @@ impl QueueingModelInput {
     }
 
     fn replicas(&self) -> impl Iterator<Item = &QueueingReplicaInput> {
-        self.variants
-            .values()
-            .flat_map(|variant| variant.replicas.values())
+        self.variants.values().flat_map(|variant| variant.replicas.values())
     }
 }
 
@@ -184,8 +172,6 @@ fn mean_request<'a>(replicas: impl Iterator<Item = &'a QueueingReplicaInput>) ->
             output += rate * work.output_tokens;
         }
     }
-    (weight > 0.0).then(|| Workload {
-        input_tokens: input / weight,
-        output_tokens: output / weight,
-    })
+    (weight > 0.0)
+        .then(|| Workload { input_tokens: input / weight, output_tokens: output / weight })
 }

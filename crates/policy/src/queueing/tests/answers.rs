@@ -36,17 +36,11 @@ impl Replica {
     }
 
     fn workload(&self) -> Workload {
-        Workload {
-            input_tokens: self.input,
-            output_tokens: self.output,
-        }
+        Workload { input_tokens: self.input, output_tokens: self.output }
     }
 
     fn model(&self) -> Result<ReplicaModel, String> {
-        let shape = ReplicaRoom {
-            batch: self.batch,
-            queue: self.queue,
-        };
+        let shape = ReplicaRoom { batch: self.batch, queue: self.queue };
         ReplicaModel::new(self.parameters(), self.workload(), shape).map_err(text)
     }
 }
@@ -67,10 +61,7 @@ impl Seen {
     fn observation(&self) -> ReplicaObservation {
         ReplicaObservation {
             rate: RequestRate(self.rate / 60.0),
-            workload: Workload {
-                input_tokens: self.input,
-                output_tokens: self.output,
-            },
+            workload: Workload { input_tokens: self.input, output_tokens: self.output },
             batch: self.batch,
             time_to_first_token: Millis(self.ttft),
             inter_token_latency: Millis(self.itl),
@@ -162,34 +153,17 @@ pub(super) fn answer(given: &Given) -> Answer {
             let range = replica.model()?.range();
             numbers(&[("min", range.min.0), ("max", range.max.0)])
         }
-        Given::Queue {
-            room,
-            rates,
-            arrivals,
-        } => queue(*room, rates, *arrivals),
+        Given::Queue { room, rates, arrivals } => queue(*room, rates, *arrivals),
         Given::Analyze { replica, rate } => {
             let performance = replica.model()?.analyze(RequestRate(*rate)).map_err(text)?;
             numbers(&of_performance(&performance))
         }
-        Given::Size {
-            replica,
-            ttft,
-            itl,
-            tps,
-        } => size(replica, *ttft, *itl, *tps),
-        Given::Tolerance {
-            value,
-            reference,
-            tolerance,
-        } => {
+        Given::Size { replica, ttft, itl, tps } => size(replica, *ttft, *itl, *tps),
+        Given::Tolerance { value, reference, tolerance } => {
             let is_within = is_within(*value, *reference, *tolerance);
             numbers(&[("is_within", f64::from(u8::from(is_within)))])
         }
-        Given::Search {
-            line: [slope, base],
-            range: [from, to],
-            target,
-        } => {
+        Given::Search { line: [slope, base], range: [from, to], target } => {
             let function = |x: f64| Ok::<f64, std::fmt::Error>(slope * x + base);
             let found = bisect(*from, *to, *target, function).map_err(text)?;
             let position = match found.position {
@@ -232,12 +206,7 @@ pub(super) fn answer(given: &Given) -> Answer {
             let (first, step) = (targets.time_to_first_token, targets.inter_token_latency);
             numbers(&[("ttft", first.0), ("itl", step.0)])
         }
-        Given::Supply {
-            rates,
-            capacity,
-            ready,
-            pending,
-        } => {
+        Given::Supply { rates, capacity, ready, pending } => {
             let demand: f64 = rates.iter().sum();
             let (ready, pending) = (Replicas(*ready), Replicas(*pending));
             let found = supply(RequestRate(demand), RequestRate(*capacity), ready, pending);
@@ -351,10 +320,7 @@ pub(super) fn parameters([alpha, beta, gamma]: [f64; 3]) -> ServiceParameters {
 
 #[expect(clippy::unnecessary_wraps, reason = "ends the arms of `answer`")]
 fn numbers(pairs: &[(&str, f64)]) -> Answer {
-    Ok(pairs
-        .iter()
-        .map(|(name, number)| ((*name).to_owned(), *number))
-        .collect())
+    Ok(pairs.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a function for `map_err`")]

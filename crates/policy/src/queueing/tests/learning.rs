@@ -14,10 +14,7 @@ use crate::queueing::tuner::{
 fn shown(truth: &ServiceParameters, rate: f64) -> ReplicaObservation {
     let mut observation = ReplicaObservation {
         rate: RequestRate(rate),
-        workload: Workload {
-            input_tokens: 512.0,
-            output_tokens: 128.0,
-        },
+        workload: Workload { input_tokens: 512.0, output_tokens: 128.0 },
         batch: 64,
         time_to_first_token: Millis(1.0),
         inter_token_latency: Millis(1.0),
@@ -56,10 +53,7 @@ fn one_outlier_changes_nothing() {
     let usual = shown(&parameters(TRUTH), 4.0);
     let before = round(&believing(parameters(TRUTH), &usual), usual);
     assert_eq!(before.last.outcome, StepOutcome::Accepted);
-    let outlier = ReplicaObservation {
-        time_to_first_token: Millis(900.0),
-        ..usual
-    };
+    let outlier = ReplicaObservation { time_to_first_token: Millis(900.0), ..usual };
     let after = round(&before, outlier);
     assert_eq!(after.last.outcome, StepOutcome::Outlier);
     assert_eq!((after.estimate, after.refused_rounds), (before.estimate, 1));
@@ -158,10 +152,7 @@ fn error_after_sixty_rounds(factors: [f64; 3], load: f64) -> f64 {
 #[test]
 fn an_estimate_that_is_far_off_does_not_end_in_a_corner() {
     for (factors, load) in [
-        (
-            [0.2, 4.983_005_646_817_611, 3.471_286_728_459_765],
-            0.242_045_331_403_530_3,
-        ),
+        ([0.2, 4.983_005_646_817_611, 3.471_286_728_459_765], 0.242_045_331_403_530_3),
         ([1.87, 3.15, 4.72], 0.321),
         ([1.938_751, 3.149_809, 3.510_515], 0.332_426),
         ([1.840_445, 4.037_479, 4.769_843], 0.267_845),

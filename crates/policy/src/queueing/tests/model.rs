@@ -17,11 +17,8 @@ use crate::queueing::targets::{TargetSource, inferred, model_targets};
 use crate::units::Replicas;
 use crate::zero::ModelActivity;
 
-const POLICY: QueueingModelPolicy = QueueingModelPolicy {
-    slo_multiplier: 3.0,
-    tuning: true,
-    targets: None,
-};
+const POLICY: QueueingModelPolicy =
+    QueueingModelPolicy { slo_multiplier: 3.0, tuning: true, targets: None };
 
 fn key(model: &str) -> ModelKey {
     ModelKey::new("default", model)
@@ -125,16 +122,10 @@ fn the_first_parameters_stay_while_tuning_is_off() {
 /// QMC-23 among them.
 #[test]
 fn targets_come_from_the_first_source_that_has_any() {
-    let work = Workload {
-        input_tokens: 100.0,
-        output_tokens: 10.0,
-    };
+    let work = Workload { input_tokens: 100.0, output_tokens: 10.0 };
     let of = |alpha: f64, gamma: f64| (super::answers::parameters([alpha, 0.01, gamma]), work);
     let parameters = vec![of(1.0, 0.01), of(2.0, 0.001)];
-    let stated = QueueingModelPolicy {
-        targets: Some(latency_targets(500, 50)),
-        ..POLICY
-    };
+    let stated = QueueingModelPolicy { targets: Some(latency_targets(500, 50)), ..POLICY };
     let class = Some(latency_targets(400, 40));
     let observed = Some(inferred(&parameters[0].0, work, 1.0));
     let source = |policy, class, learned: &[_], observed| {
@@ -150,14 +141,8 @@ fn targets_come_from_the_first_source_that_has_any() {
         let found = found.unwrap();
         assert_eq!(found.source, wanted);
         let latencies = found.latencies;
-        assert!(
-            (latencies.time_to_first_token.0 - first).abs() < 1e-9,
-            "{found:?}"
-        );
-        assert!(
-            (latencies.inter_token_latency.0 - step).abs() < 1e-9,
-            "{found:?}"
-        );
+        assert!((latencies.time_to_first_token.0 - first).abs() < 1e-9, "{found:?}");
+        assert!((latencies.inter_token_latency.0 - step).abs() < 1e-9, "{found:?}");
     }
     assert_eq!(source(&POLICY, None, &[], None), None);
 }
@@ -169,10 +154,7 @@ fn a_model_whose_load_grows_asks_for_more_and_pending_replicas_count() {
     assert_eq!(calm, Some(0.5));
     let own = &figures.variants[&variant()];
     let supply = own.supply.unwrap();
-    assert_eq!(
-        own.sizing.unwrap().performance.throughput,
-        supply.per_replica
-    );
+    assert_eq!(own.sizing.unwrap().performance.throughput, supply.per_replica);
     assert!(figures.spare.0 > 0.0 && supply.needed <= Replicas(2));
 
     let heavy = supply.per_replica.0 * 1.4;
@@ -180,16 +162,10 @@ fn a_model_whose_load_grows_asks_for_more_and_pending_replicas_count() {
     let (asked, figures) = demand(&input, &known);
     assert_eq!(asked, Some(2.0 * heavy));
     assert!(figures.required.0 > 0.0);
-    assert_eq!(
-        figures.variants[&variant()].supply.unwrap().needed,
-        Replicas(3)
-    );
+    assert_eq!(figures.variants[&variant()].supply.unwrap().needed, Replicas(3));
     input.variants.get_mut(&variant()).unwrap().pending = Replicas(1);
     let (_, figures) = demand(&input, &known);
-    assert_eq!(
-        (figures.required.0.to_bits(), figures.spare.0.to_bits()),
-        (0, 0)
-    );
+    assert_eq!((figures.required.0.to_bits(), figures.spare.0.to_bits()), (0, 0));
 }
 
 #[test]
@@ -225,33 +201,21 @@ fn what_cannot_be_sized_says_why() {
     let why = |input: &QueueingModelInput, known: &LearnedParameters| {
         let (assessment, figures) = assess(&key("llama"), input, known);
         assert!(assessment.variants.is_empty() && assessment.demand.is_empty());
-        figures.variants[&variant()]
-            .unsized_because
-            .clone()
-            .unwrap()
+        figures.variants[&variant()].unsized_because.clone().unwrap()
     };
-    assert_eq!(
-        why(&input, &LearnedParameters::default()),
-        Unsized::NothingLearned
-    );
+    assert_eq!(why(&input, &LearnedParameters::default()), Unsized::NothingLearned);
     let mut prefill = input.clone();
     prefill.variants.get_mut(&variant()).unwrap().role = ServingRole::Prefill;
     assert_eq!(why(&prefill, &known), Unsized::PartOfRequests);
     let mut strict = input;
     strict.policy.targets = Some(latency_targets(1, 1));
     let text = why(&strict, &known).to_string();
-    assert!(
-        text.contains("target time to first token of 1.000 ms is below"),
-        "{text}"
-    );
+    assert!(text.contains("target time to first token of 1.000 ms is below"), "{text}");
 }
 
 #[test]
 fn a_replica_does_what_it_was_seen_to_do_within_the_targets_while_the_estimate_is_refused() {
-    let stated = QueueingModelPolicy {
-        targets: Some(latency_targets(150, 80)),
-        ..POLICY
-    };
+    let stated = QueueingModelPolicy { targets: Some(latency_targets(150, 80)), ..POLICY };
     let seen = |first_token: f64, between: f64, rate: f64| {
         let mut seen = model(&[rate, rate]);
         seen.policy = stated;

@@ -12,14 +12,7 @@ impl BirthDeathQueue {
         let mut sum = 1.0;
         let waiting = std::iter::repeat(self.full_rate());
         let room = usize::try_from(self.room).unwrap_or(usize::MAX);
-        for (served, rate) in self
-            .rates
-            .iter()
-            .copied()
-            .chain(waiting)
-            .take(room)
-            .enumerate()
-        {
+        for (served, rate) in self.rates.iter().copied().chain(waiting).take(room).enumerate() {
             weight *= arrival_rate / rate;
             sum += weight;
             weights.push(weight);

@@ -7,11 +7,8 @@ use crate::queueing::matrix::Matrix;
 use crate::queueing::service::ServiceParameters;
 
 /// Parameters of a replica that nothing is known about: a mid-size model on one accelerator.
-const DEFAULT_PARAMETERS: ServiceParameters = ServiceParameters {
-    alpha: 5.0,
-    beta: 0.05,
-    gamma: 0.000_05,
-};
+const DEFAULT_PARAMETERS: ServiceParameters =
+    ServiceParameters { alpha: 5.0, beta: 0.05, gamma: 0.000_05 };
 
 /// Factors between a first guess and the bounds around it.
 const BOUND_FACTORS: (f64, f64) = (0.01, 100.0);
@@ -74,10 +71,7 @@ impl ParameterBounds {
     /// From a hundredth to a hundred times a guess.
     pub(super) fn around(guess: &ServiceParameters) -> Self {
         let (low, high) = BOUND_FACTORS;
-        Self {
-            min: guess.scaled(low),
-            max: guess.scaled(high),
-        }
+        Self { min: guess.scaled(low), max: guess.scaled(high) }
     }
 
     pub(super) fn clamp(&self, parameters: &ServiceParameters) -> ServiceParameters {
@@ -120,11 +114,7 @@ impl Covariance {
         let factors: [f64; 3] = std::array::from_fn(|index| {
             let deviation = matrix.at(index, index).max(0.0).sqrt();
             let limit = limits.get(index).copied().unwrap_or(deviation);
-            if deviation > limit {
-                limit / deviation
-            } else {
-                1.0
-            }
+            if deviation > limit { limit / deviation } else { 1.0 }
         });
         let scale = Matrix::diagonal(factors);
         Self(scale.times(&matrix).times(&scale).0)
@@ -140,11 +130,7 @@ impl TryFrom<Vec<f64>> for Covariance {
         };
         let matrix = Matrix([first, second, third]);
         let skewed = matrix.minus(&matrix.transposed());
-        let even = skewed
-            .0
-            .iter()
-            .flatten()
-            .all(|cell| cell.abs() <= ASYMMETRY);
+        let even = skewed.0.iter().flatten().all(|cell| cell.abs() <= ASYMMETRY);
         if matrix.is_finite() && even && (0..3).all(|index| matrix.at(index, index) >= 0.0) {
             Ok(Self::of(matrix))
         } else {
@@ -162,11 +148,7 @@ impl From<Covariance> for Vec<f64> {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum InvalidEstimate {
     #[error("bounds of {name} are {min} and {max}; the first must be below the second")]
-    Bounds {
-        name: &'static str,
-        min: f64,
-        max: f64,
-    },
+    Bounds { name: &'static str, min: f64, max: f64 },
     #[error("a covariance of three parameters has 9 numbers, not {0}")]
     Cells(usize),
     #[error("a covariance must be finite and symmetric, with no negative variance")]

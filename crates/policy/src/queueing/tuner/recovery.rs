@@ -54,11 +54,7 @@ pub(crate) fn tune(
     let start = match (refused.checked_sub(PATIENCE), informative) {
         (None, _) | (_, None) => known,
         (Some(doubts), Some(first)) => {
-            let base = if doubts < MAX_WIDENINGS {
-                known
-            } else {
-                seed(first, settings)
-            };
+            let base = if doubts < MAX_WIDENINGS { known } else { seed(first, settings) };
             doubted(&base, first, doubts % MAX_WIDENINGS + 1, settings)
         }
     };
@@ -86,9 +82,7 @@ pub(crate) fn tune(
 }
 
 fn seed(observation: &ReplicaObservation, settings: &TunerSettings) -> Estimate {
-    observation
-        .guess()
-        .map_or_else(Estimate::default, |guess| Estimate::seeded(guess, settings))
+    observation.guess().map_or_else(Estimate::default, |guess| Estimate::seeded(guess, settings))
 }
 
 /// The estimate as if it were a first guess, only less certain with every round.
@@ -101,10 +95,7 @@ fn doubted(
     let fresh = Estimate::seeded(fitted(known, observation), settings);
     let widening = WIDENING.powi(i32::try_from(doubt).unwrap_or(i32::MAX));
     let covariance = Covariance::of(fresh.covariance.matrix().scaled(widening));
-    Estimate {
-        covariance: covariance.limited(&fresh.bounds.max),
-        ..fresh
-    }
+    Estimate { covariance: covariance.limited(&fresh.bounds.max), ..fresh }
 }
 
 /// The same parameters, all faster or slower by one factor, so that they give the observed time between
@@ -123,9 +114,7 @@ fn fitted(known: &Estimate, observation: &ReplicaObservation) -> ServiceParamete
         let wanted = observation.inter_token_latency.0;
         bisect(slowest * low, slowest * high, wanted, step).ok()
     });
-    factor.map_or(known.parameters, |found| {
-        known.parameters.scaled(found.argument)
-    })
+    factor.map_or(known.parameters, |found| known.parameters.scaled(found.argument))
 }
 
 /// The replica cannot keep up.

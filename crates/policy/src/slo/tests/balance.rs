@@ -21,11 +21,7 @@ fn requests_are_no_more_work_than_what_is_served_and_waits() {
     let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
     // Nothing grows: once and a half of what is served.
     close(first.most_work(6_000.0, 300.0), 9_000.0);
-    let running = |in_flight, queue| DemandObservation {
-        in_flight,
-        queue,
-        ..QUIET
-    };
+    let running = |in_flight, queue| DemandObservation { in_flight, queue, ..QUIET };
     // 150 more in fifteen seconds in replicas, and as many in the router.
     let grown = after(&first, running(Some(210.0), Some(150.0)), 15);
     close(grown.growth, 20.0);
@@ -36,10 +32,7 @@ fn requests_are_no_more_work_than_what_is_served_and_waits() {
     // What is not known bounds nothing.
     for lost in [
         running(None, Some(150.0)),
-        DemandObservation {
-            generated: None,
-            ..running(Some(210.0), Some(150.0))
-        },
+        DemandObservation { generated: None, ..running(Some(210.0), Some(150.0)) },
     ] {
         let first = DemandTrack::after(None, lost, at(0)).unwrap();
         assert!(first.most_work(6_000.0, 300.0).is_infinite());
@@ -78,20 +71,13 @@ fn a_release_that_was_taken_back_is_not_tried_again_at_the_same_need() {
 fn a_release_ends_at_the_share_that_is_kept() {
     // Of replicas without load.
     let released = |hold: ReleaseHold, (kept, of): (u32, u32), scale_down: f64| {
-        let band = Band {
-            scale_up: 0.85,
-            scale_down,
-        };
+        let band = Band { scale_up: 0.85, scale_down };
         let supply = f64::from(of) * 100.0;
         let share = f64::from(kept) / f64::from(of);
         let demand = hold.floor(share, Replicas(of), (supply, supply), band);
         rounding::floor(Balance::of(demand, supply, supply, band).releasable / 100.0)
     };
-    let holds = [
-        ReleaseHold::TakenBack,
-        ReleaseHold::ShortMemory,
-        ReleaseHold::AssumedLatency,
-    ];
+    let holds = [ReleaseHold::TakenBack, ReleaseHold::ShortMemory, ReleaseHold::AssumedLatency];
     for hold in holds {
         for (kept, scale_down, expected) in [
             ((4, 16), 0.7, 12),
@@ -188,10 +174,7 @@ fn few_replicas_are_released_at_once_while_what_fewer_bear_is_assumed() {
     };
     // Where it varied, all that is not needed goes.
     let (known, is_assumed, is_held) = kept((4_000.0, 0.0125), &[(0, 20), (900, 20)]);
-    assert!(
-        known < 3.0 && !is_assumed && !is_held,
-        "{known} {is_assumed} {is_held}"
-    );
+    assert!(known < 3.0 && !is_assumed && !is_held, "{known} {is_assumed} {is_held}");
     let same = |counts: &[(u64, u32)]| {
         let (kept, is_assumed, is_held) = kept((1_500.0, 0.01), counts);
         assert!(is_assumed);
@@ -251,9 +234,8 @@ fn demand_is_raised_to_what_the_busiest_variant_can_take() {
     let key = ModelKey::new("ns", "m");
     let looks = |input: &ThroughputModelInput, seconds: u64| {
         let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
-        let learned = (0..=seconds / 15).fold(LearnedSlo::default(), |learned, look| {
-            learned.learn(&models, at(look * 15))
-        });
+        let learned = (0..=seconds / 15)
+            .fold(LearnedSlo::default(), |learned, look| learned.learn(&models, at(look * 15)));
         assess(&key, input, SloGoal::default(), &learned, at(seconds)).1
     };
     let even = unlike([1_500.0, 1_500.0]);
@@ -269,34 +251,23 @@ fn demand_is_raised_to_what_the_busiest_variant_can_take() {
         ["fast", "slow"].map(|name| expected[&VariantKey::new("ns", name)].per_second);
     let work = 1_875.0;
     let ratio = work / slow / (2.0 * work / (fast + slow));
-    assert!(
-        (settled.imbalance / ratio - 1.0).abs() < 0.02,
-        "{settled:?} {ratio}"
-    );
+    assert!((settled.imbalance / ratio - 1.0).abs() < 0.02, "{settled:?} {ratio}");
     // The nearer each is to what it can do, the less is raised.
     let fair = looks(&unlike([2_100.0, 900.0]), 3_600).roles[&ServingRole::Both];
-    assert!(
-        fair.imbalance < 1.0 + (ratio - 1.0) / 2.0,
-        "{fair:?} {ratio}"
-    );
+    assert!(fair.imbalance < 1.0 + (ratio - 1.0) / 2.0, "{fair:?} {ratio}");
 }
 
 #[test]
 fn a_burst_is_held_for_what_the_busiest_variant_can_take() {
     let key = ModelKey::new("ns", "m");
     let even = unlike([1_500.0, 1_500.0]);
-    let burst = ThroughputModelInput {
-        arrivals: Some(20.0),
-        ..even.clone()
-    };
+    let burst = ThroughputModelInput { arrivals: Some(20.0), ..even.clone() };
     let held = |looks: u64| {
         let inputs = (0..looks).map(|_| &even).chain([&burst]);
-        let learned = (0..)
-            .zip(inputs)
-            .fold(LearnedSlo::default(), |learned, (look, input)| {
-                let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
-                learned.learn(&models, at(look * 15))
-            });
+        let learned = (0..).zip(inputs).fold(LearnedSlo::default(), |learned, (look, input)| {
+            let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
+            learned.learn(&models, at(look * 15))
+        });
         let (_, report) = assess(&key, &burst, SloGoal::default(), &learned, at(looks * 15));
         report.roles[&ServingRole::Both]
     };

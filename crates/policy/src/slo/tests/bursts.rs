@@ -17,26 +17,17 @@ use crate::units::Replicas;
 #[test]
 fn a_jump_is_what_arrived_since_the_last_count() {
     let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
-    let arriving = |arrivals| DemandObservation {
-        arrivals: Some(arrivals),
-        ..QUIET
-    };
+    let arriving = |arrivals| DemandObservation { arrivals: Some(arrivals), ..QUIET };
     // A quarter of the minute is new. Chance: four deviations of the difference of two counts.
     close(after(&first, arriving(16.5), 15).jump, 0.0);
     let jumped = after(&first, arriving(21.0), 15);
     close(jumped.jump, 15.0 + 4.0 * 6.0);
     // The same count once more is no jump of its own, the next one is.
-    let same = DemandObservation {
-        queue_age: Duration::from_secs(15),
-        ..arriving(21.0)
-    };
+    let same = DemandObservation { queue_age: Duration::from_secs(15), ..arriving(21.0) };
     close(after(&jumped, same, 30).jump, 39.0);
     close(after(&jumped, arriving(21.0), 30).jump, 0.0);
     // Rates of engines are not of one count.
-    let unseen = DemandObservation {
-        queue: None,
-        ..arriving(40.0)
-    };
+    let unseen = DemandObservation { queue: None, ..arriving(40.0) };
     close(after(&jumped, unseen, 30).jump, 0.0);
 }
 
@@ -57,12 +48,8 @@ fn a_count_between_two_readings_of_the_rate_is_no_jump_of_its_own() {
 fn longer_answers_are_a_surge_before_one_of_them_ends() {
     let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
     let surge = |generated| {
-        let longer = DemandObservation {
-            completions: 4.0,
-            generated,
-            in_flight: Some(210.0),
-            ..QUIET
-        };
+        let longer =
+            DemandObservation { completions: 4.0, generated, in_flight: Some(210.0), ..QUIET };
         after(&first, longer, 15).surge
     };
     // Four a second are complete and ten more in flight, which is no more than arrive.
@@ -125,15 +112,8 @@ fn tokens_that_were_generated_before_the_model_went_to_zero_are_no_demand() {
 fn queues_of_replicas_that_drain_are_no_demand() {
     let queues = |requests, replicas| Some(ReplicaQueues { requests, replicas });
     let drains = |before, waiting, queue_growth: f64| {
-        let full = DemandObservation {
-            waiting: before,
-            ..QUIET
-        };
-        let observation = DemandObservation {
-            waiting,
-            queue: Some(queue_growth * 15.0),
-            ..QUIET
-        };
+        let full = DemandObservation { waiting: before, ..QUIET };
+        let observation = DemandObservation { waiting, queue: Some(queue_growth * 15.0), ..QUIET };
         let first = DemandTrack::after(None, full, at(0)).unwrap();
         after(&first, observation, 15).is_draining(at(15))
     };
@@ -155,28 +135,15 @@ fn queues_of_replicas_that_drain_are_no_demand() {
 fn requests_that_replicas_take_out_of_an_unseen_queue_are_no_demand() {
     // A queue of so many, which is not seen from then on, and a rise in replicas after so many seconds.
     let risen = |queue: f64, second: u64| {
-        let counted = DemandObservation {
-            queue: Some(queue),
-            ..QUIET
-        };
-        let unseen = DemandObservation {
-            queue: None,
-            ..QUIET
-        };
+        let counted = DemandObservation { queue: Some(queue), ..QUIET };
+        let unseen = DemandObservation { queue: None, ..QUIET };
         let first = DemandTrack::after(None, counted, at(0)).unwrap();
         let before = after(&first, unseen, second - 15);
         assert!(!before.is_draining(at(second - 15)));
-        let taken = DemandObservation {
-            in_flight: Some(360.0),
-            generated: Some(9_000.0),
-            ..unseen
-        };
+        let taken =
+            DemandObservation { in_flight: Some(360.0), generated: Some(9_000.0), ..unseen };
         let risen = after(&before, taken, second);
-        (
-            risen.surge,
-            risen.generated(),
-            risen.is_draining(at(second)),
-        )
+        (risen.surge, risen.generated(), risen.is_draining(at(second)))
     };
     // None waited when it was counted, or it was counted long ago.
     assert_eq!(risen(0.0, 150), (50.0, 9_000.0, false));

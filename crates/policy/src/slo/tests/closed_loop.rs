@@ -19,10 +19,7 @@ const TOKENS: f64 = 300.0;
 const START: u64 = 150;
 const LOOK: u64 = 15;
 const WINDOW: usize = 60;
-const BAND: Band = Band {
-    scale_up: 0.85,
-    scale_down: 0.85 * 0.95,
-};
+const BAND: Band = Band { scale_up: 0.85, scale_down: 0.85 * 0.95 };
 
 /// What one second showed.
 #[derive(Debug, Clone, Copy)]
@@ -83,11 +80,7 @@ impl Fleet {
         let each = served / ready.max(1.0);
         let concurrency =
             (each * TOKENS * STEP / (1.0 - each * TOKENS * PER_SEQUENCE)).min(self.most_sequences);
-        self.seconds.push(Second {
-            arrivals,
-            served,
-            concurrency,
-        });
+        self.seconds.push(Second { arrivals, served, concurrency });
     }
 
     fn mean(&self, read: fn(&Second) -> f64) -> f64 {
@@ -113,10 +106,7 @@ impl Fleet {
             ..ThroughputReplicaInput::default()
         };
         let replicas = (0..self.ready).map(|number| (format!("pod-{number}").into(), replica));
-        let remaining = self
-            .starting
-            .iter()
-            .map(|ready| Duration::from_secs(ready - now));
+        let remaining = self.starting.iter().map(|ready| Duration::from_secs(ready - now));
         let variant = ThroughputVariantInput {
             role: ServingRole::Both,
             engine: "one".into(),
@@ -146,11 +136,8 @@ impl Fleet {
     fn decide(&mut self, now: u64, most: u32) {
         let key = ModelKey::new("ns", "m");
         let input = self.input(now);
-        let goal = SloGoal {
-            time_to_first_token: 1.0,
-            inter_token_latency: 0.02,
-            ..SloGoal::default()
-        };
+        let goal =
+            SloGoal { time_to_first_token: 1.0, inter_token_latency: 0.02, ..SloGoal::default() };
         let models = [(key.clone(), (input.clone(), goal))].into();
         self.learned = self.learned.learn(&models, at(now));
         let (said, _) = assess(&key, &input, goal, &self.learned, at(now));
@@ -243,9 +230,6 @@ fn a_need_is_held_for_an_hour_where_the_reserve_is_strict() {
         let outcome = fleet.play(7_200, 16, rate);
         let released = outcome.counts.iter().find(|(at, _)| *at >= 1_800);
         let held = released.unwrap().0 - 1_800;
-        assert!(
-            (held_from..=held_until).contains(&held),
-            "{reserve:?} {held}"
-        );
+        assert!((held_from..=held_until).contains(&held), "{reserve:?} {held}");
     }
 }

@@ -16,11 +16,7 @@ use crate::units::Replicas;
 fn what_does_not_stay_in_the_queue_was_placed() {
     let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
     let full = |queue, second, before: &DemandTrack| {
-        let observation = DemandObservation {
-            placed: Some(0.5),
-            queue: Some(queue),
-            ..QUIET
-        };
+        let observation = DemandObservation { placed: Some(0.5), queue: Some(queue), ..QUIET };
         after(before, observation, second)
     };
     // All but one in thirty of the requests that arrive stay there.
@@ -49,10 +45,7 @@ fn a_derived_latency_teaches_nothing_while_load_changes() {
             replica.arrivals = sent;
             replica.inter_token_latency = Some(running / replica.decode_rate.unwrap());
         }
-        learned.learn(
-            &[(key.clone(), (input, SloGoal::default()))].into(),
-            at(second),
-        )
+        learned.learn(&[(key.clone(), (input, SloGoal::default()))].into(), at(second))
     };
     let taught = |derived: &[SignalName], sent: Option<f64>| {
         let mut learned = LearnedSlo::default();
@@ -63,10 +56,7 @@ fn a_derived_latency_teaches_nothing_while_load_changes() {
             let curve = |all: &LearnedSlo| {
                 let engines = all.get(&key).map(|model| model.engines.clone());
                 engines.map(|engines| {
-                    engines
-                        .into_values()
-                        .map(|engine| engine.curve)
-                        .collect::<Vec<_>>()
+                    engines.into_values().map(|engine| engine.curve).collect::<Vec<_>>()
                 })
             };
             let is_new = curve(&next)
@@ -90,10 +80,7 @@ fn a_derived_latency_teaches_nothing_while_load_changes() {
     assert_eq!(taught(&[SignalName::GenerationRate], None), expected);
     // It completes 5 requests a second: with 16 more in a minute than it runs, it had fewer before.
     assert_eq!(taught(&derived, Some(5.26)), all);
-    let few: Vec<u64> = all
-        .into_iter()
-        .filter(|second| steady(second) || *second >= 180)
-        .collect();
+    let few: Vec<u64> = all.into_iter().filter(|second| steady(second) || *second >= 180).collect();
     assert_eq!(taught(&derived, Some(5.28)), few);
 }
 
@@ -143,20 +130,14 @@ fn short_answers_that_ended_first_double_prompts_at_most() {
     let key = ModelKey::new("ns", "m");
     let figures = |answer| {
         let mut input = completing([Some(5.0), Some(5.0)]);
-        for replica in input
-            .variants
-            .values_mut()
-            .flat_map(|one| one.replicas.values_mut())
-        {
+        for replica in input.variants.values_mut().flat_map(|one| one.replicas.values_mut()) {
             replica.output_tokens = Some(answer);
             replica.input_tokens = Some(1_200.0);
         }
         let models = [(key.clone(), (input.clone(), SloGoal::default()))].into();
         let learned = LearnedSlo::default().learn(&models, at(0));
         let (_, report) = assess(&key, &input, SloGoal::default(), &learned, at(0));
-        let most = learned.get(&key).unwrap().engines[&VariantKey::new("ns", "v")]
-            .curve
-            .clone();
+        let most = learned.get(&key).unwrap().engines[&VariantKey::new("ns", "v")].curve.clone();
         (report.roles[&ServingRole::Both].arriving, most)
     };
     let (true_need, true_curve) = figures(300.0);

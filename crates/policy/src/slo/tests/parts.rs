@@ -15,11 +15,7 @@ use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
 
-pub(super) const SHAPE: RequestShape = RequestShape {
-    input: 300.0,
-    output: 300.0,
-    hit_rate: 0.0,
-};
+pub(super) const SHAPE: RequestShape = RequestShape { input: 300.0, output: 300.0, hit_rate: 0.0 };
 
 pub(super) fn close(found: f64, expected: f64) {
     assert!(
@@ -80,10 +76,7 @@ fn latency_that_is_first_seen_beyond_its_objective_is_that_of_load() {
     close(within(&[(9_000.0, 0.04)], None).unwrap(), 6_000.0);
     // One that is faster by its cache stays so.
     let by_cache = within(&[(9_000.0, 0.04)], Some(360.0)).unwrap();
-    close(
-        by_cache,
-        9_000.0 / (1.0 - 25.0 / 125.0) * (1.0 - 50.0 / 125.0),
-    );
+    close(by_cache, 9_000.0 / (1.0 - 25.0 / 125.0) * (1.0 - 50.0 / 125.0));
 }
 
 #[test]
@@ -158,10 +151,7 @@ fn variant(max_sequences: Option<f64>) -> ThroughputVariantInput {
 }
 
 fn goal(inter_token_latency: f64) -> SloGoal {
-    SloGoal {
-        inter_token_latency,
-        ..SloGoal::default()
-    }
+    SloGoal { inter_token_latency, ..SloGoal::default() }
 }
 
 #[test]
@@ -212,29 +202,18 @@ fn an_objective_below_an_idle_replica_is_named() {
     for (goal, written) in [(5.4, "5.4"), (2.0, "2")] {
         let begin = format!("no count of replicas keeps {written} ms between tokens (built in), ");
         let found = found(goal);
-        assert!(
-            found.iter().all(|text| text.starts_with(&begin)),
-            "{found:?}"
-        );
+        assert!(found.iter().all(|text| text.starts_with(&begin)), "{found:?}");
         assert_eq!(found.len(), 1);
     }
 }
 
 #[test]
 fn a_prompt_waits_for_half_of_another_one_at_the_utilization_that_keeps_its_objective() {
-    let given = ThroughputVariantInput {
-        role: ServingRole::Prefill,
-        ..ThroughputVariantInput::default()
-    };
+    let given =
+        ThroughputVariantInput { role: ServingRole::Prefill, ..ThroughputVariantInput::default() };
     let empty = LatencyCurve::default();
-    let goal = SloGoal {
-        time_to_first_token: 0.6,
-        ..SloGoal::default()
-    };
-    assert_eq!(
-        capacity::of(&given, &empty, None, (SHAPE, goal), at(0)),
-        None
-    );
+    let goal = SloGoal { time_to_first_token: 0.6, ..SloGoal::default() };
+    assert_eq!(capacity::of(&given, &empty, None, (SHAPE, goal), at(0)), None);
     // 0.3 s a prompt: a wait of 0.3 s is rho / (2 (1 - rho)) × 0.3 s at rho = 2/3.
     let found = capacity::of(&given, &empty, Some(0.001), (SHAPE, goal), at(0)).unwrap();
     close(found.per_second, 1_000.0 * 2.0 / 3.0);
@@ -282,10 +261,7 @@ fn a_rate_counts_once_it_exceeds_chance() {
         waiting: None,
         shape: Some(SHAPE),
     };
-    let nothing = DemandObservation {
-        arrivals: None,
-        ..look(0.0, 0.0)
-    };
+    let nothing = DemandObservation { arrivals: None, ..look(0.0, 0.0) };
     assert_eq!(DemandTrack::after(None, nothing, at(0)), None);
     let first = DemandTrack::after(None, look(15.0, 0.0), at(0)).unwrap();
     close(first.rate(), 15.0);
@@ -298,18 +274,12 @@ fn a_rate_counts_once_it_exceeds_chance() {
     let queue = DemandTrack::after(Some(first), look(16.0, 150.0), at(15)).unwrap();
     close(queue.rate(), 30.0);
     // A growth on a count that is gone is none.
-    let unseen = DemandObservation {
-        queue: None,
-        ..look(16.0, 0.0)
-    };
+    let unseen = DemandObservation { queue: None, ..look(16.0, 0.0) };
     let unseen = DemandTrack::after(Some(queue), unseen, at(30)).unwrap();
     assert_eq!((unseen.queue, unseen.queue_growth), (150.0, 0.0));
     assert!(unseen.rate() < 17.0, "{}", unseen.rate());
     // What is served while a queue drains arrived before, also where one request waits anew.
-    let served = |queue| DemandObservation {
-        completions: 40.0,
-        ..look(16.0, queue)
-    };
+    let served = |queue| DemandObservation { completions: 40.0, ..look(16.0, queue) };
     let drained = DemandTrack::after(Some(queue), served(0.0), at(30)).unwrap();
     let next = DemandTrack::after(Some(drained), served(1.0), at(45)).unwrap();
     assert!(next.queue_growth > 0.0);
@@ -364,30 +334,16 @@ fn longer_answers_are_seen_by_what_is_generated() {
     let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
     close(first.generated(), 4_500.0);
     // Chance: four deviations of 15 requests in a second, whose sizes vary as much.
-    let chance = DemandObservation {
-        generated: Some(5_300.0),
-        ..QUIET
-    };
+    let chance = DemandObservation { generated: Some(5_300.0), ..QUIET };
     assert!(after(&first, chance, 15).generated() < 4_700.0);
-    let longer = DemandObservation {
-        generated: Some(9_000.0),
-        ..QUIET
-    };
+    let longer = DemandObservation { generated: Some(9_000.0), ..QUIET };
     close(after(&first, longer, 15).generated(), 9_000.0);
     // The router holds two of three back.
-    let held = DemandObservation {
-        placed: Some(5.0),
-        queue: Some(150.0),
-        ..QUIET
-    };
+    let held = DemandObservation { placed: Some(5.0), queue: Some(150.0), ..QUIET };
     let held = after(&first, held, 15);
     close(held.generated(), 13_500.0);
     // While the queue drains, requests of before are answered.
-    let drained = DemandObservation {
-        placed: Some(40.0),
-        generated: Some(12_000.0),
-        ..QUIET
-    };
+    let drained = DemandObservation { placed: Some(40.0), generated: Some(12_000.0), ..QUIET };
     let drained = after(&held, drained, 30);
     close(drained.generated(), 13_500.0);
     let later = after(&drained, longer, 30 + 60);
@@ -440,11 +396,7 @@ fn the_rate_of_some_replicas_is_not_that_of_all() {
     let mut rate = |seconds: u64, rates: [Option<f64>; 2]| {
         let models = [(key.clone(), (completing(rates), SloGoal::default()))].into();
         learned = learned.learn(&models, at(seconds));
-        learned
-            .get(&key)
-            .unwrap()
-            .demand
-            .map(|demand| demand.rate())
+        learned.get(&key).unwrap().demand.map(|demand| demand.rate())
     };
     assert_eq!(rate(0, [Some(5.0), None]), None);
     assert_eq!(rate(15, [Some(5.0), Some(5.0)]), Some(10.0));
@@ -485,8 +437,6 @@ fn a_replica_that_hides_its_tokens_may_hold_more_than_is_seen() {
             replica.decode_rate = None;
         }
     }
-    let hidden: Vec<_> = hidden_sequences(&partial)
-        .map(|(_, signal)| signal.as_str())
-        .collect();
+    let hidden: Vec<_> = hidden_sequences(&partial).map(|(_, signal)| signal.as_str()).collect();
     assert_eq!(hidden, ["generation_rate", "generation_rate"]);
 }

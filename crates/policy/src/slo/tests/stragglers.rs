@@ -68,17 +68,11 @@ fn report(input: &ThroughputModelInput) -> SloReport {
     let goal = SloGoal::default();
     // Work varies, so that the laws are known.
     let sweep = |sequences: f64| unlike((1, None), (1, None), sequences, 4.0);
-    let looks = [2.0, 8.0, 20.0, 60.0]
-        .iter()
-        .cycle()
-        .take(40)
-        .map(|one| sweep(*one));
+    let looks = [2.0, 8.0, 20.0, 60.0].iter().cycle().take(40).map(|one| sweep(*one));
     let looks = looks.chain(std::iter::repeat_n(input.clone(), 240));
-    let learned = looks
-        .zip(0..)
-        .fold(LearnedSlo::default(), |learned, (input, look)| {
-            learned.learn(&[(key.clone(), (input, goal))].into(), at(look * 15))
-        });
+    let learned = looks.zip(0..).fold(LearnedSlo::default(), |learned, (input, look)| {
+        learned.learn(&[(key.clone(), (input, goal))].into(), at(look * 15))
+    });
     assess(&key, input, goal, &learned, at(4_200)).1
 }
 
@@ -107,18 +101,12 @@ fn a_variant_that_is_too_slow_next_to_the_others_straggles() {
     assert_eq!(last(&served), format!("{why}goes to its minimum"));
     // Until the others do what is needed it stays.
     let short = report(&unlike((1, None), (4, None), 20.0, 30.0));
-    assert_eq!(
-        short.stragglers.get(&slow()).map(|one| one.is_replaced),
-        Some(false)
-    );
+    assert_eq!(short.stragglers.get(&slow()).map(|one| one.is_replaced), Some(false));
     assert!(last(&short).ends_with("; it serves until the others do what is needed"));
     let mut alike = unlike((4, None), (1, None), 20.0, 30.0);
     alike.params.without = Some(SloTerm::Stragglers);
     let lines = report(&alike).lines();
-    assert!(
-        lines.iter().all(|line| !line.contains("too slow")),
-        "{lines:?}"
-    );
+    assert!(lines.iter().all(|line| !line.contains("too slow")), "{lines:?}");
 }
 
 #[test]
@@ -141,10 +129,7 @@ fn what_costs_least_alone_serves_alone() {
         variant.max = Some(Replicas(20));
     }
     assert_eq!(stragglers(&room), [slow()].into());
-    let limited = ThroughputModelInput {
-        needs_any_variant: true,
-        ..room.clone()
-    };
+    let limited = ThroughputModelInput { needs_any_variant: true, ..room.clone() };
     assert_eq!(stragglers(&limited), BTreeSet::new());
     // The fast ones do not start any more.
     let mut stalled = room.clone();

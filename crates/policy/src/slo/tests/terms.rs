@@ -15,11 +15,7 @@ use crate::units::Replicas;
 #[test]
 fn a_term_of_arrivals_is_left_out() {
     let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
-    let burst = DemandObservation {
-        arrivals: Some(40.0),
-        in_flight: Some(600.0),
-        ..QUIET
-    };
+    let burst = DemandObservation { arrivals: Some(40.0), in_flight: Some(600.0), ..QUIET };
     let whole = after(&first, burst, 15);
     let without = |term: SloTerm| term.left_out(whole);
     assert!(whole.jump > 0.0 && whole.surge > 0.0 && whole.generated() > 0.0);
@@ -27,10 +23,7 @@ fn a_term_of_arrivals_is_left_out() {
     close(without(SloTerm::Surge).surge, 0.0);
     close(without(SloTerm::Generated).generated(), 0.0);
     close(whole.rate(), 40.0);
-    close(
-        without(SloTerm::ShortWindow).rate(),
-        whole.arrivals.smoothed,
-    );
+    close(without(SloTerm::ShortWindow).rate(), whole.arrivals.smoothed);
     assert_eq!(without(SloTerm::Memory), whole);
 }
 
@@ -75,15 +68,10 @@ fn a_term_of_the_demand_is_left_out() {
     let waiting = [loaded(10.0, 0.0, None), loaded(10.0, 20_000.0, Some(1))];
     let whole = figures(&waiting, None);
     assert!(whole.landing_backlog > 0.0);
-    close(
-        figures(&waiting, Some(SloTerm::Landing)).landing_backlog,
-        0.0,
-    );
+    close(figures(&waiting, Some(SloTerm::Landing)).landing_backlog, 0.0);
     let alone = figures(&waiting, Some(SloTerm::Starts));
     assert!(alone.landing_backlog > whole.landing_backlog);
-    let rising: Vec<_> = (4..12)
-        .map(|rate| loaded(f64::from(rate).powi(3), 0.0, None))
-        .collect();
+    let rising: Vec<_> = (4..12).map(|rate| loaded(f64::from(rate).powi(3), 0.0, None)).collect();
     let whole = figures(&rising, None);
     assert!(whole.growth > 0.0 && whole.stated > whole.arriving);
     let blind = figures(&rising, Some(SloTerm::Growth));
@@ -113,10 +101,7 @@ fn what_was_needed_before_orders_nothing_once_load_has_fallen() {
         let enough = 2.0 * one * loads[0].params.band.scale_up;
         let figures = report.roles[&ServingRole::Both];
         let cut = figures.cut.map(|cut| cut / enough);
-        let text = format!(
-            " (cut to {:.0}: load has fallen",
-            figures.cut.unwrap_or(0.0)
-        );
+        let text = format!(" (cut to {:.0}: load has fallen", figures.cut.unwrap_or(0.0));
         let is_shown = report.lines().concat().contains(&text);
         assert_eq!(is_shown, cut.is_some(), "{:?}", report.lines());
         (figures.stated / enough, figures.remembered / enough, cut)
@@ -148,11 +133,7 @@ fn starts_are_shown_with_what_is_on_its_way() {
 #[test]
 fn the_slope_is_left_out() {
     let mut busy = loaded(20.0, 0.0, None);
-    for replica in busy
-        .variants
-        .values_mut()
-        .flat_map(|one| one.replicas.values_mut())
-    {
+    for replica in busy.variants.values_mut().flat_map(|one| one.replicas.values_mut()) {
         replica.decode_rate = Some(4_500.0);
         replica.inter_token_latency = Some(0.02);
     }

@@ -86,11 +86,7 @@ pub(super) struct Cycle {
 }
 
 fn shape(input: f64, output: f64) -> RequestShape {
-    RequestShape {
-        input,
-        output,
-        hit_rate: 0.0,
-    }
+    RequestShape { input, output, hit_rate: 0.0 }
 }
 
 fn run(cycles: &[Cycle]) -> Value {
@@ -114,14 +110,7 @@ fn run(cycles: &[Cycle]) -> Value {
 pub(super) fn answer(given: &Given) -> Value {
     match *given {
         Given::Cycles { ref cycles } => run(cycles),
-        Given::Rate {
-            usage,
-            capacity,
-            input,
-            output,
-            slope,
-            intercept,
-        } => {
+        Given::Rate { usage, capacity, input, output, slope, intercept } => {
             let line = LatencyLine { slope, intercept };
             let full = full_sequences(capacity, shape(input, output), None);
             json!({ "rate": full.and_then(|full| rate_at(usage, full, line)) })
@@ -129,21 +118,11 @@ pub(super) fn answer(given: &Given) -> Value {
         Given::Line { slope, intercept } => {
             json!({ "valid": u8::from(LatencyLine { slope, intercept }.is_valid(SATURATED_USAGE)) })
         }
-        Given::Queue {
-            queued,
-            drain,
-            latency,
-        } => json!({ "demand": queue_demand(queued, drain, latency) }),
-        Given::Hold {
-            demand,
-            supply,
-            scale_up,
-            scale_down,
-        } => {
-            let band = Band {
-                scale_up,
-                scale_down,
-            };
+        Given::Queue { queued, drain, latency } => {
+            json!({ "demand": queue_demand(queued, drain, latency) })
+        }
+        Given::Hold { demand, supply, scale_up, scale_down } => {
+            let band = Band { scale_up, scale_down };
             json!({ "demand": hold(demand, supply, supply, band) })
         }
         Given::Floor { .. } | Given::Readings { .. } | Given::Landing { .. } => floor(given),
@@ -154,13 +133,7 @@ pub(super) fn answer(given: &Given) -> Value {
 fn floor(given: &Given) -> Value {
     let seconds = Duration::from_secs;
     match *given {
-        Given::Floor {
-            arrivals,
-            backlog,
-            drain,
-            rate,
-            threshold,
-        } => {
+        Given::Floor { arrivals, backlog, drain, rate, threshold } => {
             let replicas = FloorLoad { arrivals, backlog }.replicas(rate, seconds(drain));
             let through = replicas.map(|replicas| replicas / threshold);
             json!({ "replicas": replicas, "through": through, "whole": through.map(rounding::ceil) })
@@ -172,14 +145,7 @@ fn floor(given: &Given) -> Value {
             }
             json!({ "median": readings.median() })
         }
-        Given::Landing {
-            arrivals,
-            backlog,
-            rate,
-            ready,
-            ref remaining,
-            start,
-        } => {
+        Given::Landing { arrivals, backlog, rate, ready, ref remaining, start } => {
             let remaining: Vec<Duration> = remaining.iter().copied().map(seconds).collect();
             let served = served(rate, Replicas(ready), &remaining, seconds(start));
             let landing = Landing::of(FloorLoad { arrivals, backlog }, served, seconds(start));
@@ -191,15 +157,7 @@ fn floor(given: &Given) -> Value {
 }
 
 fn price(given: &Given) -> Value {
-    let Given::Price {
-        capacity,
-        input,
-        output,
-        max_sequences,
-        usage,
-        slope,
-        intercept,
-    } = *given
+    let Given::Price { capacity, input, output, max_sequences, usage, slope, intercept } = *given
     else {
         return Value::Null;
     };

@@ -22,22 +22,12 @@ fn report(params: Params, replicas: &[ThroughputReplicaInput], arrivals: f64) ->
 #[test]
 fn the_band_moves_what_is_required_and_spare() {
     let balance = |scale_up, scale_down| {
-        let params = Params {
-            band: Band {
-                scale_up,
-                scale_down,
-            },
-            ..Params::default()
-        };
+        let params = Params { band: Band { scale_up, scale_down }, ..Params::default() };
         report(params, &[replica(0.4, ENGINE); 2], 20.0).roles[&BOTH].balance
     };
     let usual = balance(0.85, 0.70);
     assert_eq!((usual.required, usual.spare), (0.0, 0.0));
-    near(
-        balance(0.5, 0.3).required,
-        4000.0 / 0.5 - usual.supply,
-        "up",
-    );
+    near(balance(0.5, 0.3).required, 4000.0 / 0.5 - usual.supply, "up");
     near(balance(0.9, 0.8).spare, usual.supply - 4000.0 / 0.8, "down");
 }
 
@@ -49,11 +39,7 @@ fn the_thresholds_say_which_replica_is_full() {
         ..replica(0.7, ENGINE)
     };
     let measured = |kv_threshold, queue_threshold| {
-        let params = Params {
-            kv_threshold,
-            queue_threshold,
-            ..Params::default()
-        };
+        let params = Params { kv_threshold, queue_threshold, ..Params::default() };
         report(params, &[busy], 5.0).variants[&key()].measured
     };
     assert_eq!(measured(0.8, 5.0), None);
@@ -63,17 +49,13 @@ fn the_thresholds_say_which_replica_is_full() {
 
 #[test]
 fn the_thresholds_and_the_sequence_limit_price_a_shape() {
-    let spread: Vec<_> = (0..10)
-        .map(|step| replica(0.2 + 0.05 * f64::from(step), ENGINE))
-        .collect();
+    let spread: Vec<_> =
+        (0..10).map(|step| replica(0.2 + 0.05 * f64::from(step), ENGINE)).collect();
     let price = |kv_threshold, max_sequences| {
         let mut fleet = variant(spread.iter().copied());
         fleet.max_sequences = max_sequences;
         let input = ThroughputModelInput {
-            params: Params {
-                kv_threshold,
-                ..Params::default()
-            },
+            params: Params { kv_threshold, ..Params::default() },
             ..model(5.0, [(key(), fleet)])
         };
         let mut story = Story::default();

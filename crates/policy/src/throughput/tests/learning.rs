@@ -17,10 +17,7 @@ const FULL_RATE: f64 = 2_780.564_163;
 #[test]
 fn an_engine_that_warms_up_is_not_sized() {
     let mut story = Story::default();
-    let cold = ThroughputReplicaInput {
-        inter_token_latency: Some(0.02),
-        ..replica(0.02, ENGINE)
-    };
+    let cold = ThroughputReplicaInput { inter_token_latency: Some(0.02), ..replica(0.02, ENGINE) };
     let (assessment, report) = story.cycle(&model(3.0, [(key(), variant([cold]))]));
     assert!(report.variants[&key()].rate_now.unwrap() < FULL_RATE / 5.0);
     assert_eq!(report.variants[&key()].sizing, CapacityBasis::Unsized);
@@ -71,26 +68,16 @@ fn a_dip_of_one_cycle_changes_no_capacity() {
     for _ in 0..3 {
         story.cycle(&steady);
     }
-    let slow = LatencyLine {
-        slope: 0.2,
-        intercept: 0.006,
-    };
+    let slow = LatencyLine { slope: 0.2, intercept: 0.006 };
     let dip = model(20.0, [(key(), variant([replica(0.4, slow); 2]))]);
     let (assessment, report) = story.cycle(&dip);
     assert!(report.variants[&key()].rate_now.unwrap() < FULL_RATE / 2.0);
-    near(
-        assessment.variants[&key()].per_replica,
-        FULL_RATE,
-        "the dip",
-    );
+    near(assessment.variants[&key()].per_replica, FULL_RATE, "the dip");
     for _ in 0..3 {
         story.cycle(&dip);
     }
     let (assessment, _) = story.cycle(&dip);
-    assert!(
-        assessment.variants[&key()].per_replica < FULL_RATE / 2.0,
-        "what lasts is believed"
-    );
+    assert!(assessment.variants[&key()].per_replica < FULL_RATE / 2.0, "what lasts is believed");
 }
 
 #[test]
@@ -103,13 +90,7 @@ fn what_was_learned_belongs_to_an_engine() {
     let other = VariantKey::new("ns", "w");
     let seen = [replica(0.5, ENGINE)];
     let both = |name: &str| {
-        model(
-            5.0,
-            [
-                (key(), engine("h100/1", &seen)),
-                (other.clone(), engine(name, &[])),
-            ],
-        )
+        model(5.0, [(key(), engine("h100/1", &seen)), (other.clone(), engine(name, &[]))])
     };
     let (assessment, report) = story.cycle(&both("l40s/1"));
     assert_eq!(report.variants[&other].sizing, CapacityBasis::Unsized);
@@ -121,19 +102,13 @@ fn what_was_learned_belongs_to_an_engine() {
     let replaced = model(5.0, [(key(), engine("h100/2", &[]))]);
     let (assessment, _) = story.cycle(&replaced);
     assert_eq!(assessment.variants.len(), 0, "another engine");
-    assert!(
-        story.learned.is_empty(),
-        "and nothing is kept of the old one"
-    );
+    assert!(story.learned.is_empty(), "and nothing is kept of the old one");
 }
 
 #[test]
 fn prefill_is_sized_by_its_line() {
     let mut story = Story::default();
-    let prompt = LatencyLine {
-        slope: 1.0 / 40_000.0,
-        intercept: 0.02,
-    };
+    let prompt = LatencyLine { slope: 1.0 / 40_000.0, intercept: 0.02 };
     let reader = |waiting: f64| ThroughputReplicaInput {
         input_tokens: Some(1000.0),
         waiting: Some(waiting),
@@ -150,20 +125,13 @@ fn prefill_is_sized_by_its_line() {
             ready: Replicas(1),
             ..ThroughputVariantInput::default()
         };
-        model(
-            30.0,
-            [(key(), prefill), (VariantKey::new("ns", "d"), decode)],
-        )
+        model(30.0, [(key(), prefill), (VariantKey::new("ns", "d"), decode)])
     };
     let (assessment, report) = story.cycle(&fleet(&[0.0; 10]));
     assert_eq!(report.variants[&key()].prompt_line, None, "no spread");
     assert!(assessment.demand.is_empty());
     let (assessment, report) = story.cycle(&fleet(&[0.0, 1.0, 2.0, 3.0, 4.0]));
-    near(
-        report.variants[&key()].prompt_line.unwrap().line.intercept,
-        0.02,
-        "B",
-    );
+    near(report.variants[&key()].prompt_line.unwrap().line.intercept, 0.02, "B");
     near(assessment.variants[&key()].per_replica, 40_000.0, "1/A");
     let balance = report.roles[&ServingRole::Prefill].balance;
     near(balance.demand, 30_000.0 + 10.0 / 60.0 * 1000.0, "demand");
@@ -204,10 +172,7 @@ fn a_queue_in_the_router_orders_once_while_the_rate_is_not_proven() {
 
 /// Prompts of a length in front of prefill, behind so many others each.
 fn reading(length: f64, waiting: f64, arrivals: f64) -> ThroughputModelInput {
-    let prompt = LatencyLine {
-        slope: 1.0 / 138_750.0,
-        intercept: 0.02,
-    };
+    let prompt = LatencyLine { slope: 1.0 / 138_750.0, intercept: 0.02 };
     let prefill = ThroughputVariantInput {
         role: ServingRole::Prefill,
         ..variant([ThroughputReplicaInput {
@@ -217,14 +182,9 @@ fn reading(length: f64, waiting: f64, arrivals: f64) -> ThroughputModelInput {
             ..ThroughputReplicaInput::default()
         }])
     };
-    let decode = ThroughputVariantInput {
-        role: ServingRole::Decode,
-        ..variant([replica(0.4, ENGINE)])
-    };
-    model(
-        arrivals,
-        [(key(), prefill), (VariantKey::new("ns", "d"), decode)],
-    )
+    let decode =
+        ThroughputVariantInput { role: ServingRole::Decode, ..variant([replica(0.4, ENGINE)]) };
+    model(arrivals, [(key(), prefill), (VariantKey::new("ns", "d"), decode)])
 }
 
 #[test]
@@ -237,15 +197,8 @@ fn prefill_grows_in_the_cycle_in_which_the_prompts_do() {
     let (assessment, report) = story.cycle(&reading(30_000.0, 3.0, 12.0));
     let figures = report.roles[&ServingRole::Prefill];
     assert_eq!(figures.damping, Damping::Free);
-    near(
-        assessment.variants[&key()].per_replica,
-        138_750.0,
-        "what one replica reads",
-    );
-    assert!(
-        assessment.demand[&ServingRole::Prefill] / 138_750.0 > 2.594,
-        "{figures:?}"
-    );
+    near(assessment.variants[&key()].per_replica, 138_750.0, "what one replica reads");
+    assert!(assessment.demand[&ServingRole::Prefill] / 138_750.0 > 2.594, "{figures:?}");
 }
 
 #[test]
@@ -257,13 +210,7 @@ fn a_full_decode_keeps_prefill_as_it_is_but_for_the_queue_in_the_router() {
     story.cycle(&reading(30_000.0, 3.0, 1.0));
     let mut jammed = reading(30_000.0, 40.0, 12.0);
     let decode = VariantKey::new("ns", "d");
-    for replica in jammed
-        .variants
-        .get_mut(&decode)
-        .unwrap()
-        .replicas
-        .values_mut()
-    {
+    for replica in jammed.variants.get_mut(&decode).unwrap().replicas.values_mut() {
         replica.usage = Some(0.9);
         replica.waiting = Some(9.0);
     }
@@ -279,10 +226,7 @@ fn a_full_decode_keeps_prefill_as_it_is_but_for_the_queue_in_the_router() {
 
 #[test]
 fn a_line_of_one_rate_window_orders_nothing() {
-    let prompt = LatencyLine {
-        slope: 1.0 / 50_000.0,
-        intercept: 0.05,
-    };
+    let prompt = LatencyLine { slope: 1.0 / 50_000.0, intercept: 0.05 };
     let reader = |length: f64| ThroughputReplicaInput {
         input_tokens: Some(length),
         waiting: Some(0.0),
@@ -331,10 +275,9 @@ fn supply_without_demand_for_a_full_window_is_noted() {
         arrivals,
         ..model(0.0, [(key(), variant([replica(0.4, ENGINE)]))])
     };
-    for (arrivals, said) in [
-        (None, "arrivals are not known"),
-        (Some(0.0), "the router counts no arrivals"),
-    ] {
+    for (arrivals, said) in
+        [(None, "arrivals are not known"), (Some(0.0), "the router counts no arrivals")]
+    {
         let mut story = Story::default();
         for cycle in 0..60 {
             let (_, report) = story.cycle(&fleet(arrivals));
@@ -342,10 +285,7 @@ fn supply_without_demand_for_a_full_window_is_noted() {
         }
         let (_, report) = story.cycle(&fleet(arrivals));
         let note = report.note().unwrap();
-        assert!(
-            note.contains("no demand for 30 min") && note.contains(said),
-            "{note}"
-        );
+        assert!(note.contains("no demand for 30 min") && note.contains(said), "{note}");
         let (_, report) = story.cycle(&fleet(Some(3.0)));
         assert_eq!((report.undemanded_for, report.note()), (None, None));
         let (_, report) = story.cycle(&fleet(arrivals));

@@ -22,16 +22,10 @@ use crate::key::{ModelKey, VariantKey};
 use crate::units::Replicas;
 use wva_base::moment::{Moment, WallTime};
 
-const ENGINE: LatencyLine = LatencyLine {
-    slope: 0.073,
-    intercept: 0.006,
-};
+const ENGINE: LatencyLine = LatencyLine { slope: 0.073, intercept: 0.006 };
 
 fn at(seconds: u64) -> Moment {
-    Moment {
-        monotonic: Duration::from_secs(seconds),
-        wall: WallTime(0),
-    }
+    Moment { monotonic: Duration::from_secs(seconds), wall: WallTime(0) }
 }
 
 fn key() -> VariantKey {
@@ -89,18 +83,14 @@ impl Story {
     fn cycle(&mut self, model: &ThroughputModelInput) -> (Assessment, ThroughputReport) {
         self.now += 30;
         let of = ModelKey::new("ns", "m");
-        self.learned = self
-            .learned
-            .learn(&BTreeMap::from([(of.clone(), model.clone())]), at(self.now));
+        self.learned =
+            self.learned.learn(&BTreeMap::from([(of.clone(), model.clone())]), at(self.now));
         assess(&of, model, &self.learned, at(self.now))
     }
 }
 
 fn near(actual: f64, expected: f64, what: &str) {
-    assert!(
-        (actual - expected).abs() <= 1e-6 * expected.abs(),
-        "{what}: {actual}, not {expected}"
-    );
+    assert!((actual - expected).abs() <= 1e-6 * expected.abs(), "{what}: {actual}, not {expected}");
 }
 
 const BOTH: ServingRole = ServingRole::Both;

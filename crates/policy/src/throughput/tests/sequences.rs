@@ -33,11 +33,7 @@ fn fleet(
     most: Option<f64>,
     replicas: &[ThroughputReplicaInput],
 ) -> ThroughputVariantInput {
-    ThroughputVariantInput {
-        role,
-        max_sequences: most,
-        ..variant(replicas.iter().copied())
-    }
+    ThroughputVariantInput { role, max_sequences: most, ..variant(replicas.iter().copied()) }
 }
 
 /// Forty requests arrive in a second; two replicas at their limit answer nine and a half each.
@@ -91,9 +87,8 @@ fn a_queue_that_stands_shows_a_full_engine_of_which_no_limit_is_known() {
         let (first, _) = cycle();
         assert!(first.variants.is_empty(), "{first:#?}");
         // Queued for a minute at the third look; the second distinct rate comes with the fifth.
-        let sizes: Vec<Option<f64>> = (0..5)
-            .map(|_| Some(cycle().0.variants.get(&key())?.per_replica))
-            .collect();
+        let sizes: Vec<Option<f64>> =
+            (0..5).map(|_| Some(cycle().0.variants.get(&key())?.per_replica)).collect();
         assert_eq!(sizes[..3], [None; 3], "{most:?}");
         near(sizes[3].unwrap(), MOST / 0.0168, "as measured");
         assert_eq!(sizes[3], sizes[4]);

@@ -21,11 +21,7 @@ const CAPACITY: f64 = 1_024_000.0;
 const FULL: f64 = 0.95;
 
 fn shape(input: f64, output: f64) -> RequestShape {
-    RequestShape {
-        input,
-        output,
-        hit_rate: 0.0,
-    }
+    RequestShape { input, output, hit_rate: 0.0 }
 }
 
 fn full_rate(shape: RequestShape) -> f64 {
@@ -44,13 +40,7 @@ struct Fleet {
 
 impl Fleet {
     fn new(ready: u32) -> Self {
-        Self {
-            story: Story::default(),
-            ready,
-            starting: Vec::new(),
-            queue: 0.0,
-            is_sized: false,
-        }
+        Self { story: Story::default(), ready, starting: Vec::new(), queue: 0.0, is_sized: false }
     }
 
     fn observe(&mut self, arrivals: f64, shape: RequestShape) -> ThroughputReplicaInput {
@@ -82,9 +72,8 @@ impl Fleet {
         let mut input = variant((0..self.ready).map(|_| shown));
         input.pending = Replicas(pending);
         input.start = Duration::from_secs(30) * START_CYCLES;
-        input.remaining = (self.starting.iter())
-            .map(|left| Duration::from_secs(30) * *left)
-            .collect();
+        input.remaining =
+            (self.starting.iter()).map(|left| Duration::from_secs(30) * *left).collect();
         let (assessment, _) = self.story.cycle(&model(arrivals, [(key(), input)]));
         if let Some(capacity) = assessment.variants.get(&key()).map(|one| one.per_replica) {
             self.is_sized = true;

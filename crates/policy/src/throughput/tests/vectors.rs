@@ -11,9 +11,7 @@ use crate::tests::vectors::{Tally, run};
 const TABLE: &str = include_str!("../../../../../tests/vectors/throughput.yaml");
 
 fn find<'a>(tree: &'a Value, path: &str) -> &'a Value {
-    path.split('.')
-        .try_fold(tree, |node, name| node.get(name))
-        .unwrap_or(&Value::Null)
+    path.split('.').try_fold(tree, |node, name| node.get(name)).unwrap_or(&Value::Null)
 }
 
 fn is_same(actual: &Value, expected: &Value) -> bool {
@@ -28,20 +26,17 @@ fn is_same(actual: &Value, expected: &Value) -> bool {
 #[test]
 fn the_published_cases() {
     let faults = RefCell::new(Vec::new());
-    let tally = run(
-        TABLE,
-        |id, given: Given, expect: BTreeMap<String, Value>| {
-            assert!(!expect.is_empty(), "{id}: nothing is expected");
-            let tree = answer(&given);
-            for (path, expected) in &expect {
-                let actual = find(&tree, path);
-                if !is_same(actual, expected) {
-                    let fault = format!("{id}: {path} is {actual}, not {expected}");
-                    faults.borrow_mut().push(fault);
-                }
+    let tally = run(TABLE, |id, given: Given, expect: BTreeMap<String, Value>| {
+        assert!(!expect.is_empty(), "{id}: nothing is expected");
+        let tree = answer(&given);
+        for (path, expected) in &expect {
+            let actual = find(&tree, path);
+            if !is_same(actual, expected) {
+                let fault = format!("{id}: {path} is {actual}, not {expected}");
+                faults.borrow_mut().push(fault);
             }
-        },
-    );
+        }
+    });
     assert_eq!(faults.take(), Vec::<String>::new());
     assert_eq!(tally, Tally::of(62, 2, 0));
 }

@@ -66,10 +66,7 @@ fn readings_of_another_engine_do_not_count() {
     let mut fleet = Fleet::default();
     see(&mut fleet, FULL);
     assert_eq!(see(&mut fleet, &calm(15, ""))["v.reason"], "P2-hist");
-    assert_eq!(
-        see(&mut fleet, &calm(15, "--max-num-seqs=64"))["v.reason"],
-        "P3-k2"
-    );
+    assert_eq!(see(&mut fleet, &calm(15, "--max-num-seqs=64"))["v.reason"], "P3-k2");
 }
 
 #[test]
@@ -106,10 +103,7 @@ fn a_record_is_forgotten_with_its_variant_or_after_a_week() {
     assert_eq!(fleet.learned.len(), 1);
     assert_eq!(see(&mut fleet, &idle(7 * 24 * 3600))["v.idle.own"], 8000.0);
     let later = see(&mut fleet, &idle(1));
-    assert_eq!(
-        (&later["v.idle.own"], &later["v.reason"]),
-        (&Value::Null, &Value::from("no-data"))
-    );
+    assert_eq!((&later["v.idle.own"], &later["v.reason"]), (&Value::Null, &Value::from("no-data")));
     see(&mut fleet, FULL);
     assert_eq!(see(&mut fleet, &idle(15))["v.idle.own"], 8000.0);
     see(&mut fleet, gone);
@@ -128,10 +122,7 @@ fn a_record_of_another_engine_is_not_used() {
     see(&mut fleet, FULL);
     let changed = "{ variants: { v: { args: [--block-size=32], instances: { a: { total: 0, kv: 0.5, waiting: 0 } } } } }";
     let figures = see(&mut fleet, changed);
-    assert_eq!(
-        (&figures["v.silent"], &figures["v.per_instance"]),
-        (&Value::from(1), &Value::Null)
-    );
+    assert_eq!((&figures["v.silent"], &figures["v.per_instance"]), (&Value::from(1), &Value::Null));
     let same =
         "{ variants: { v: { args: [], instances: { a: { total: 0, kv: 0.5, waiting: 0 } } } } }";
     let figures = see(&mut fleet, same);
@@ -144,9 +135,8 @@ fn a_record_of_another_engine_is_not_used() {
 #[test]
 fn ranks_are_counted_by_pod() {
     let ranks = |names: &[&str]| {
-        let instances: Vec<_> = (names.iter())
-            .map(|name| format!("'{name}': {{ used: 1000, waiting: 0 }}"))
-            .collect();
+        let instances: Vec<_> =
+            (names.iter()).map(|name| format!("'{name}': {{ used: 1000, waiting: 0 }}")).collect();
         let text = format!(
             "{{ variants: {{ v: {{ ready: 2, instances: {{ {} }} }} }} }}",
             instances.join(", ")
@@ -173,10 +163,7 @@ fn arguments_that_fix_the_size_of_a_cache_stand_for_its_report() {
     };
     let half = "a: { total: 0, kv: 0.5, waiting: 0, input: 100, output: 0 }";
     let unknown = see(&mut Fleet::default(), &silent("", half));
-    assert_eq!(
-        (&unknown["v.silent"], &unknown["v.per_instance"]),
-        (&Value::from(1), &Value::Null)
-    );
+    assert_eq!((&unknown["v.silent"], &unknown["v.per_instance"]), (&Value::from(1), &Value::Null));
     let vllm = "--num-gpu-blocks-override=1000, --block-size=32";
     let sglang = "sglang.launch_server, --max-total-tokens=32000";
     for args in [vllm, sglang] {
@@ -184,11 +171,7 @@ fn arguments_that_fix_the_size_of_a_cache_stand_for_its_report() {
         for _ in 0..2 {
             let stated = see(&mut fleet, &silent(args, half));
             assert_eq!(
-                [
-                    &stated["v.a.total"],
-                    &stated["v.a.k1"],
-                    &stated["v.a.demand"]
-                ],
+                [&stated["v.a.total"], &stated["v.a.k1"], &stated["v.a.demand"]],
                 [32_000.0, 25_600.0, 16_000.0]
             );
             assert_eq!(stated["v.a.total_source"], "arguments");
@@ -199,10 +182,7 @@ fn arguments_that_fix_the_size_of_a_cache_stand_for_its_report() {
         let stated = see(&mut Fleet::default(), &silent(args, &ranks));
         assert_eq!(stated["v.capacity.per_replica"], 51_200.0);
         // What is reported counts for more, and what was reported does.
-        let reported = see(
-            &mut fleet,
-            &silent(args, &half.replace("total: 0", "total: 20000")),
-        );
+        let reported = see(&mut fleet, &silent(args, &half.replace("total: 0", "total: 20000")));
         assert_eq!(
             (&reported["v.a.total"], &reported["v.a.total_source"]),
             (&Value::from(20_000.0), &Value::from("reported"))
@@ -245,15 +225,9 @@ fn a_replica_without_instances_has_as_many_as_it_had() {
         &mut fleet,
         "{ variants: { v: { args: [], ready: 2, instances: { a: { repeat: 8, used: 0, waiting: 0 } } } } }",
     );
-    let figures = see(
-        &mut fleet,
-        "{ variants: { v: { args: [], pending: 1 }, w: { args: [] } } }",
-    );
+    let figures = see(&mut fleet, "{ variants: { v: { args: [], pending: 1 }, w: { args: [] } } }");
     for variant in ["v", "w"] {
-        assert_eq!(
-            figures[&format!("{variant}.capacity.per_replica")],
-            51_200.0
-        );
+        assert_eq!(figures[&format!("{variant}.capacity.per_replica")], 51_200.0);
     }
     assert_eq!(figures["v.anticipated"], 51_200.0);
 }
@@ -283,12 +257,7 @@ fn memory_is_bounded() {
     let model = models.values_mut().next().unwrap();
     let variant = model.variants.pop_first().unwrap().1;
     model.variants = (0..=MAX_VARIANTS)
-        .map(|index| {
-            (
-                VariantKey::new("ns", format!("v{index:05}")),
-                variant.clone(),
-            )
-        })
+        .map(|index| (VariantKey::new("ns", format!("v{index:05}")), variant.clone()))
         .collect();
     let fleet = Fleet::default();
     let learned = LearnedTokens::default().learn(&models, fleet.now());
@@ -305,8 +274,5 @@ fn what_is_learned_survives_being_stored() {
         "{ variants: { v: { args: [] }, d: { role: decode, instances: { a: { used: 13000, waiting: 6, input: 1, output: 50 } } } } }",
     );
     let stored = serde_json::to_string(&fleet.learned).unwrap();
-    assert_eq!(
-        serde_json::from_str::<LearnedTokens>(&stored).unwrap(),
-        fleet.learned
-    );
+    assert_eq!(serde_json::from_str::<LearnedTokens>(&stored).unwrap(), fleet.learned);
 }

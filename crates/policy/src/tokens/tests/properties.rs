@@ -17,54 +17,43 @@ use crate::units::{Gpus, Replicas};
 type Models = BTreeMap<ModelKey, TokenModelInput>;
 
 fn instances() -> impl Strategy<Value = InstanceInput> {
-    (
-        0.0_f64..=1.0,
-        1_000.0_f64..200_000.0,
-        0_u32..12,
-        0.0_f64..4_000.0,
-        0.0_f64..1_500.0,
-    )
-        .prop_map(|(usage, size, waiting, input, output)| InstanceInput {
+    (0.0_f64..=1.0, 1_000.0_f64..200_000.0, 0_u32..12, 0.0_f64..4_000.0, 0.0_f64..1_500.0).prop_map(
+        |(usage, size, waiting, input, output)| InstanceInput {
             kv_usage: Some(usage),
             kv_capacity: Some(KvTokens(size.floor())),
             waiting: Some(f64::from(waiting)),
             input_tokens: Some(input),
             output_tokens: Some(output),
             hit_rate: Some(0.25),
-        })
+        },
+    )
 }
 
 fn variants() -> impl Strategy<Value = TokenVariantInput> {
     (
-        prop::sample::select(vec![
-            ServingRole::Prefill,
-            ServingRole::Decode,
-            ServingRole::Both,
-        ]),
+        prop::sample::select(vec![ServingRole::Prefill, ServingRole::Decode, ServingRole::Both]),
         prop::collection::vec(instances(), 0..5),
         0_u32..3,
         any::<bool>(),
         prop::option::of(64_u32..16_000),
     )
-        .prop_map(
-            |(role, instances, pending, known, blocks)| TokenVariantInput {
-                role,
-                accelerator: Accelerator::Unresolved,
-                gpus: Gpus(1),
-                engine: known.then(|| EngineArgs {
-                    num_gpu_blocks_override: blocks,
-                    ..EngineArgs::defaults(EngineKind::Vllm)
-                }),
-                fingerprint: None,
-                ready: Replicas(u32::try_from(instances.len()).unwrap()),
-                pending: Replicas(pending),
-                instances: instances
-                    .into_iter()
-                    .enumerate()
-                    .map(|(index, instance)| (Arc::from(format!("i{index}")), instance))
-                    .collect(),
-            },
-        )
+        .prop_map(|(role, instances, pending, known, blocks)| TokenVariantInput {
+            role,
+            accelerator: Accelerator::Unresolved,
+            gpus: Gpus(1),
+            engine: known.then(|| EngineArgs {
+                num_gpu_blocks_override: blocks,
+                ..EngineArgs::defaults(EngineKind::Vllm)
+            }),
+            fingerprint: None,
+            ready: Replicas(u32::try_from(instances.len()).unwrap()),
+            pending: Replicas(pending),
+            instances: instances
+                .into_iter()
+                .enumerate()
+                .map(|(index, instance)| (Arc::from(format!("i{index}")), instance))
+                .collect(),
+        })
         .prop_map(with_stated_sizes)
 }
 
@@ -86,10 +75,7 @@ fn models(variants: &[TokenVariantInput], policy: Policy) -> Models {
     let model = TokenModelInput {
         thresholds: policy.thresholds,
         band: policy.band,
-        router: Some(RouterQueue {
-            requests: Some(3.0),
-            bytes: Some(4_000.0),
-        }),
+        router: Some(RouterQueue { requests: Some(3.0), bytes: Some(4_000.0) }),
         default_output: None,
         variants: variants
             .iter()
@@ -116,11 +102,7 @@ fn balances(assessment: &Assessment, policy: Policy) -> BTreeMap<ServingRole, Ba
         }
         Balance::of(demand, supply, anticipated, Band::from(policy.band))
     };
-    assessment
-        .demand
-        .iter()
-        .map(|(role, demand)| (*role, balance(*role, *demand)))
-        .collect()
+    assessment.demand.iter().map(|(role, demand)| (*role, balance(*role, *demand))).collect()
 }
 
 fn is_near(one: f64, other: f64) -> bool {
@@ -359,10 +341,8 @@ fn the_queue_threshold_decides_what_is_full() {
     let capacity = |queue: f64| {
         let mut policy = Policy::usual();
         policy.thresholds.queue_length_threshold = queue;
-        let (assessment, _) = step(
-            &mut Fleet::default(),
-            &models(std::slice::from_ref(&variant), policy),
-        );
+        let (assessment, _) =
+            step(&mut Fleet::default(), &models(std::slice::from_ref(&variant), policy));
         assessment.variants.values().next().unwrap().per_replica
     };
     assert!(is_near(capacity(5.0), 12_800.0));

@@ -20,39 +20,13 @@ const TABLE: &str = include_str!("../../../../../tests/vectors/tokens.yaml");
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Given {
-    Cycles {
-        queue: Option<f64>,
-        up: Option<f64>,
-        down: Option<f64>,
-        cycles: Vec<Cycle>,
-    },
-    Derived {
-        budget: Option<u32>,
-        seqs: Option<u32>,
-        input: f64,
-        output: f64,
-    },
-    Charge {
-        role: ServingRole,
-        waiting: f64,
-        input: Option<f64>,
-        output: Option<f64>,
-    },
-    Median {
-        values: Vec<f64>,
-        reasons: Option<Vec<CapacityReason>>,
-    },
-    Window {
-        limit: usize,
-        values: Vec<f64>,
-    },
-    Bucket {
-        output: f64,
-    },
-    Same {
-        one: Vec<Arc<str>>,
-        other: Vec<Arc<str>>,
-    },
+    Cycles { queue: Option<f64>, up: Option<f64>, down: Option<f64>, cycles: Vec<Cycle> },
+    Derived { budget: Option<u32>, seqs: Option<u32>, input: f64, output: f64 },
+    Charge { role: ServingRole, waiting: f64, input: Option<f64>, output: Option<f64> },
+    Median { values: Vec<f64>, reasons: Option<Vec<CapacityReason>> },
+    Window { limit: usize, values: Vec<f64> },
+    Bucket { output: f64 },
+    Same { one: Vec<Arc<str>>, other: Vec<Arc<str>> },
 }
 
 type Figures = BTreeMap<String, Value>;
@@ -63,43 +37,24 @@ fn only(name: &str, value: Value) -> Vec<Figures> {
 
 fn answer(given: Given) -> Vec<Figures> {
     match given {
-        Given::Cycles {
-            queue,
-            up,
-            down,
-            cycles,
-        } => {
+        Given::Cycles { queue, up, down, cycles } => {
             let mut policy = Policy::usual();
             let (thresholds, band) = (&mut policy.thresholds, &mut policy.band);
             thresholds.queue_length_threshold = queue.unwrap_or(thresholds.queue_length_threshold);
             band.scale_up_threshold = up.unwrap_or(band.scale_up_threshold);
             band.scale_down_boundary = down.unwrap_or(band.scale_down_boundary);
             let mut fleet = Fleet::default();
-            cycles
-                .iter()
-                .map(|cycle| fleet.cycle(cycle, policy))
-                .collect()
+            cycles.iter().map(|cycle| fleet.cycle(cycle, policy)).collect()
         }
-        Given::Derived {
-            budget,
-            seqs,
-            input,
-            output,
-        } => {
+        Given::Derived { budget, seqs, input, output } => {
             let tokens = budget
                 .zip(seqs)
                 .and_then(|(budget, seqs)| derived(StepTokens(budget), seqs, input, output));
             only("tokens", json!(tokens.unwrap_or_default().0))
         }
-        Given::Charge {
-            role,
-            waiting,
-            input,
-            output,
-        } => only(
-            "tokens",
-            json!(waiting_charge(role, waiting, input, output).0),
-        ),
+        Given::Charge { role, waiting, input, output } => {
+            only("tokens", json!(waiting_charge(role, waiting, input, output).0))
+        }
         Given::Median { values, reasons } => {
             let reasons = reasons.unwrap_or_else(|| vec![CapacityReason::Memory; values.len()]);
             let found = median(values.into_iter().map(KvTokens).zip(reasons));
@@ -117,10 +72,9 @@ fn answer(given: Given) -> Vec<Figures> {
             only("tokens", json!(window.mean().unwrap_or(0.0)))
         }
         Given::Bucket { output } => only("bucket", json!(OutputClass::of(output))),
-        Given::Same { one, other } => only(
-            "same",
-            json!(engine(&one).fingerprint() == engine(&other).fingerprint()),
-        ),
+        Given::Same { one, other } => {
+            only("same", json!(engine(&one).fingerprint() == engine(&other).fingerprint()))
+        }
     }
 }
 

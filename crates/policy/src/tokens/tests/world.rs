@@ -68,10 +68,7 @@ pub(super) struct Variant {
 }
 
 pub(super) fn engine(args: &[Arc<str>]) -> EngineArgs {
-    let parsed = parse(&[ContainerCommand {
-        args: args.to_vec(),
-        ..ContainerCommand::default()
-    }]);
+    let parsed = parse(&[ContainerCommand { args: args.to_vec(), ..ContainerCommand::default() }]);
     assert_eq!(parsed.faults, []);
     parsed.args
 }
@@ -81,11 +78,7 @@ impl Variant {
         let mut instances = BTreeMap::new();
         for (name, instance) in &self.instances {
             for copy in 0..instance.repeat {
-                let name = if copy == 0 {
-                    name.clone()
-                } else {
-                    format!("{name}{copy}")
-                };
+                let name = if copy == 0 { name.clone() } else { format!("{name}{copy}") };
                 instances.insert(Arc::from(name), instance.read());
             }
         }
@@ -93,9 +86,7 @@ impl Variant {
         TokenVariantInput {
             role: self.role,
             accelerator: Accelerator::Named(
-                self.accelerator
-                    .clone()
-                    .unwrap_or_else(|| Arc::from("H100")),
+                self.accelerator.clone().unwrap_or_else(|| Arc::from("H100")),
             ),
             gpus: Gpus(self.gpus.unwrap_or(1)),
             engine: self.args.as_deref().map(engine),
@@ -131,10 +122,7 @@ pub(super) struct Policy {
 
 impl Policy {
     pub(super) fn usual() -> Self {
-        Self {
-            thresholds: SaturationThresholds::default(),
-            band: UtilizationBand::default(),
-        }
+        Self { thresholds: SaturationThresholds::default(), band: UtilizationBand::default() }
     }
 }
 
@@ -143,18 +131,16 @@ pub(super) fn models(cycle: &Cycle, policy: Policy) -> BTreeMap<ModelKey, TokenM
     let mut models = BTreeMap::new();
     for (name, variant) in &cycle.variants {
         let (namespace, name) = name.split_once('/').unwrap_or(("ns", name));
-        let model = models
-            .entry(ModelKey::new(namespace, "test-model"))
-            .or_insert_with(|| TokenModelInput {
+        let model = models.entry(ModelKey::new(namespace, "test-model")).or_insert_with(|| {
+            TokenModelInput {
                 thresholds: policy.thresholds,
                 band: policy.band,
                 router: cycle.router,
                 default_output: cycle.default_output,
                 variants: BTreeMap::new(),
-            });
-        model
-            .variants
-            .insert(VariantKey::new(namespace, name), variant.read());
+            }
+        });
+        model.variants.insert(VariantKey::new(namespace, name), variant.read());
     }
     models
 }
@@ -179,10 +165,7 @@ impl Fleet {
     ) -> Vec<(Assessment, TokensReport)> {
         let now = self.now();
         self.learned = std::mem::take(&mut self.learned).learn(models, now);
-        models
-            .iter()
-            .map(|(key, model)| assess(key, model, &self.learned, now))
-            .collect()
+        models.iter().map(|(key, model)| assess(key, model, &self.learned, now)).collect()
     }
 
     pub(super) fn cycle(&mut self, cycle: &Cycle, policy: Policy) -> BTreeMap<String, Value> {

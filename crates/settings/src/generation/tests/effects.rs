@@ -16,12 +16,8 @@ const COMPANIONS: &[(&str, &str)] = &[
 ];
 
 /// Static settings that decisions rest on as well.
-const DECIDE: [&str; 4] = [
-    "EXPERIMENTAL_PROACTIVE_MODEL",
-    "WVA_LIMITED_MODE",
-    "WVA_NODE_SELECTOR",
-    "WVA_SCALE_TO_ZERO",
-];
+const DECIDE: [&str; 4] =
+    ["EXPERIMENTAL_PROACTIVE_MODEL", "WVA_LIMITED_MODE", "WVA_NODE_SELECTOR", "WVA_SCALE_TO_ZERO"];
 
 fn sample(spec: &Spec) -> &'static str {
     match spec.kind {
@@ -70,10 +66,7 @@ fn clients_of_the_external_scaler_prove_themselves_over_tls_alone() {
 fn the_switch_of_aibrix_leaves_no_webhooks() {
     let webhooks = |address: &str, switch: &str| {
         let mut sources = sources(&[("WEBHOOK_BIND_ADDRESS", address)], &[]);
-        let given = GivenFlag {
-            name: "disable-webhook",
-            text: switch.to_owned(),
-        };
+        let given = GivenFlag { name: "disable-webhook", text: switch.to_owned() };
         sources.flags.0.insert("DISABLE_WEBHOOK", given);
         start(&sources).unwrap().generation.statics.serving.webhooks
     };

@@ -31,42 +31,22 @@ fn text(
 
 fn edit() -> impl Strategy<Value = Edit> {
     let live = prop_oneof![
-        (
-            Just("GLOBAL_OPT_INTERVAL"),
-            text(&["2s", "30s", "1m"], &["60", "-1s", "2h", "soon"])
-        ),
-        (
-            Just("PROMETHEUS_METRICS_CACHE_TTL"),
-            text(&["0", "5s"], &["1M", "x"])
-        ),
-        (
-            Just("PROMETHEUS_METRICS_CACHE_MAX_SIZE"),
-            text(&["0", "9"], &["-1", "many"])
-        ),
+        (Just("GLOBAL_OPT_INTERVAL"), text(&["2s", "30s", "1m"], &["60", "-1s", "2h", "soon"])),
+        (Just("PROMETHEUS_METRICS_CACHE_TTL"), text(&["0", "5s"], &["1M", "x"])),
+        (Just("PROMETHEUS_METRICS_CACHE_MAX_SIZE"), text(&["0", "9"], &["-1", "many"])),
         (Just("LOG_LEVEL"), text(&["debug", "error"], &["loud"])),
         (Just("V"), text(&["0", "3"], &["-3"])),
         (Just("LEADER_ELECTION_ID"), text(&["a", "b"], &["A B"])),
-        (
-            Just("PROMETHEUS_BASE_URL"),
-            text(&["https://a", "https://b"], &["a", ""])
-        ),
+        (Just("PROMETHEUS_BASE_URL"), text(&["https://a", "https://b"], &["a", ""])),
         (Just("METRICS_SECURE"), text(&["true", "false"], &["maybe"])),
     ];
     let scope = select(&[None, Some("ns")][..]);
     let saturation = text(
-        &[
-            "priority: 2",
-            "kvCacheThreshold: 0.5",
-            "",
-            "modelId: m\nkvCacheThreshold: 0.6",
-        ],
+        &["priority: 2", "kvCacheThreshold: 0.5", "", "modelId: m\nkvCacheThreshold: 0.6"],
         &["[", "kvCacheThreshold: 5", "priority: high"],
     );
     let model = text(
-        &[
-            "modelId: m\nqueueSpareTrigger: 0",
-            "modelId: n\nkvSpareTrigger: 0.3",
-        ],
+        &["modelId: m\nqueueSpareTrigger: 0", "modelId: n\nkvSpareTrigger: 0.3"],
         &["kvCacheThreshold: 0.5", "modelId: [m]"],
     );
     prop_oneof![
@@ -111,33 +91,17 @@ fn apply(sources: &mut Sources, edit: &Edit) {
             sources.main = MainConfigMap::Present(data);
         }
         Edit::Saturation(None, key, text) => {
-            set(
-                sources.saturation.global.get_or_insert_default(),
-                key,
-                *text,
-            );
+            set(sources.saturation.global.get_or_insert_default(), key, *text);
         }
         Edit::Saturation(Some(_), key, text) => {
-            let local = sources
-                .saturation
-                .namespaces
-                .entry(namespace())
-                .or_default();
+            let local = sources.saturation.namespaces.entry(namespace()).or_default();
             set(local, key, *text);
         }
         Edit::Zero(key, text) => {
-            set(
-                sources.scale_to_zero.global.get_or_insert_default(),
-                key,
-                *text,
-            );
+            set(sources.scale_to_zero.global.get_or_insert_default(), key, *text);
         }
         Edit::Queueing(text) => {
-            set(
-                sources.queueing_model.global.get_or_insert_default(),
-                "default",
-                *text,
-            );
+            set(sources.queueing_model.global.get_or_insert_default(), "default", *text);
         }
         Edit::Classes(text) => {
             set(sources.service_classes.get_or_insert_default(), "a", *text);
@@ -195,22 +159,14 @@ fn remove(sources: &mut Sources, place: &crate::problem::EntryPlace) {
         Purpose::ScaleToZero => &mut sources.scale_to_zero,
         Purpose::QueueingModel => &mut sources.queueing_model,
         Purpose::ServiceClasses => {
-            sources
-                .service_classes
-                .as_mut()
-                .unwrap()
-                .remove(&place.entry);
+            sources.service_classes.as_mut().unwrap().remove(&place.entry);
             return;
         }
         Purpose::Main => return,
     };
     match &place.namespace {
         None => policy.global.as_mut().unwrap().remove(&place.entry),
-        Some(namespace) => policy
-            .namespaces
-            .get_mut(namespace)
-            .unwrap()
-            .remove(&place.entry),
+        Some(namespace) => policy.namespaces.get_mut(namespace).unwrap().remove(&place.entry),
     };
 }
 

@@ -8,9 +8,7 @@ fn unread(settings: &str) -> Vec<String> {
     let settings = read_bundle(settings).unwrap();
     let found = unread_fields(&settings).into_iter();
     let field = |text: String| text.split(": ").next().unwrap_or_default().to_owned();
-    found
-        .map(|(place, text)| format!("{} {}", place.entry, field(text)))
-        .collect()
+    found.map(|(place, text)| format!("{} {}", place.entry, field(text))).collect()
 }
 
 /// Settings, and what is unread of them.
@@ -25,10 +23,7 @@ fn a_field_is_unread_where_no_model_of_its_entry_has_a_use_for_it() {
             &["default kvSpareTrigger", "default queueSpareTrigger"],
         ),
         // Percentages stand in for `slo`, unless analyzers are listed.
-        (
-            "default: {analyzerName: slo, kvSpareTrigger: 0.2, scaleDownBoundary: 0.5}",
-            &[],
-        ),
+        ("default: {analyzerName: slo, kvSpareTrigger: 0.2, scaleDownBoundary: 0.5}", &[]),
         (
             "default: {analyzerName: slo, analyzers: [{name: slo}], kvSpareTrigger: 0.2, scaleDownBoundary: 0.5}",
             &["default kvSpareTrigger", "default scaleDownBoundary"],
@@ -40,16 +35,9 @@ fn a_field_is_unread_where_no_model_of_its_entry_has_a_use_for_it() {
         ),
         (
             "default: {scaleUpThreshold: 0.9, scaleDownBoundary: 0.5, burstReserve: strict}",
-            &[
-                "default scaleUpThreshold",
-                "default scaleDownBoundary",
-                "default burstReserve",
-            ],
+            &["default scaleUpThreshold", "default scaleDownBoundary", "default burstReserve"],
         ),
-        (
-            "default: {analyzerName: saturation, scaleUpThreshold: 0.9, scaleDownBoundary: 0.5}",
-            &[],
-        ),
+        ("default: {analyzerName: saturation, scaleUpThreshold: 0.9, scaleDownBoundary: 0.5}", &[]),
         (
             "default: {scaleUpThreshold: 0.9, scaleDownBoundary: 0.5, analyzers: [{name: saturation, \
              scaleUpThreshold: 0.8}]}",
@@ -66,18 +54,9 @@ fn a_field_is_unread_where_no_model_of_its_entry_has_a_use_for_it() {
 fn a_field_is_read_where_another_entry_selects_what_reads_it() {
     let cases: [Case<'_>; 5] = [
         ("gold: {kvSpareTrigger: 0.3}", &["gold kvSpareTrigger"]),
-        (
-            "m: {modelId: m, kvSpareTrigger: 0.3}",
-            &["m kvSpareTrigger"],
-        ),
-        (
-            "m: {modelId: m, analyzerName: percentage, kvSpareTrigger: 0.3}",
-            &[],
-        ),
-        (
-            "m: {modelId: m, kvSpareTrigger: 0.3}, gold: {analyzerName: percentage}",
-            &[],
-        ),
+        ("m: {modelId: m, kvSpareTrigger: 0.3}", &["m kvSpareTrigger"]),
+        ("m: {modelId: m, analyzerName: percentage, kvSpareTrigger: 0.3}", &[]),
+        ("m: {modelId: m, kvSpareTrigger: 0.3}, gold: {analyzerName: percentage}", &[]),
         (
             "m: {modelId: m, kvSpareTrigger: 0.3}, n: {modelId: n, analyzerName: percentage}",
             &["m kvSpareTrigger"],
@@ -95,10 +74,7 @@ fn a_field_is_read_where_another_entry_selects_what_reads_it() {
             ", m: {modelId: m, analyzerName: saturation, scaleUpThreshold: 0.8}}",
             &["default scaleUpThreshold"],
         ),
-        (
-            "}\nnamespaces: {a: {saturation: {default: {analyzerName: slo}}}}",
-            &[],
-        ),
+        ("}\nnamespaces: {a: {saturation: {default: {analyzerName: slo}}}}", &[]),
         ("}\nqueueingModel: {default: {}}", &[]),
         ("}\nEXPERIMENTAL_PROACTIVE_MODEL: true", &[]),
     ];
@@ -114,18 +90,9 @@ fn the_queueing_model_and_hybrid_mode_have_readers_of_their_own() {
         "saturation: {default: {analyzerName: slo, kvSpareTrigger: 0.2, burstReserve: strict";
     let cases: [Case<'_>; 4] = [
         ("}}", &[]),
-        (
-            "}}\nqueueingModel: {default: {}}",
-            &["default kvSpareTrigger", "default burstReserve"],
-        ),
-        (
-            ", analyzers: [{name: slo}]}}\nqueueingModel: {default: {}}",
-            &["default kvSpareTrigger"],
-        ),
-        (
-            "}}\nEXPERIMENTAL_PROACTIVE_MODEL: true",
-            &["default burstReserve"],
-        ),
+        ("}}\nqueueingModel: {default: {}}", &["default kvSpareTrigger", "default burstReserve"]),
+        (", analyzers: [{name: slo}]}}\nqueueingModel: {default: {}}", &["default kvSpareTrigger"]),
+        ("}}\nEXPERIMENTAL_PROACTIVE_MODEL: true", &["default burstReserve"]),
     ];
     for (more, expected) in cases {
         let settings = format!("{entry}{more}");
@@ -155,8 +122,5 @@ fn an_entry_meets_no_selector_of_another_model_or_namespace() {
     assert_eq!(met("/m"), ["b/m", "/gold", "a/default", "/m", "/default"]);
     assert_eq!(met("/n"), ["/gold", "a/default", "/n", "/default"]);
     assert_eq!(met("b/m"), ["b/m", "/gold", "/m", "/default"]);
-    assert_eq!(
-        met("a/default"),
-        ["/gold", "a/default", "/m", "/n", "/default"]
-    );
+    assert_eq!(met("a/default"), ["/gold", "a/default", "/m", "/n", "/default"]);
 }

@@ -9,14 +9,8 @@ async fn the_contract_is_kept() {
     let outcome = runner::run(&server.client(), "ns", runner::Server::Embedded).await;
     assert!(outcome.rows > 90, "{} rows", outcome.rows);
     let page = include_str!("../../../../../docs/development/simulator.md");
-    let counts = format!(
-        "{} rows, of which {} differs",
-        outcome.rows, outcome.differences
-    );
-    assert!(
-        page.contains(&counts),
-        "docs/development/simulator.md lacks {counts}"
-    );
+    let counts = format!("{} rows, of which {} differs", outcome.rows, outcome.differences);
+    assert!(page.contains(&counts), "docs/development/simulator.md lacks {counts}");
     assert_eq!(outcome.failures, Vec::<String>::new());
     assert_ne!(runner::Server::Embedded, runner::Server::Real);
 }

@@ -60,11 +60,7 @@ async fn objects_are_accepted_and_refused_as_by_a_real_server() {
         let (code, status) = ask(&server, "POST", PATH, &object(vector)).await;
         assert_eq!(code, 422, "{}: {status}", vector.id);
         let message = status["message"].as_str().unwrap();
-        assert!(
-            message.contains(&vector.because),
-            "{}: {message}",
-            vector.id
-        );
+        assert!(message.contains(&vector.because), "{}: {message}", vector.id);
     }
 }
 
@@ -102,11 +98,9 @@ fn every_pattern_and_rule_of_the_definition_is_enforced() {
 
 #[test]
 fn patterns_that_exclude_letters_are_enforced() {
-    for (pattern, other, matching) in [
-        ("^a.c$", "ac", "abc"),
-        ("^[^/]+$", "a/b", "ab"),
-        (r"^\S+$", "a b", "é"),
-    ] {
+    for (pattern, other, matching) in
+        [("^a.c$", "ac", "abc"), ("^[^/]+$", "a/b", "ab"), (r"^\S+$", "a b", "é")]
+    {
         let pattern = rules::pattern(pattern).unwrap();
         assert!(!pattern.is_match(other.as_bytes()), "{pattern}");
         assert!(pattern.is_match(matching.as_bytes()), "{pattern}");
@@ -116,11 +110,8 @@ fn patterns_that_exclude_letters_are_enforced() {
 #[test]
 fn an_edit_is_not_refused_for_what_was_wrong_before() {
     let live = json!({"spec": {"low": 5, "high": 2}, "status": {"count": 1}});
-    let cause = |reason, field: &str| Cause {
-        reason,
-        message: String::new(),
-        field: field.to_owned(),
-    };
+    let cause =
+        |reason, field: &str| Cause { reason, message: String::new(), field: field.to_owned() };
     let broken = cause("FieldValueInvalid", "spec");
     let absent = cause("FieldValueRequired", "spec.middle");
     let written = json!({"spec": {"low": 5, "high": 2}, "status": {"count": 2}});
@@ -143,19 +134,11 @@ async fn a_leader_worker_set_has_a_scale() {
     let definition: Value = serde_yaml::from_str(text).unwrap();
     let sets = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/ns/leaderworkersets";
     let set = json!({"metadata": {"name": "l"}, "spec": {"leaderWorkerTemplate": {"size": 4}}});
-    assert_eq!(
-        ask(&server, "POST", sets, &set).await.0,
-        404,
-        "not yet defined"
-    );
+    assert_eq!(ask(&server, "POST", sets, &set).await.0, 404, "not yet defined");
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(ask(&server, "POST", definitions, &definition).await.0, 201);
     let (code, made) = ask(&server, "POST", sets, &set).await;
-    assert_eq!(
-        (code, &made["spec"]["replicas"]),
-        (201, &json!(1)),
-        "{made}"
-    );
+    assert_eq!((code, &made["spec"]["replicas"]), (201, &json!(1)), "{made}");
     let counted = json!({"status": {"replicas": 1, "hpaPodSelector": "app=l"}});
     let status = format!("{sets}/l/status");
     assert_eq!(ask(&server, "PATCH", &status, &counted).await.0, 200);

@@ -60,10 +60,7 @@ async fn a_watch_from_a_forgotten_version_ends_with_410_in_the_stream() {
     server.compact();
     let watch = api.watch(&WatchParams::default(), &version).await.unwrap();
     let events: Vec<_> = watch.try_collect().await.unwrap();
-    assert!(
-        matches!(&*events, [WatchEvent::Error(status)] if status.code == 410),
-        "{events:?}"
-    );
+    assert!(matches!(&*events, [WatchEvent::Error(status)] if status.code == 410), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,16 +70,11 @@ async fn a_page_of_a_forgotten_version_is_refused_with_410() {
         ask(&server, "POST", MAPS, &json!({"metadata": {"name": name}})).await;
     }
     let (_, page) = ask(&server, "GET", &format!("{MAPS}?limit=1"), &Value::Null).await;
-    let next = format!(
-        "{MAPS}?limit=1&continue={}",
-        page["metadata"]["continue"].as_str().unwrap()
-    );
+    let next =
+        format!("{MAPS}?limit=1&continue={}", page["metadata"]["continue"].as_str().unwrap());
     ask(&server, "POST", MAPS, &json!({"metadata": {"name": "aa"}})).await;
     let (code, page) = ask(&server, "GET", &next, &Value::Null).await;
-    assert_eq!(
-        (code, &page["items"][0]["metadata"]["name"]),
-        (200, &json!("b"))
-    );
+    assert_eq!((code, &page["items"][0]["metadata"]["name"]), (200, &json!("b")));
     server.compact();
     ask(&server, "POST", MAPS, &json!({"metadata": {"name": "c"}})).await;
     let (code, status) = ask(&server, "GET", &next, &Value::Null).await;
@@ -120,30 +112,16 @@ async fn delete(server: &ApiServer, name: &str, policy: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn what_an_object_owns_alone_goes_with_it() {
     let server = server().await;
-    let (a, b) = (
-        make(&server, "a", &[], false).await,
-        make(&server, "b", &[], false).await,
-    );
+    let (a, b) = (make(&server, "a", &[], false).await, make(&server, "b", &[], false).await);
     let own = make(&server, "own", &[&a], false).await;
     make(&server, "below", &[&own], false).await;
     make(&server, "shared", &[&a, &b], false).await;
     delete(&server, "a", "Background").await;
-    for (name, stays) in [
-        ("a", false),
-        ("own", false),
-        ("below", false),
-        ("shared", true),
-    ] {
+    for (name, stays) in [("a", false), ("own", false), ("below", false), ("shared", true)] {
         assert_eq!(exists(&server, name).await, stays, "{name}");
     }
     let (_, shared) = ask(&server, "GET", &format!("{MAPS}/shared"), &Value::Null).await;
-    assert_eq!(
-        shared["metadata"]["ownerReferences"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(shared["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
     delete(&server, "b", "Orphan").await;
     assert!(!exists(&server, "b").await);
     assert!(exists(&server, "shared").await);
@@ -157,10 +135,7 @@ async fn an_object_deleted_in_the_foreground_waits_for_those_that_block_it() {
     let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     ask(&server, "PATCH", &format!("{MAPS}/held"), &hold).await;
     let marked = delete(&server, "owner", "Foreground").await;
-    assert_eq!(
-        marked["metadata"]["finalizers"],
-        json!(["foregroundDeletion"])
-    );
+    assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
     assert!(exists(&server, "owner").await && exists(&server, "held").await);
     let release = json!({"metadata": {"finalizers": null}});
     ask(&server, "PATCH", &format!("{MAPS}/held"), &release).await;
@@ -174,17 +149,11 @@ async fn a_namespace_goes_with_all_that_is_in_it() {
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
     ask(&server, "POST", MAPS, &held).await;
     let (code, marked) = ask(&server, "DELETE", "/api/v1/namespaces/ns", &Value::Null).await;
-    assert_eq!(
-        (code, &marked["status"]["phase"]),
-        (200, &json!("Terminating"))
-    );
+    assert_eq!((code, &marked["status"]["phase"]), (200, &json!("Terminating")));
     assert!(!exists(&server, "a").await && exists(&server, "held").await);
     let (code, status) = ask(&server, "POST", MAPS, &json!({"metadata": {"name": "b"}})).await;
     assert_eq!(code, 403);
-    assert_eq!(
-        status["details"]["causes"][0]["reason"],
-        "NamespaceTerminating"
-    );
+    assert_eq!(status["details"]["causes"][0]["reason"], "NamespaceTerminating");
     let release = json!({"metadata": {"finalizers": null}});
     ask(&server, "PATCH", &format!("{MAPS}/held"), &release).await;
     let (code, _) = ask(&server, "GET", "/api/v1/namespaces/ns", &Value::Null).await;
@@ -202,28 +171,15 @@ async fn a_pod_on_a_node_is_marked_until_the_node_lets_it_go() {
     };
     for (name, node) in [("free", None), ("bound", Some("n1"))] {
         let (code, made) = ask(&server, "POST", pods, &pod(name, node)).await;
-        assert_eq!(
-            (code, &made["status"]["phase"]),
-            (201, &json!("Pending")),
-            "{made}"
-        );
+        assert_eq!((code, &made["status"]["phase"]), (201, &json!("Pending")), "{made}");
         ask(&server, "DELETE", &format!("{pods}/{name}"), &Value::Null).await;
     }
     let (code, _) = ask(&server, "GET", &format!("{pods}/free"), &Value::Null).await;
     assert_eq!(code, 404);
     let bound = format!("{pods}/bound");
     let (code, pod) = ask(&server, "GET", &bound, &Value::Null).await;
-    assert_eq!(
-        (code, &pod["metadata"]["deletionGracePeriodSeconds"]),
-        (200, &json!(30))
-    );
-    ask(
-        &server,
-        "DELETE",
-        &format!("{bound}?gracePeriodSeconds=0"),
-        &Value::Null,
-    )
-    .await;
+    assert_eq!((code, &pod["metadata"]["deletionGracePeriodSeconds"]), (200, &json!(30)));
+    ask(&server, "DELETE", &format!("{bound}?gracePeriodSeconds=0"), &Value::Null).await;
     assert_eq!(ask(&server, "GET", &bound, &Value::Null).await.0, 404);
 }
 
@@ -255,54 +211,32 @@ async fn faults_meet_one_client_and_spare_the_others() {
     let object = json!({"metadata": {"name": "a"}});
     assert_eq!(ask(&slow, "POST", MAPS, &object).await.0, 201);
     assert_eq!(started.elapsed(), Duration::from_secs(2));
-    let watch = maps(&slow)
-        .watch(&WatchParams::default(), "1")
-        .await
-        .unwrap();
+    let watch = maps(&slow).watch(&WatchParams::default(), "1").await.unwrap();
     let _events: Vec<_> = watch.try_collect().await.unwrap();
     assert_eq!(started.elapsed(), Duration::from_secs(9));
     assert_eq!(ask(&server, "GET", MAPS, &Value::Null).await.0, 200);
     assert_eq!(started.elapsed(), Duration::from_secs(9));
-    let refusing = server.with_faults(Arc::new(|| RequestFault {
-        refuse: Some(503),
-        ..RequestFault::default()
-    }));
+    let refusing = server
+        .with_faults(Arc::new(|| RequestFault { refuse: Some(503), ..RequestFault::default() }));
     assert_eq!(ask(&refusing, "GET", MAPS, &Value::Null).await.0, 503);
 }
 
 #[tokio::test(start_paused = true)]
 async fn bodies_that_make_no_sense_are_refused_and_hurt_nothing() {
     let server = server().await;
-    assert_eq!(
-        ask(&server, "POST", MAPS, &json!({"metadata": {"name": "a"}}))
-            .await
-            .0,
-        201
-    );
+    assert_eq!(ask(&server, "POST", MAPS, &json!({"metadata": {"name": "a"}})).await.0, 201);
     let one = format!("{MAPS}/a");
-    for body in [
-        json!("text"),
-        json!([1]),
-        json!({"metadata": {"labels": "x"}}),
-        json!({"data": 1}),
-    ] {
+    for body in
+        [json!("text"), json!([1]), json!({"metadata": {"labels": "x"}}), json!({"data": 1})]
+    {
         for (method, path) in [("POST", MAPS), ("PUT", &*one), ("PATCH", &*one)] {
             let (code, status) = ask(&server, method, path, &body).await;
-            assert!(
-                (400..500).contains(&code),
-                "{method} {body}: {code} {status}"
-            );
+            assert!((400..500).contains(&code), "{method} {body}: {code} {status}");
         }
     }
     for (path, body) in [
-        (
-            "/api/v1/namespaces",
-            json!({"metadata": {"name": "n"}, "spec": "x"}),
-        ),
-        (
-            "/api/v1/namespaces",
-            json!({"metadata": {"name": "n", "labels": 3}}),
-        ),
+        ("/api/v1/namespaces", json!({"metadata": {"name": "n"}, "spec": "x"})),
+        ("/api/v1/namespaces", json!({"metadata": {"name": "n", "labels": 3}})),
         (
             "/api/v1/namespaces/ns/services",
             json!({"metadata": {"name": "s"}, "spec": {"ports": [1]}}),

@@ -46,11 +46,7 @@ pub(super) async fn ask(
         "PATCH" => "application/merge-patch+json",
         _ => "application/json",
     };
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
+    let body = if body.is_null() { String::new() } else { body.to_string() };
     let request = http::Request::builder()
         .method(method)
         .uri(path)

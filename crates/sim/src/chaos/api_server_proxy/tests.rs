@@ -52,9 +52,7 @@ fn request(method: Method, path: &str, body: &Value) -> Request<Full<Bytes>> {
     };
     let request = Request::builder().method(method).uri(path);
     let request = request.header(CONTENT_TYPE, kind);
-    request
-        .body(Full::new(Bytes::from(body.to_string())))
-        .unwrap()
+    request.body(Full::new(Bytes::from(body.to_string()))).unwrap()
 }
 
 /// Writes who holds the lease, whatever its version is or for this one alone.

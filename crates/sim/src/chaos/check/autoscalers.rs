@@ -44,10 +44,7 @@ pub(crate) fn written(place: usize, scale: &ScaleWritten<'_>) -> Vec<InvariantVi
     let leads_for = scale.leads_for.unwrap_or_default();
     if leads_for + LOOK < scale.window {
         let (leads, window) = (leads_for.as_secs(), scale.window.as_secs());
-        add(
-            "A3",
-            format!("after leading for {leads} s, less than its window of {window} s"),
-        );
+        add("A3", format!("after leading for {leads} s, less than its window of {window} s"));
     }
     found
 }
@@ -98,10 +95,7 @@ mod tests {
             let found = written(0, &scale);
             found.iter().map(|one| one.invariant).collect::<Vec<_>>()
         };
-        assert_eq!(
-            judged((3, 2), seconds(120), seconds(90)),
-            Vec::<&str>::new()
-        );
+        assert_eq!(judged((3, 2), seconds(120), seconds(90)), Vec::<&str>::new());
         assert_eq!(judged((3, 2), seconds(120), seconds(91)), ["A2"]);
         assert_eq!(judged((3, 2), seconds(120), None), ["A2"]);
         assert_eq!(judged((3, 2), seconds(117), seconds(1)), ["A3"]);

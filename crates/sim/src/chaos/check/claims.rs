@@ -30,19 +30,12 @@ pub(in crate::chaos) struct Sent<'a> {
 
 impl<'a> Sent<'a> {
     pub(crate) fn new(method: &'a Method, uri: &'a Uri, body: &'a [u8]) -> Self {
-        Self {
-            method,
-            path: uri.path(),
-            query: uri.query().unwrap_or_default(),
-            body,
-        }
+        Self { method, path: uri.path(), query: uri.query().unwrap_or_default(), body }
     }
 
     /// What is sent; where that is no object, one without fields.
     pub(crate) fn object(&self) -> Object {
-        Object(Arc::new(
-            serde_json::from_slice(self.body).unwrap_or_default(),
-        ))
+        Object(Arc::new(serde_json::from_slice(self.body).unwrap_or_default()))
     }
 }
 

@@ -99,9 +99,7 @@ impl Ending {
     /// What it has not done when it has ended: so many roles were `overdue`, and the lease is that of `holder`.
     pub(crate) fn undone(&self, overdue: u64, holder: Option<&str>) -> Option<String> {
         if overdue > 0 {
-            return Some(format!(
-                "had {overdue} roles that did not end within their grace"
-            ));
+            return Some(format!("had {overdue} roles that did not end within their grace"));
         }
         let is_kept = self.held.is_some() && self.held.as_deref() == holder;
         is_kept.then(|| "led, and has ended without giving its lease back".to_owned())

@@ -39,9 +39,7 @@ impl Eventually {
         limit: Duration,
     ) -> Vec<InvariantViolation> {
         let lasting = self.lasting(group, present, times, limit).into_iter();
-        lasting
-            .map(|text| InvariantViolation::new(invariant, text))
-            .collect()
+        lasting.map(|text| InvariantViolation::new(invariant, text)).collect()
     }
 }
 

@@ -42,9 +42,8 @@ impl Kept {
 pub(crate) fn of_gone(kept: Places, exists: impl Fn(&str) -> bool) -> Vec<String> {
     let gone = kept.into_iter().flat_map(|(what, names)| {
         let gone = names.into_iter().filter(|name| !exists(name));
-        let gone: Vec<String> = gone
-            .map(|name| format!("{name} is gone, and {what} is kept"))
-            .collect();
+        let gone: Vec<String> =
+            gone.map(|name| format!("{name} is gone, and {what} is kept")).collect();
         gone
     });
     gone.collect()

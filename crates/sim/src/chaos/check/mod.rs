@@ -28,10 +28,7 @@ pub(crate) struct InvariantViolation {
 
 impl InvariantViolation {
     pub(super) fn new(invariant: &'static str, text: impl Into<String>) -> Self {
-        Self {
-            invariant,
-            text: text.into(),
-        }
+        Self { invariant, text: text.into() }
     }
 }
 

@@ -100,9 +100,7 @@ impl Pace {
         self.turn(now);
         let most = STORED + STORED_FOR_A_PLAN * self.plans;
         let counts = !is_event(path);
-        counts
-            .then(|| self.count("writes of", path, most))
-            .flatten()
+        counts.then(|| self.count("writes of", path, most)).flatten()
     }
 
     pub(crate) fn asked(&mut self, beat: Duration, now: Duration) -> Option<InvariantViolation> {
@@ -118,10 +116,7 @@ impl Pace {
     /// Begins anew where a minute has passed: what is kept is of one minute.
     fn turn(&mut self, now: Duration) {
         if now.saturating_sub(self.began) >= MINUTE {
-            *self = Self {
-                began: now,
-                ..Self::default()
-            };
+            *self = Self { began: now, ..Self::default() };
         }
     }
 
@@ -164,11 +159,7 @@ fn is_event(path: &str) -> bool {
 fn collection(path: &str, query: &str) -> String {
     let is_selector = |part: &&str| part.contains("Selector=");
     let selectors: Vec<&str> = query.split('&').filter(is_selector).collect();
-    if selectors.is_empty() {
-        path.to_owned()
-    } else {
-        format!("{path}?{}", selectors.join("&"))
-    }
+    if selectors.is_empty() { path.to_owned() } else { format!("{path}?{}", selectors.join("&")) }
 }
 
 /// What an event is about, and how many of them there may be. One that counts up another says no more than whose
@@ -209,17 +200,11 @@ mod tests {
     }
 
     fn sent<'a>(method: &'a Method, (path, query): (&'a str, &'a str), body: &'a [u8]) -> Sent<'a> {
-        Sent {
-            method,
-            path,
-            query,
-            body,
-        }
+        Sent { method, path, query, body }
     }
 
     fn is_odd(pace: &mut Pace, sent: &Sent<'_>) -> bool {
-        pace.sent(sent, seconds(1), &mut |count| count <= 3)
-            .is_some()
+        pace.sent(sent, seconds(1), &mut |count| count <= 3).is_some()
     }
 
     fn most(pace: &mut Pace, method: &Method, to: (&str, &str), body: &[u8]) -> u64 {
@@ -249,10 +234,7 @@ mod tests {
     #[test]
     fn counts_are_kept_apart_and_begin_anew_after_a_minute() {
         let mut pace = Pace::default();
-        assert_eq!(
-            most(&mut pace, &Method::GET, (PODS, "limit=500"), b""),
-            LISTED
-        );
+        assert_eq!(most(&mut pace, &Method::GET, (PODS, "limit=500"), b""), LISTED);
         let selected = (PODS, "limit=500&fieldSelector=a");
         assert_eq!(most(&mut pace, &Method::GET, selected, b""), LISTED);
         assert_eq!(most(&mut pace, &Method::PATCH, (STATUS, ""), b""), TRIED);
@@ -271,10 +253,7 @@ mod tests {
         let mut all = 0..10_000;
         let odd = all.find(|_| pace.stored(STATUS, seconds(2)).is_some());
         assert_eq!(odd, Some(STORED + 2 * STORED_FOR_A_PLAN));
-        assert!(
-            odd < Some(60),
-            "with two plans one that is written every second is found"
-        );
+        assert!(odd < Some(60), "with two plans one that is written every second is found");
         assert_eq!(
             most(&mut pace, &Method::PATCH, (STATUS, ""), b""),
             TRIED + 2 * TRIED_FOR_A_PLAN

@@ -85,9 +85,7 @@ impl Circumstances<'_> {
 
     /// The replicas that exist and stay, which may have changed since the plan was made, in the same moment.
     fn staying(&self, key: &VariantKey) -> Option<Replicas> {
-        let now = self
-            .target(key)
-            .map(ResolvedTarget::current_excluding_surge);
+        let now = self.target(key).map(ResolvedTarget::current_excluding_surge);
         now.max(self.stood.get(key).copied())
     }
 
@@ -103,14 +101,11 @@ impl Circumstances<'_> {
     }
 
     fn silent_for(&self, prefix: &str) -> Duration {
-        self.now
-            .saturating_sub(self.observed.last(prefix).unwrap_or_default())
+        self.now.saturating_sub(self.observed.last(prefix).unwrap_or_default())
     }
 
     fn variant_silent_for(&self, key: &VariantKey) -> Duration {
-        let name = self
-            .target(key)
-            .map_or(&key.name, |target| &target.key.name);
+        let name = self.target(key).map_or(&key.name, |target| &target.key.name);
         self.silent_for(&format!("{name}-"))
     }
 
@@ -248,11 +243,7 @@ impl Plans {
                 );
                 found = Some(InvariantViolation::new("D7", text));
             }
-            let decided = Decided {
-                target,
-                uid,
-                is_settled: before.is_some(),
-            };
+            let decided = Decided { target, uid, is_settled: before.is_some() };
             self.decided.insert(key.clone(), decided);
         }
         found
@@ -290,16 +281,11 @@ const PUBLISHED: Duration = Duration::from_secs(2);
 
 /// D7: what is published is what was decided just now.
 fn late(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantViolation> {
-    let was_calm = circumstances
-        .calm
-        .is_some_and(|since| since <= plan.at.monotonic);
+    let was_calm = circumstances.calm.is_some_and(|since| since <= plan.at.monotonic);
     let age = circumstances.now.saturating_sub(plan.at.monotonic);
     (was_calm && age > PUBLISHED).then(|| {
-        let text = format!(
-            "cycle {} is published {} s after it was decided",
-            plan.cycle,
-            age.as_secs()
-        );
+        let text =
+            format!("cycle {} is published {} s after it was decided", plan.cycle, age.as_secs());
         InvariantViolation::new("D7", text)
     })
 }
@@ -319,10 +305,7 @@ fn sent_to_zero(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<Invari
         let model = &decision.model;
         let is_odd = falls && (is_sent || !serves(model));
         (is_odd && !(circumstances.may_sleep)(model)).then(|| {
-            let text = format!(
-                "{} goes to 0, which no policy of {model} allows",
-                decision.key
-            );
+            let text = format!("{} goes to 0, which no policy of {model} allows", decision.key);
             InvariantViolation::new("D8", text)
         })
     })
@@ -346,9 +329,7 @@ fn beyond(plan: &Plan, circumstances: &Circumstances<'_>) -> Option<InvariantVio
             let base = decision.steps.first().map(|step| step.from);
             let exists = circumstances.staying(&decision.key);
             // A minimum is owed, whatever else is demanded.
-            let least = circumstances
-                .bounds(&decision.key)
-                .and_then(|bounds| bounds.min);
+            let least = circumstances.bounds(&decision.key).and_then(|bounds| bounds.min);
             let is_new = Some(target) > base.max(exists).max(least);
             if is_new && decision.steps.iter().any(|step| grows(&step)) {
                 culprit = Some(decision);
@@ -379,10 +360,7 @@ fn judged(decision: &Decision, circumstances: &Circumstances<'_>) -> Option<Inva
         return Some(InvariantViolation::new("D8", text));
     }
     // What one stage adds and another takes back is not lowered.
-    let falls = decision
-        .steps
-        .first()
-        .is_some_and(|step| target < step.from);
+    let falls = decision.steps.first().is_some_and(|step| target < step.from);
     let lowered_at = |is_meant: fn(PlanStage) -> bool| {
         let mut steps = decision.steps.iter();
         falls && steps.any(|step| step.to < step.from && is_meant(step.stage))

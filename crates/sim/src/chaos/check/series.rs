@@ -17,11 +17,8 @@ pub(crate) struct Shown {
     pub(crate) broken: Vec<InvariantViolation>,
 }
 
-pub(crate) const SCALED_BY: [&str; 3] = [
-    "wva_desired_replicas",
-    "wva_current_replicas",
-    "wva_desired_ratio",
-];
+pub(crate) const SCALED_BY: [&str; 3] =
+    ["wva_desired_replicas", "wva_current_replicas", "wva_desired_ratio"];
 
 const WANTED: &str = "aibrix_autoscaler_scale_action";
 
@@ -36,9 +33,8 @@ pub(crate) fn read(families: &[MetricFamily]) -> Shown {
             let value = value(family.get_field_type(), metric);
             if !value.is_finite() || value < 0.0 {
                 let labels = metric.get_label().iter();
-                let labels: Vec<String> = labels
-                    .map(|pair| format!("{}={:?}", pair.name(), pair.value()))
-                    .collect();
+                let labels: Vec<String> =
+                    labels.map(|pair| format!("{}={:?}", pair.name(), pair.value())).collect();
                 let text = format!("{name}{{{}}} {value} is no count", labels.join(","));
                 shown.broken.push(InvariantViolation::new("E3", text));
             }
@@ -85,11 +81,7 @@ pub(crate) fn read(families: &[MetricFamily]) -> Shown {
 }
 
 fn ratio_of(desired: f64, current: f64) -> f64 {
-    if current > 0.0 {
-        desired / current
-    } else {
-        desired
-    }
+    if current > 0.0 { desired / current } else { desired }
 }
 
 /// The value of a series; of a histogram the sum, since the rest of it are whole numbers.
@@ -110,8 +102,5 @@ fn autoscaler(metric: &Metric) -> Option<ObjectKey> {
 
 fn label<'a>(metric: &'a Metric, name: &str) -> Option<&'a str> {
     let mut pairs = metric.get_label().iter();
-    pairs
-        .find(|pair| pair.name() == name)
-        .map(LabelPair::value)
-        .filter(|value| !value.is_empty())
+    pairs.find(|pair| pair.name() == name).map(LabelPair::value).filter(|value| !value.is_empty())
 }

@@ -36,10 +36,7 @@ impl Followed {
             return None;
         }
         let transition = transition(now, &stored(now, fixed, insider));
-        let keys = transition
-            .changes
-            .iter()
-            .map(|change: &SettingChange| change.key);
+        let keys = transition.changes.iter().map(|change: &SettingChange| change.key);
         let is_behind = transition.next.is_some();
         self.agreed = (!is_behind).then_some((now.number, version));
         is_behind.then(|| keys.collect::<Vec<_>>().join(", "))
@@ -69,8 +66,7 @@ pub(in crate::chaos) fn data_of(map: &Value) -> Data {
     let data = map.get("data").and_then(Value::as_object);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let data = data.into_iter().flatten();
-    data.map(|(key, value)| (key.clone(), text(value)))
-        .collect()
+    data.map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
 #[derive(Debug, Default)]
@@ -113,9 +109,7 @@ mod tests {
             ("PROMETHEUS_BASE_URL", "https://prometheus"),
             ("GLOBAL_OPT_INTERVAL", interval),
         ] {
-            sources
-                .environment
-                .insert(name.to_owned(), value.to_owned());
+            sources.environment.insert(name.to_owned(), value.to_owned());
         }
         start(&sources).unwrap().generation
     }

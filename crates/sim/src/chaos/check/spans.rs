@@ -51,8 +51,7 @@ impl Spans {
                 self.all.push_back((now, span));
             }
         }
-        self.all
-            .retain(|(until, _)| now.saturating_sub(*until) <= REMEMBERED);
+        self.all.retain(|(until, _)| now.saturating_sub(*until) <= REMEMBERED);
     }
 
     /// The longest of each that was in force since then; the last ones at least.

@@ -54,10 +54,7 @@ pub(crate) fn unplanned(turns: &[String]) -> Option<InvariantViolation> {
         .any(|why| turn.contains(why))
     };
     let turn = turns.iter().find(|turn| !is_planned(turn))?;
-    Some(InvariantViolation::new(
-        "T1",
-        format!("ended by itself: {turn}"),
-    ))
+    Some(InvariantViolation::new("T1", format!("ended by itself: {turn}")))
 }
 
 #[derive(Debug, Default)]

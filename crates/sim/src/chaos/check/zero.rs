@@ -50,8 +50,7 @@ impl ZeroPolicies {
             }
         }
         self.version = insider.version();
-        self.past
-            .retain(|(at, _)| now.saturating_sub(*at) < AFTERGLOW);
+        self.past.retain(|(at, _)| now.saturating_sub(*at) < AFTERGLOW);
         if self.is_refused {
             self.past.iter_mut().for_each(|(at, _)| *at = now);
         }
@@ -85,17 +84,11 @@ impl ZeroPolicies {
         now: Duration,
     ) -> Option<Duration> {
         let all = self.in_force(calm, now);
-        all.map(|dynamic| dynamic.scale_to_zero.retention(model))
-            .min()
+        all.map(|dynamic| dynamic.scale_to_zero.retention(model)).min()
     }
 }
 
 fn is_refused(diagnostics: &Diagnostics) -> bool {
     let mut problems = diagnostics.problems.iter();
-    problems.any(|problem| {
-        matches!(
-            problem.purpose(),
-            Purpose::ScaleToZero | Purpose::Saturation
-        )
-    })
+    problems.any(|problem| matches!(problem.purpose(), Purpose::ScaleToZero | Purpose::Saturation))
 }

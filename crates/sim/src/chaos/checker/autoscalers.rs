@@ -33,10 +33,7 @@ impl AutoscaledTarget {
         let autoscaled = scenario.autoscaled.iter();
         let targets = autoscaled.flat_map(|one| {
             let window = Duration::from_secs(one.windows.0.into());
-            one.model
-                .variants
-                .iter()
-                .map(move |variant| (variant, window, one.per_replica))
+            one.model.variants.iter().map(move |variant| (variant, window, one.per_replica))
         });
         targets
             .map(|(variant, window, per_replica)| Self {
@@ -136,8 +133,6 @@ impl Checker {
     pub(super) fn histories(&self) -> Vec<InvariantViolation> {
         let stored = self.0.insider.list(AUTOSCALERS).into_iter().map(Object);
         let length = |one: &Object| one.list("/status/scalingHistory").len();
-        stored
-            .filter_map(|one| history(one.name(), length(&one)))
-            .collect()
+        stored.filter_map(|one| history(one.name(), length(&one))).collect()
     }
 }

@@ -23,10 +23,7 @@ impl Checker {
         let targets: Vec<String> = plan
             .decisions
             .values()
-            .map(|one| {
-                one.target
-                    .map_or_else(|| "-".to_owned(), |count| count.to_string())
-            })
+            .map(|one| one.target.map_or_else(|| "-".to_owned(), |count| count.to_string()))
             .collect();
         let text = format!(
             "cycle {:<5} generation {:<3} {}",
@@ -47,18 +44,9 @@ impl Checker {
         let now = self.now();
         let mut bench = self.bench();
         bench.counts.plans += 1;
-        let CheckerState {
-            seats,
-            zero,
-            policies,
-            around,
-            fleet,
-            instance,
-            ..
-        } = &mut *bench;
+        let CheckerState { seats, zero, policies, around, fleet, instance, .. } = &mut *bench;
         let may_be_zero = |key: &VariantKey| {
-            zero.get(key)
-                .is_some_and(|last| now.saturating_sub(*last) < AFTERGLOW)
+            zero.get(key).is_some_and(|last| now.saturating_sub(*last) < AFTERGLOW)
         };
         let seat = seats.get_mut(&place)?;
         seat.pace.planned(now);
@@ -105,12 +93,7 @@ impl Checker {
     fn too_early(&self, place: usize, plan: &Plan) -> Option<InvariantViolation> {
         let now = self.now();
         let mut bench = self.bench();
-        let CheckerState {
-            seats,
-            sleep,
-            policies,
-            ..
-        } = &mut *bench;
+        let CheckerState { seats, sleep, policies, .. } = &mut *bench;
         let (seat, sleep) = (seats.get(&place)?, sleep.as_mut()?);
         let retention = policies.retention(sleep.model(), seat.calm(), now)?;
         let widest = seat.spans.widest(now.saturating_sub(MINUTE))?;
@@ -130,7 +113,6 @@ impl Checker {
         }
         let around = Surroundings::follow(known, &self.0.insider, instance);
         let all = around.variants.iter();
-        all.filter_map(|(key, variant)| Some((key.clone(), Replicas(variant.desired?))))
-            .collect()
+        all.filter_map(|(key, variant)| Some((key.clone(), Replicas(variant.desired?)))).collect()
     }
 }

@@ -13,11 +13,7 @@ const LINES: usize = 620;
 pub(super) fn draw(number: u64) -> (bool, Broken) {
     let mut dice = Dice::new(SeedTree::new(number).child("broken"));
     let is_of_analyzers = dice.chance(60);
-    let field = if is_of_analyzers {
-        "kvCacheThreshold"
-    } else {
-        "retention_period"
-    };
+    let field = if is_of_analyzers { "kvCacheThreshold" } else { "retention_period" };
     let all = texts(field);
     let drawn = dice.pick(&all).cloned();
     (is_of_analyzers, drawn.unwrap_or_default())
@@ -32,10 +28,7 @@ fn texts(field: &str) -> [Broken; 8] {
         ("one word", "nothing\n".to_owned()),
         ("a list", format!("- {field}\n- 0.8\n")),
         ("aliases of aliases", bomb()),
-        (
-            "200 kB of brackets",
-            format!("{field}: {}", "[".repeat(BRACKETS)),
-        ),
+        ("200 kB of brackets", format!("{field}: {}", "[".repeat(BRACKETS))),
         ("200 kB of blocks", blocks.collect()),
     ]
 }
@@ -66,11 +59,8 @@ mod tests {
             environment: environment("pod", Duration::from_secs(10)),
             ..Sources::default()
         };
-        let policy = if is_of_analyzers {
-            &mut sources.saturation
-        } else {
-            &mut sources.scale_to_zero
-        };
+        let policy =
+            if is_of_analyzers { &mut sources.saturation } else { &mut sources.scale_to_zero };
         policy.global = Some([("default".to_owned(), text.to_owned())].into());
         let diagnostics = start(&sources).unwrap().diagnostics;
         let problems = diagnostics.problems.iter();
@@ -88,11 +78,7 @@ mod tests {
             if !drawn.insert((is_of_analyzers, what)) {
                 continue;
             }
-            let purpose = if is_of_analyzers {
-                Purpose::Saturation
-            } else {
-                Purpose::ScaleToZero
-            };
+            let purpose = if is_of_analyzers { Purpose::Saturation } else { Purpose::ScaleToZero };
             assert_eq!(refused(is_of_analyzers, &text), [purpose], "{what}");
         }
         assert_eq!(drawn.len(), 2 * texts("").len(), "{drawn:?}");

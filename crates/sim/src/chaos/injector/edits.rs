@@ -24,8 +24,7 @@ impl Injector {
     pub(crate) async fn edit(&self, how: Edit) -> bool {
         match how {
             Edit::Interval(seconds) => {
-                self.set_main("GLOBAL_OPT_INTERVAL", &format!("{seconds}s"))
-                    .await
+                self.set_main("GLOBAL_OPT_INTERVAL", &format!("{seconds}s")).await
             }
             Edit::Immutable(number) => {
                 let (key, value) = fixed::draw(number);
@@ -49,10 +48,8 @@ impl Injector {
             Edit::ZeroDeleted => self.delete(ZERO).await,
             Edit::ZeroForbidden => self.rewrite_zero("enable_scale_to_zero: false").await,
             Edit::ZeroLater => {
-                let entry = format!(
-                    "enable_scale_to_zero: true\nretention_period: {}s",
-                    LATER.as_secs()
-                );
+                let entry =
+                    format!("enable_scale_to_zero: true\nretention_period: {}s", LATER.as_secs());
                 self.rewrite_zero(&entry).await
             }
             Edit::ZeroAllowed => {
@@ -76,9 +73,7 @@ impl Injector {
                 done
             }
             Edit::Random(number) => {
-                let Drawn {
-                    map, entry, text, ..
-                } = self.drawn(number);
+                let Drawn { map, entry, text, .. } = self.drawn(number);
                 self.set(map, &entry, &text).await
             }
         }
@@ -115,10 +110,7 @@ impl Injector {
             let map = self.server.get("configmaps.", SYSTEM, name)?;
             Some((name, map.get("data").cloned().unwrap_or_default()))
         };
-        let all: Vec<_> = [MAIN, SATURATION, ZERO]
-            .into_iter()
-            .filter_map(data)
-            .collect();
+        let all: Vec<_> = [MAIN, SATURATION, ZERO].into_iter().filter_map(data).collect();
         let place = usize::from(number).checked_rem(all.len())?;
         all.into_iter().nth(place)
     }
@@ -174,10 +166,7 @@ impl Injector {
             return true;
         }
         let one = path("v1", SYSTEM, "configmaps", map);
-        self.server
-            .merge(&one, &json!({"data": data}))
-            .await
-            .is_ok()
+        self.server.merge(&one, &json!({"data": data})).await.is_ok()
     }
 
     fn original_map(&self, name: &str) -> Option<BTreeMap<String, String>> {

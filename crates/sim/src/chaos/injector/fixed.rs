@@ -111,16 +111,10 @@ mod tests {
         let mut environment = environment("pod", Duration::from_secs(10));
         // As every process here is started.
         for name in ["LEASE_DURATION", "RENEW_DEADLINE", "RETRY_PERIOD"] {
-            let spec = schema::all()
-                .find(|spec| spec.name.ends_with(name))
-                .unwrap();
+            let spec = schema::all().find(|spec| spec.name.ends_with(name)).unwrap();
             environment.insert(spec.name.to_owned(), spec.default.to_owned());
         }
-        Sources {
-            environment,
-            main: MainConfigMap::Present(main.clone()),
-            ..Sources::default()
-        }
+        Sources { environment, main: MainConfigMap::Present(main.clone()), ..Sources::default() }
     }
 
     #[test]

@@ -72,22 +72,13 @@ pub(super) fn draw(number: u64, ground: &EditTargets<'_>) -> Drawn {
 fn drawn(map: &'static str, entry: String, text: String, key: &str, value: &str) -> Drawn {
     let shown: String = value.chars().take(60).collect();
     let length = value.chars().count();
-    let place = if key == entry {
-        ""
-    } else {
-        &*format!("{entry} ")
-    };
+    let place = if key == entry { "" } else { &*format!("{entry} ") };
     let mut words = format!("{map} {place}{key}: {shown:?}");
     if length > 60 {
         // A string takes everything.
         let _done = write!(words, "... of {length} letters");
     }
-    Drawn {
-        map,
-        entry,
-        text,
-        words,
-    }
+    Drawn { map, entry, text, words }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,9 +118,7 @@ fn odd(dice: &mut Dice) -> String {
     ];
     let place = dice.place(texts.len() + 1);
     let long = || "9".repeat(5_000);
-    texts
-        .get(place)
-        .map_or_else(long, |text| (*text).to_owned())
+    texts.get(place).map_or_else(long, |text| (*text).to_owned())
 }
 
 fn value_of(spec: &Spec, dice: &mut Dice) -> String {
@@ -165,8 +154,7 @@ fn value_of(spec: &Spec, dice: &mut Dice) -> String {
 }
 
 fn choice(of: &[&str], dice: &mut Dice) -> String {
-    dice.pick(of)
-        .map_or_else(String::new, |text| (*text).to_owned())
+    dice.pick(of).map_or_else(String::new, |text| (*text).to_owned())
 }
 
 /// A field of an entry, and values that it may have; of a share also any other between 0 and 1.
@@ -183,10 +171,7 @@ const SATURATION_FIELDS: &[Field] = &[
     ("queueSpareTrigger", LENGTHS),
     ("enableLimiter", &["true", "false"]),
     ("enableRescale", &["true", "false"]),
-    (
-        "analyzerName",
-        &["saturation", "slo", "percentage", "\"\"", "saturatoin"],
-    ),
+    ("analyzerName", &["saturation", "slo", "percentage", "\"\"", "saturatoin"]),
     ("scaleUpThreshold", SHARES),
     ("scaleDownBoundary", SHARES),
     ("burstReserve", &["none", "economical", "strict", "much"]),
@@ -214,18 +199,12 @@ const SATURATION_FIELDS: &[Field] = &[
             "[{name: a, type: quota, scope: moon}]",
         ],
     ),
-    (
-        "scaleToZero",
-        &["{enabled: true}", "{enabled: false}", "{}"],
-    ),
+    ("scaleToZero", &["{enabled: true}", "{enabled: false}", "{}"]),
 ];
 
 const ZERO_FIELDS: &[Field] = &[
     ("enable_scale_to_zero", &["true", "false", "maybe"]),
-    (
-        "retention_period",
-        &["1ms", "20s", "90s", "5m", "25h", "0s", "later"],
-    ),
+    ("retention_period", &["1ms", "20s", "90s", "5m", "25h", "0s", "later"]),
 ];
 
 fn field(of: &[Field], dice: &mut Dice) -> (&'static str, String) {
@@ -244,11 +223,7 @@ fn with(before: &str, field: &str, value: &str) -> String {
     let mut is_replaced = false;
     for line in before.lines() {
         let goes_on = line.starts_with([' ', '-']);
-        is_replaced = if goes_on {
-            is_replaced
-        } else {
-            line.split(':').next() == Some(field)
-        };
+        is_replaced = if goes_on { is_replaced } else { line.split(':').next() == Some(field) };
         if !is_replaced {
             text.push_str(line);
             text.push('\n');
@@ -267,14 +242,8 @@ mod tests {
     fn one_field_takes_the_place_of_what_an_entry_said_of_it() {
         let before = "analyzerName: saturation\nlimiters:\n- {name: a}\npriority: 2\n";
         for (field, expected) in [
-            (
-                "limiters",
-                "analyzerName: saturation\npriority: 2\nlimiters: x\n",
-            ),
-            (
-                "priority",
-                "analyzerName: saturation\nlimiters:\n- {name: a}\npriority: x\n",
-            ),
+            ("limiters", "analyzerName: saturation\npriority: 2\nlimiters: x\n"),
+            ("priority", "analyzerName: saturation\nlimiters:\n- {name: a}\npriority: x\n"),
             ("other", &*format!("{before}other: x\n")),
         ] {
             assert_eq!(with(before, field, "x"), expected);
@@ -284,11 +253,7 @@ mod tests {
     #[test]
     fn every_setting_that_may_change_is_drawn_with_values_that_hold_and_values_that_do_not() {
         let zero = ("a".to_owned(), "model_id: m\n".to_owned());
-        let ground = EditTargets {
-            saturation: "",
-            zero: Some((&zero.0, &zero.1)),
-            models: &["m"],
-        };
+        let ground = EditTargets { saturation: "", zero: Some((&zero.0, &zero.1)), models: &["m"] };
         let mut keys = BTreeSet::new();
         let (mut accepted, mut refused) = (0, 0);
         for number in 0..3_000 {
@@ -299,11 +264,7 @@ mod tests {
             let spec = live().into_iter().find(|spec| spec.name == drawn.entry);
             if let Some(spec) = spec {
                 let is_accepted = spec.parse(&drawn.text).is_ok();
-                *(if is_accepted {
-                    &mut accepted
-                } else {
-                    &mut refused
-                }) += 1;
+                *(if is_accepted { &mut accepted } else { &mut refused }) += 1;
             }
         }
         let fields = SATURATION_FIELDS.iter().chain(ZERO_FIELDS);

@@ -26,8 +26,7 @@ impl ProcessChecker {
             format!("{kind} have not been watched for {limit} s, though nothing is in the way")
         });
         let (deaf, times) = (deaf.collect(), (now.monotonic, self.free));
-        self.patience
-            .judge(("M1", "deaf"), deaf, times, WATCHED_AGAIN)
+        self.patience.judge(("M1", "deaf"), deaf, times, WATCHED_AGAIN)
     }
 
     /// M1: no object goes back in time.
@@ -65,12 +64,8 @@ impl ProcessChecker {
         let count = u32::try_from(scales.len()).unwrap_or(u32::MAX);
         let relists = KNOWN * 2 + READ_EACH.saturating_mul(count);
         let misread = misread(&scales, cluster.insider);
-        let odd = odd
-            .into_iter()
-            .map(|key| format!("{key} is known otherwise than it is stored"));
-        let gone = gone
-            .into_iter()
-            .map(|key| format!("{key} is gone, and still known"));
+        let odd = odd.into_iter().map(|key| format!("{key} is known otherwise than it is stored"));
+        let gone = gone.into_iter().map(|key| format!("{key} is gone, and still known"));
         let patience = &mut self.patience;
         let mut found = patience.judge(("M1", "misread"), misread, calm, relists);
         found.extend(patience.judge(("M1", "unlike"), odd.collect(), calm, KNOWN * 2));
@@ -97,9 +92,7 @@ fn misread(scales: &Scales, insider: &Insider) -> Vec<String> {
             ScaleReading::Unanswered | ScaleReading::Unscalable(_) => false,
         }
     };
-    let odd = scales
-        .iter()
-        .filter(|(target, reading)| is_odd(target, reading));
+    let odd = scales.iter().filter(|(target, reading)| is_odd(target, reading));
     odd.map(|(target, _)| format!("the scale of {target} is known otherwise than it is stored"))
         .collect()
 }

@@ -97,14 +97,8 @@ impl ProcessChecker {
         let interval = self.door.shared.settings.load().generation.dynamic.interval;
         let collected = self.door.shared.metrics.load().collected;
         let last = [
-            (
-                "published no plan",
-                self.plans.last_at().unwrap_or_default(),
-            ),
-            (
-                "collected nothing",
-                collected.map_or(Duration::ZERO, |at| at.monotonic),
-            ),
+            ("published no plan", self.plans.last_at().unwrap_or_default()),
+            ("collected nothing", collected.map_or(Duration::ZERO, |at| at.monotonic)),
         ];
         let since = |at: Duration| now.monotonic.saturating_sub(at);
         let idle = last.iter().filter(|(_, at)| since(*at) > interval * 2);
@@ -124,9 +118,7 @@ impl ProcessChecker {
                 && !page.desired.contains_key(*key)
                 && !matches!(shared.standing(key), Ownership::Behind { .. })
         });
-        resolved
-            .map(|(key, _)| format!("{key} is resolved and not shown"))
-            .collect()
+        resolved.map(|(key, _)| format!("{key} is resolved and not shown")).collect()
     }
 
     /// Variants that are shown with another count than the last plan gives them. One that was made for a
@@ -173,10 +165,7 @@ impl ProcessChecker {
             };
             let desired = Replicas(crate::number::rounded(*desired));
             let above = stored.bounds.1.is_some_and(|max| desired.0 > max);
-            let crossed = stored
-                .bounds
-                .1
-                .is_some_and(|max| stored.bounds.0 > Some(max));
+            let crossed = stored.bounds.1.is_some_and(|max| stored.bounds.0 > Some(max));
             let below = !crossed && stored.bounds.0.is_some_and(|min| desired.0 < min);
             if above || below {
                 outside.push(format!("{key} is shown outside its bounds"));
@@ -187,20 +176,13 @@ impl ProcessChecker {
         }
         let times = self.beats(now);
         let mut found =
-            self.patience
-                .judge(("D2", "outside"), outside, times, interval * 3 + KNOWN);
+            self.patience.judge(("D2", "outside"), outside, times, interval * 3 + KNOWN);
         let (unlike, times) = (self.unlike_the_plan(page), self.within(now));
-        found.extend(
-            self.patience
-                .judge(("E8", "undecided"), unlike, times, DECIDED),
-        );
+        found.extend(self.patience.judge(("E8", "undecided"), unlike, times, DECIDED));
         found.extend(self.untried(now, &unstored));
         let text = |key| format!("{key} is shown with another count than is stored");
         let (unstored, times) = (unstored.into_iter().map(text).collect(), self.led(now));
-        found.extend(
-            self.patience
-                .judge(("E6", "unstored"), unstored, times, STORED),
-        );
+        found.extend(self.patience.judge(("E6", "unstored"), unstored, times, STORED));
         found
     }
 
@@ -217,9 +199,7 @@ impl ProcessChecker {
                 && !matches!(record.standing, Ownership::Behind { .. })
         };
         let records = shared.records.snapshot();
-        let stated = records
-            .iter()
-            .filter(|(key, record)| is_to_be_stated(key, record));
+        let stated = records.iter().filter(|(key, record)| is_to_be_stated(key, record));
         let unlike = stated.filter_map(|(key, record)| {
             let stored = around.variants.get(key)?;
             // It has no status, and says the same by events.
@@ -232,16 +212,11 @@ impl ProcessChecker {
         });
         let unlike: BTreeMap<String, String> = unlike.collect();
         let (odd, times) = (unlike.keys().cloned().collect(), self.led(now));
-        let lasting = self
-            .patience
-            .lasting("unreported", odd, times, STORED)
-            .into_iter();
+        let lasting = self.patience.lasting("unreported", odd, times, STORED).into_iter();
         let text = |what: String| {
             let words = unlike.get(&what).map_or("", String::as_str);
             format!("{what} is not what is recorded: {words}")
         };
-        lasting
-            .map(|what| InvariantViolation::new("E6", text(what)))
-            .collect()
+        lasting.map(|what| InvariantViolation::new("E6", text(what))).collect()
     }
 }

@@ -67,10 +67,7 @@ impl ProcessSetting {
         drop(scope);
         let (controller, mut door) = made?;
         door.owner = owner;
-        door.actors.plant(Arc::new(PlantedSupervision {
-            owner,
-            mutation: self.plot.mutation,
-        }));
+        door.actors.plant(Arc::new(PlantedSupervision { owner, mutation: self.plot.mutation }));
         Ok((controller, door))
     }
 
@@ -125,18 +122,11 @@ impl ProcessSetting {
             environment.insert(name.to_owned(), "true".to_owned());
         }
         environment.extend(member.extra.clone());
-        let fixed = Sources {
-            environment,
-            ..Sources::default()
-        };
+        let fixed = Sources { environment, ..Sources::default() };
         let stored = self.insider.get("configmaps.", SYSTEM, MAIN);
-        let main = stored.map_or(MainConfigMap::Absent, |map| {
-            MainConfigMap::Present(data_of(&map))
-        });
-        let sources = Sources {
-            main,
-            ..fixed.clone()
-        };
+        let main =
+            stored.map_or(MainConfigMap::Absent, |map| MainConfigMap::Present(data_of(&map)));
+        let sources = Sources { main, ..fixed.clone() };
         (fixed, sources)
     }
 }

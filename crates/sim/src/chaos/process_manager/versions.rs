@@ -7,10 +7,7 @@ use wva_supervise::Generator;
 
 type Settings = &'static [(&'static str, &'static str)];
 
-const BEATS: [Settings; 2] = [
-    &[("GLOBAL_OPT_INTERVAL", "7s")],
-    &[("GLOBAL_OPT_INTERVAL", "50s")],
-];
+const BEATS: [Settings; 2] = [&[("GLOBAL_OPT_INTERVAL", "7s")], &[("GLOBAL_OPT_INTERVAL", "50s")]];
 
 /// What else may differ between two versions.
 const OTHERS: [Settings; 7] = [
@@ -25,10 +22,7 @@ const OTHERS: [Settings; 7] = [
         ("PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD", "3m"),
         ("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", "8m"),
     ],
-    &[
-        ("PROMETHEUS_METRICS_CACHE_TTL", "0s"),
-        ("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "9s"),
-    ],
+    &[("PROMETHEUS_METRICS_CACHE_TTL", "0s"), ("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "9s")],
     &[
         ("WVA_PENDING_TIME_LIMIT", "2m"),
         ("WVA_UNAPPLIED_TIME_LIMIT", "2m"),
@@ -50,8 +44,7 @@ pub(super) fn version(generator: Generator) -> BTreeMap<String, String> {
     let beat = dice.pick(&BEATS).filter(|_| of_beats);
     let other = dice.pick(&OTHERS).filter(|_| of_others);
     let all = beat.into_iter().chain(other).copied().flatten();
-    all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect()
+    all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 #[cfg(test)]
@@ -69,10 +62,7 @@ mod tests {
         let started = |extra: &BTreeMap<String, String>| {
             let mut environment = environment("pod", Duration::from_secs(10));
             environment.extend(extra.clone());
-            let sources = Sources {
-                environment,
-                ..Sources::default()
-            };
+            let sources = Sources { environment, ..Sources::default() };
             start(&sources).unwrap()
         };
         let usual = started(&BTreeMap::new()).generation;

@@ -35,8 +35,7 @@ impl Run<'_> {
     }
 
     async fn undo(&mut self, strike: &Strike) {
-        self.trace
-            .note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
+        self.trace.note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
         let now = self.now();
         for member in &self.cast.members {
             member.ills.clear(strike.id, now);
@@ -269,8 +268,7 @@ impl Run<'_> {
             RoleFault::Storm(role) => budgets_spent(actors, role),
             _ => 0,
         };
-        self.trails
-            .insert(id, Trail::Armed(Arc::clone(&door), spent));
+        self.trails.insert(id, Trail::Armed(Arc::clone(&door), spent));
         match fault {
             RoleFault::Kill(role) => return actors.kill(role),
             RoleFault::Abort(role) => return actors.abort(role),

@@ -43,14 +43,9 @@ fn a_failure_is_printed_with_all_that_is_needed_to_look_into_it() {
     whole.retain(|line| ![" renews ", " reads "].iter().any(|hum| line.contains(hum)));
     assert!(whole.len() < all, "{all}");
     assert!(whole.len() > TAIL, "{}", whole.len());
-    let begin = lines
-        .iter()
-        .position(|line| *line == "last lines of its trace:");
-    let trace: Vec<&str> = lines[begin.unwrap() + 1..]
-        .iter()
-        .copied()
-        .take_while(|line| !line.is_empty())
-        .collect();
+    let begin = lines.iter().position(|line| *line == "last lines of its trace:");
+    let trace: Vec<&str> =
+        lines[begin.unwrap() + 1..].iter().copied().take_while(|line| !line.is_empty()).collect();
     assert_eq!(trace, whole[whole.len() - TAIL..]);
     assert!(trace[TAIL - 1].contains("VIOLATION"), "{trace:?}");
 

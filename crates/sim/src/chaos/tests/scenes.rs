@@ -23,37 +23,17 @@ fn each_scene_comes_to_rest_where_it_does_undisturbed() {
         panic!("{} scenes", rests.len());
     };
     for (scene, usual, probe) in [
-        (
-            ExhaustiveScenario::Tokens,
-            tokens,
-            Probe::Role(Role::Collector, KillAt::After(4)),
-        ),
+        (ExhaustiveScenario::Tokens, tokens, Probe::Role(Role::Collector, KillAt::After(4))),
         // Rest begins some seconds later by it, which decided on series that hang on requests of the last minutes.
-        (
-            ExhaustiveScenario::Tokens,
-            tokens,
-            Probe::Role(Role::Leadership, KillAt::Before(118)),
-        ),
-        (
-            ExhaustiveScenario::Pair,
-            pair,
-            Probe::Write(8, ProcessFault::DuringWrite),
-        ),
-        (
-            ExhaustiveScenario::Zero,
-            zero,
-            Probe::Role(Role::RouterScraper, KillAt::Before(2)),
-        ),
+        (ExhaustiveScenario::Tokens, tokens, Probe::Role(Role::Leadership, KillAt::Before(118))),
+        (ExhaustiveScenario::Pair, pair, Probe::Write(8, ProcessFault::DuringWrite)),
+        (ExhaustiveScenario::Zero, zero, Probe::Role(Role::RouterScraper, KillAt::Before(2))),
         (
             ExhaustiveScenario::Limited,
             limited,
             Probe::Role(Role::Watcher(WatchedKind::HoldingPod), KillAt::After(2)),
         ),
-        (
-            ExhaustiveScenario::Limited,
-            limited,
-            Probe::Role(Role::Root, KillAt::Before(40)),
-        ),
+        (ExhaustiveScenario::Limited, limited, Probe::Role(Role::Root, KillAt::Before(40))),
         (
             ExhaustiveScenario::Autoscaled,
             autoscaled,

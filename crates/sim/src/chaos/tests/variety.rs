@@ -26,12 +26,7 @@ fn every_config_map_comes_and_goes() {
     let mut plot = plot("probe", 1).unwrap();
     let saturation = ConfigMap::saturation("kvCacheThreshold: 0.7\n");
     plot.scenario.config.push(saturation);
-    let edits = [
-        Edit::Deleted,
-        Edit::SaturationDeleted,
-        Edit::Recreated(0),
-        Edit::Recreated(1),
-    ];
+    let edits = [Edit::Deleted, Edit::SaturationDeleted, Edit::Recreated(0), Edit::Recreated(1)];
     let broken = (0..6).map(Edit::BrokenYaml);
     let fixed = (0..6).map(Edit::Immutable);
     let all = edits.into_iter().chain(broken).chain(fixed);

@@ -15,11 +15,7 @@ const PRODUCT: &str = "NVIDIA-L40S";
 /// Requests that each of them serves at once in the small scenario.
 const SEQUENCES: u32 = 48;
 const SHARE: u64 = 50;
-const MIX: Mix = Mix {
-    prompt_tokens: 1_000,
-    output_tokens: 200,
-    cached: 0.0,
-};
+const MIX: Mix = Mix { prompt_tokens: 1_000, output_tokens: 200, cached: 0.0 };
 
 pub(super) fn add(scenario: &mut Scenario, seed: u64, until: (Duration, Duration)) {
     let mut dice = Dice::new(SeedTree::new(seed).child("plot/autoscalers"));
@@ -45,9 +41,7 @@ pub(in crate::chaos) fn add_one(scenario: &mut Scenario, until: Duration) {
 }
 
 fn add_each(scenario: &mut Scenario, kinds: &[ScalingStrategy], shape: &RateProfile) {
-    let models = kinds
-        .iter()
-        .filter_map(|kind| model(scenario, *kind, shape));
+    let models = kinds.iter().filter_map(|kind| model(scenario, *kind, shape));
     let models: Vec<AutoscaledModel> = models.collect();
     scenario.autoscaled = models;
     scenario.nodes.push(NodeGroup {
@@ -69,10 +63,7 @@ fn model(
         ScalingStrategy::Apa | ScalingStrategy::Hpa => "autoscaled-apa",
     };
     (model.name, model.id) = (name, name);
-    model.load = LoadSource::Flow {
-        shape: shape.clone(),
-        mixes: vec![(Duration::ZERO, MIX)],
-    };
+    model.load = LoadSource::Flow { shape: shape.clone(), mixes: vec![(Duration::ZERO, MIX)] };
     model.variants.truncate(1);
     for variant in &mut model.variants {
         variant.name = name;

@@ -27,12 +27,7 @@ pub(super) fn visits(name: &str) -> RateProfile {
         "brief" | "crowd" => (MINUTE * 7, MINUTE * 2),
         _ => (MINUTE * 13, MINUTE * 4),
     };
-    RateProfile::Burst {
-        base: 0.0,
-        peak: 0.5,
-        every,
-        length,
-    }
+    RateProfile::Burst { base: 0.0, peak: 0.5, every, length }
 }
 
 pub(crate) fn to_zero(name: &str, model: &ScenarioModel, may_sleep: bool) -> ConfigMap {

@@ -144,9 +144,7 @@ fn to_variant<T: ValueEnum + Debug>(value: &str) -> Result<T, String> {
     let all = T::value_variants();
     let names: Vec<String> = all.iter().map(|one| format!("{one:?}")).collect();
     let found = names.iter().zip(all).find(|(name, _)| *name == value);
-    found
-        .map(|(_, one)| one.clone())
-        .ok_or_else(|| one_of(&names))
+    found.map(|(_, one)| one.clone()).ok_or_else(|| one_of(&names))
 }
 
 #[cfg(test)]
@@ -189,39 +187,21 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_remedy() {
         for (arguments, expected) in [
-            (
-                "--seeds 0",
-                "--seeds is \"0\"; give a whole number from 1 to 10000000",
-            ),
-            (
-                "--jobs many",
-                "--jobs is \"many\"; give a whole number from 1 to 256",
-            ),
+            ("--seeds 0", "--seeds is \"0\"; give a whole number from 1 to 10000000"),
+            ("--jobs many", "--jobs is \"many\"; give a whole number from 1 to 256"),
             ("--from -1", "--from is \"-1\"; give a whole number from 0"),
             (
                 "--from 18446744073709551615",
                 "--from is \"18446744073709551615\"; give a whole number from 0 to 18446744073699551615",
             ),
-            (
-                "--scenario calm",
-                "--scenario is \"calm\"; give one of storm, ",
-            ),
+            ("--scenario calm", "--scenario is \"calm\"; give one of storm, "),
             ("--every-occasion", "--everywhere is missing; give it"),
             ("--only 3", "--replay <SEED> is missing; give it"),
-            (
-                "--mutant Nothing",
-                "--mutant is \"Nothing\"; give one of PermitUnasked, ",
-            ),
-            (
-                "--everywhere --scene Nothing",
-                "--scene is \"Nothing\"; give one of Percentages, ",
-            ),
+            ("--mutant Nothing", "--mutant is \"Nothing\"; give one of PermitUnasked, "),
+            ("--everywhere --scene Nothing", "--scene is \"Nothing\"; give one of Percentages, "),
             ("--scene Pair", "--everywhere is missing; give it"),
             ("--everywhere --point 9", "--point is \"9\"; give a point"),
-            (
-                "--point Pair/after-write/9",
-                "--everywhere is missing; give it",
-            ),
+            ("--point Pair/after-write/9", "--everywhere is missing; give it"),
             ("--replay 1 --only 3;4", "--only is \"3;4\"; give numbers"),
             ("--list --seeds 3", "--list excludes all other arguments"),
             ("--everywhere --list", "--list excludes all other arguments"),
@@ -234,9 +214,7 @@ mod tests {
     #[test]
     fn commands_of_the_docs_are_accepted() {
         let page = include_str!("../../../../../docs/development/chaos.md");
-        let commands = page
-            .lines()
-            .filter_map(|line| line.strip_prefix("wva-sim chaos "));
+        let commands = page.lines().filter_map(|line| line.strip_prefix("wva-sim chaos "));
         let mut seen = 0;
         for command in commands {
             let arguments = command.split("  ").next().unwrap_or_default();

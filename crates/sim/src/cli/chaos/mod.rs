@@ -41,11 +41,7 @@ fn play(flags: &ChaosFlags) -> Result<ExitCode, String> {
         return replay_point(point);
     }
     if flags.everywhere {
-        let points = if flags.every_occasion {
-            Points::All
-        } else {
-            Points::Spread
-        };
+        let points = if flags.every_occasion { Points::All } else { Points::Spread };
         return everywhere_once(flags.scene, points, jobs);
     }
     if let Some(seed) = flags.replay {
@@ -78,9 +74,7 @@ impl Progress {
         if printed.elapsed() >= QUIET || *played == self.total {
             *printed = real();
             let total = self.total;
-            complain(&format!(
-                "{played} of {total} seeds, {failed} with violations\n"
-            ));
+            complain(&format!("{played} of {total} seeds, {failed} with violations\n"));
         }
     }
 }
@@ -124,18 +118,12 @@ fn everywhere_once(
 
 fn many(scenario: &'static str, seeds: Range<u64>, jobs: usize) -> Result<ExitCode, String> {
     let (began, total) = (real(), seeds.end - seeds.start);
-    let progress = Progress {
-        total,
-        state: Mutex::new((0, 0, began)),
-    };
+    let progress = Progress { total, state: Mutex::new((0, 0, began)) };
     let mut summary = campaign(scenario, seeds, jobs, ENOUGH, |done| progress.step(done))?;
     let took = began.elapsed();
     summary.failed.sort_by_key(|done| done.seed);
     if summary.seeds < total {
-        complain(&format!(
-            "stopped after {} of {total} seeds\n",
-            summary.seeds
-        ));
+        complain(&format!("stopped after {} of {total} seeds\n", summary.seeds));
     }
     let mut printed = print(&table::summary(scenario, &summary, took));
     for done in &summary.failed {
@@ -154,11 +142,7 @@ fn failure(scenario: &str, mutation: Option<Mutation>, done: &Done) -> ExitCode 
 }
 
 fn code(is_broken: bool, printed: ExitCode) -> ExitCode {
-    if is_broken {
-        ExitCode::FAILURE
-    } else {
-        printed
-    }
+    if is_broken { ExitCode::FAILURE } else { printed }
 }
 
 fn at(point: &Point) -> String {

@@ -36,19 +36,12 @@ pub(super) fn walked(walked: &Walked) -> String {
 
 /// What was wrong after an end, with the last lines of its trace where there are any, and the command that plays it again.
 pub(super) fn broken(broken: &BrokenInvariant, commit: &str) -> String {
-    let BrokenInvariant {
-        point,
-        violation,
-        lines,
-    } = broken;
+    let BrokenInvariant { point, violation, lines } = broken;
     let trace = match lines.join("\n") {
         none if none.is_empty() => none,
         lines => format!("\nlast lines of its trace:\n{lines}\n"),
     };
-    format!(
-        "point {point}  commit {commit}\n{violation}\n{trace}replay:  {}\n",
-        super::at(point)
-    )
+    format!("point {point}  commit {commit}\n{violation}\n{trace}replay:  {}\n", super::at(point))
 }
 
 pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
@@ -57,10 +50,7 @@ pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
         let (roles, writes): (Vec<&Walked>, Vec<&Walked>) =
             here.partition(|walked| matches!(walked.course, Course::Role(_)));
         let ends = |of: &[&Walked]| of.iter().map(|walked| walked.ends).sum::<u64>();
-        let broken = roles
-            .iter()
-            .chain(&writes)
-            .map(|walked| walked.broken.len());
+        let broken = roles.iter().chain(&writes).map(|walked| walked.broken.len());
         format!(
             "{:<12} {} kills of {} roles, {} ends of the process at writes; {} broken\n",
             format!("{scene:?}"),
@@ -76,10 +66,8 @@ pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {
 }
 
 pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> String {
-    let rest = summary.slowest.map_or_else(
-        || "never".to_owned(),
-        |time| format!("{} s", time.as_secs()),
-    );
+    let rest =
+        summary.slowest.map_or_else(|| "never".to_owned(), |time| format!("{} s", time.as_secs()));
     let counts = &summary.counts;
     let mut lines = vec![
         format!(
@@ -109,9 +97,7 @@ pub(super) fn summary(scenario: &str, summary: &Summary, took: Duration) -> Stri
             let at = at.as_secs_f64();
             let seed = done.seed;
             lines.push(format!("seed {seed:<8} {at:>10.3} s  {violation}"));
-            lines.push(format!(
-                "replay:  wva-sim chaos --scenario {scenario} --replay {seed}"
-            ));
+            lines.push(format!("replay:  wva-sim chaos --scenario {scenario} --replay {seed}"));
         }
     }
     lines.join("\n") + "\n"
@@ -121,10 +107,7 @@ fn faults(summary: &Summary) -> Vec<String> {
     let line = |name: &str, tally: FaultTally| {
         format!("{name:<28} {:>8} {:>10}", tally.injected, tally.effective)
     };
-    let mut lines = vec![format!(
-        "{:<28} {:>8} {:>10}",
-        "fault", "injected", "effective"
-    )];
+    let mut lines = vec![format!("{:<28} {:>8} {:>10}", "fault", "injected", "effective")];
     for class in Class::value_variants() {
         let mut sum = FaultTally::default();
         for ((of, kind), tally) in &summary.tally {

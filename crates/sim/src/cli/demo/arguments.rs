@@ -91,8 +91,7 @@ impl DemoFlags {
 }
 
 fn to_port(text: &str) -> Result<u16, &'static str> {
-    text.parse()
-        .map_err(|_error| "a port from 1 to 65535, or 0 for a free one")
+    text.parse().map_err(|_error| "a port from 1 to 65535, or 0 for a free one")
 }
 
 fn to_scenario(name: &str) -> Result<Scenario, String> {
@@ -189,14 +188,8 @@ mod tests {
             ("--port foo", "--port is \"foo\"; give a port"),
             ("--seed -1", "--seed is \"-1\"; give a whole number"),
             ("--duration 0s", "--duration is \"0s\"; give a time"),
-            (
-                "--against nothing",
-                "--against is \"nothing\"; give keda, one of ",
-            ),
-            (
-                "--against wva-slo",
-                "--against is \"wva-slo\"; give keda, one of ",
-            ),
+            ("--against nothing", "--against is \"nothing\"; give keda, one of "),
+            ("--against wva-slo", "--against is \"wva-slo\"; give keda, one of "),
             (
                 "--settings /nowhere.yaml",
                 "--settings is \"/nowhere.yaml\"; give a manifest of ConfigMaps",

@@ -30,11 +30,7 @@ impl FixedSearch {
         };
         let thread = Builder::new().name("fixed-fleet".to_owned()).spawn(search);
         let thread = thread.inspect_err(|error| tracing::warn!(%error, "failed to start a search"));
-        Self {
-            found,
-            stop,
-            thread: thread.ok(),
-        }
+        Self { found, stop, thread: thread.ok() }
     }
 
     pub(super) fn finish(&mut self) {
@@ -105,10 +101,7 @@ impl Rivals {
                 totals: frame.totals.clone(),
             }
         });
-        Comparison {
-            fixed: self.fixed.state(),
-            rival,
-        }
+        Comparison { fixed: self.fixed.state(), rival }
     }
 }
 
@@ -122,10 +115,6 @@ pub(super) struct ComparedFrame<'a> {
 
 impl<'a> ComparedFrame<'a> {
     pub(super) fn new(frame: &'a Frame, comparison: Comparison) -> Self {
-        Self {
-            frame,
-            fixed_cost: comparison.fixed_cost(frame.seconds),
-            rival: comparison.rival,
-        }
+        Self { frame, fixed_cost: comparison.fixed_cost(frame.seconds), rival: comparison.rival }
     }
 }

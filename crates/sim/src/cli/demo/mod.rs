@@ -45,19 +45,13 @@ const LEAVE: &str = "\x1b[?25h\x1b[?7h\x1b[?1049l";
 /// Runs the command.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     PROGRAM.run_command(arguments, |flags: DemoFlags| {
-        if flags.list {
-            print(&list())
-        } else {
-            perform(flags.arguments())
-        }
+        if flags.list { print(&list()) } else { perform(flags.arguments()) }
     })
 }
 
 fn perform(arguments: DemoArguments) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let played = match runtime {
         Ok(runtime) => runtime.block_on(play(arguments)),
         Err(error) => Err(format!("the runtime cannot start: {error}")),
@@ -78,9 +72,7 @@ fn this_hour() -> WallTime {
 
 fn list() -> String {
     let scenarios = scenarios();
-    let lines = scenarios
-        .iter()
-        .map(|one| format!("{:<10} {}\n", one.name, one.about));
+    let lines = scenarios.iter().map(|one| format!("{:<10} {}\n", one.name, one.about));
     lines.collect()
 }
 
@@ -114,11 +106,7 @@ fn title(scenario: &Scenario, seed: u64, pace: Speed) -> String {
 
 async fn play(arguments: DemoArguments) -> Result<String, String> {
     let began = real();
-    let DemoArguments {
-        play: own,
-        against,
-        port,
-    } = arguments;
+    let DemoArguments { play: own, against, port } = arguments;
     let (listener, address) = listen(0).await?;
     let stand = match port {
         Some(port) => Some(listen(port).await?),
@@ -140,10 +128,7 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
     let show = Show::begin(own).await?;
     let frames = rival.as_ref();
     let frames = frames.map(|(name, show)| (name.clone(), show.frames.clone()));
-    let rivals = Arc::new(Mutex::new(Rivals {
-        fixed,
-        policy: frames,
-    }));
+    let rivals = Arc::new(Mutex::new(Rivals { fixed, policy: frames }));
     let mut doors = JoinSet::new();
     doors.spawn(socket::serve(listener, show.gateway.clone()));
     if let Some((listener, _)) = stand {
@@ -182,12 +167,7 @@ async fn until_over(
         let asked = pin!(stop::asked());
         let over = pin!(show.over());
         let frames = show.frames.clone();
-        let spectator = pin!(spectate(
-            frames,
-            header,
-            (began, rivals),
-            &mut first_scaling
-        ));
+        let spectator = pin!(spectate(frames, header, (began, rivals), &mut first_scaling));
         select(asked, select(over, spectator)).await;
     }
     first_scaling

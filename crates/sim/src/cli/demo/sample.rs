@@ -29,10 +29,7 @@ async fn the_picture_in_the_docs_is_what_seed_1_shows() {
     world.end().await;
     let mut fixed = FixedSearch::begin(scenario, 1, WallTime(0));
     fixed.finish();
-    let compared = Rivals {
-        fixed,
-        policy: None,
-    };
+    let compared = Rivals { fixed, policy: None };
     let lines = picture(&header, &frame, &compared.now());
     // With the line of a rival it has one more.
     assert!(lines.len() < 24, "{}", lines.join("\n"));

@@ -35,9 +35,7 @@ pub(super) fn read(path: &str) -> Result<SettingsFile, String> {
     // An entry that the controller refuses would leave the demo to its defaults.
     let facts = files::read(Path::new(path), None).map_err(wanted)?;
     let diagnosis = examine(&facts);
-    let mut ignored = diagnosis
-        .findings()
-        .filter(|one| one.code == FindingCode::SettingIgnored);
+    let mut ignored = diagnosis.findings().filter(|one| one.code == FindingCode::SettingIgnored);
     match ignored.next() {
         Some(finding) => Err(wanted(finding.cause.clone())),
         None => Ok(maps),
@@ -50,28 +48,18 @@ fn parsed(text: &str) -> Result<SettingsFile, String> {
     for document in serde_yaml::Deserializer::from_str(text) {
         let read: Option<Document> =
             Option::deserialize(document).map_err(|error| error.to_string())?;
-        let Some(Document {
-            kind,
-            metadata: Metadata { name },
-            data,
-        }) = read
-        else {
+        let Some(Document { kind, metadata: Metadata { name }, data }) = read else {
             continue;
         };
         if kind != "ConfigMap" {
             return Err(format!("{kind} {name} is none"));
         }
         if names.purpose(&name).is_none() {
-            return Err(format!(
-                "the controller of the demo reads no ConfigMap {name:?}"
-            ));
+            return Err(format!("the controller of the demo reads no ConfigMap {name:?}"));
         }
         // Names and keys live as long as the process: the file is read once.
         let data = data.into_iter().map(|(key, value)| (&*key.leak(), value));
-        maps.push(ConfigMap {
-            name: name.leak(),
-            data: data.collect(),
-        });
+        maps.push(ConfigMap { name: name.leak(), data: data.collect() });
     }
     if maps.is_empty() {
         return Err("it has none".to_owned());

@@ -24,19 +24,13 @@ impl Header {
     }
 
     pub(super) fn command(&self) -> String {
-        let Self {
-            kubeconfig,
-            namespace,
-            ..
-        } = self;
+        let Self { kubeconfig, namespace, .. } = self;
         format!("kubectl --kubeconfig {kubeconfig} -n {namespace} get va,hpa,pods")
     }
 }
 
 pub(super) fn clock(seconds: f64) -> String {
-    let seconds = Duration::try_from_secs_f64(seconds)
-        .unwrap_or_default()
-        .as_secs();
+    let seconds = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     format!("{hours:02}:{minutes:02}:{seconds:02}")
 }
@@ -80,18 +74,9 @@ pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> 
             percent(totals.attainment()),
             totals.scalings,
         ),
-        format!(
-            "cost {:.2} so far{}",
-            totals.cost,
-            fixed_line(frame.seconds, compared)
-        ),
+        format!("cost {:.2} so far{}", totals.cost, fixed_line(frame.seconds, compared)),
     ];
-    lines.extend(
-        frame
-            .faults
-            .last()
-            .map(|(at, fault)| fault_line(*at, fault)),
-    );
+    lines.extend(frame.faults.last().map(|(at, fault)| fault_line(*at, fault)));
     lines.extend(compared.rival.as_ref().map(|rival| {
         format!(
             "{} under the same load: SLO {}   cost {:.2} so far   scalings {}",
@@ -105,12 +90,7 @@ pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> 
     for model in &frame.models {
         lines.push(load_line(model));
         lines.push(format!("    {}", latency_line(model)));
-        lines.extend(
-            model
-                .broken
-                .iter()
-                .map(|why| format!("    load ended: {why}")),
-        );
+        lines.extend(model.broken.iter().map(|why| format!("    load ended: {why}")));
         lines.extend(model.variants.iter().flat_map(variant_lines));
     }
     let command = header.command();
@@ -314,19 +294,13 @@ mod tests {
         assert_eq!(lines.of(&frame(1, None)).len(), 1);
         assert!(lines.of(&frame(1, None)).is_empty());
         let shown = lines.of(&frame(1, Some(2)));
-        assert_eq!(
-            shown,
-            ["00:01:01 v: desired 2, scaled to 0, ready 1, pending 0; up: because"]
-        );
+        assert_eq!(shown, ["00:01:01 v: desired 2, scaled to 0, ready 1, pending 0; up: because"]);
         let mut struck = frame(1, Some(2));
         struck.faults = vec![(61.0, "node h100-0 is lost".to_owned())];
         let fault = "00:01:01 fault: node h100-0 is lost";
         assert_eq!(lines.of(&struck), [fault]);
         assert!(lines.of(&struck).is_empty());
-        let compared = Comparison {
-            fixed: FixedState::Searching,
-            rival: None,
-        };
+        let compared = Comparison { fixed: FixedState::Searching, rival: None };
         assert!(!picture(&header(), &frame(1, Some(2)), &compared).contains(&fault.to_owned()));
         assert_eq!(picture(&header(), &struck, &compared)[4], fault);
         let mut ended = struck;
@@ -366,20 +340,10 @@ mod tests {
 
     #[test]
     fn pictures_and_summaries_compare_with_a_fixed_fleet_and_a_rule() {
-        let frame = Frame {
-            seconds: 1_800.0,
-            totals: totals(50.0),
-            ..Frame::default()
-        };
-        let rival = RivalFrame {
-            name: "keda-epp".to_owned(),
-            cost_per_hour: 0.0,
-            totals: totals(80.0),
-        };
-        let mut compared = Comparison {
-            fixed: FixedState::Searching,
-            rival: Some(rival),
-        };
+        let frame = Frame { seconds: 1_800.0, totals: totals(50.0), ..Frame::default() };
+        let rival =
+            RivalFrame { name: "keda-epp".to_owned(), cost_per_hour: 0.0, totals: totals(80.0) };
+        let mut compared = Comparison { fixed: FixedState::Searching, rival: Some(rival) };
         for (fixed, line, part) in [
             (
                 FixedState::Searching,

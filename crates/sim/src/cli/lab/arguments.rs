@@ -129,9 +129,7 @@ impl LabRunFlags {
         let mut policies = self.policy;
         if policies.is_empty() {
             let default = DEFAULT_POLICIES.iter();
-            policies = default
-                .filter_map(|name| PolicyChoice::parse(name).ok())
-                .collect();
+            policies = default.filter_map(|name| PolicyChoice::parse(name).ok()).collect();
         }
         if self.sweep {
             policies = policies.iter().flat_map(PolicyChoice::sweep).collect();
@@ -142,9 +140,7 @@ impl LabRunFlags {
             seeds: self.seeds,
             jobs: jobs(self.jobs),
             out: self.out,
-            traces: self
-                .traces
-                .or_else(|| environment.get("WVA_TRACES").map(PathBuf::from)),
+            traces: self.traces.or_else(|| environment.get("WVA_TRACES").map(PathBuf::from)),
         };
         (campaign, problems)
     }

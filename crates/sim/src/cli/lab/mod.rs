@@ -116,15 +116,8 @@ fn play(campaign: &Campaign, mut problems: Vec<String>) -> ExitCode {
         let left = u32::try_from(missing).ok().zip(u32::try_from(played).ok());
         let left = left.and_then(|(missing, played)| (passed * missing).checked_div(played));
         let left = left.map_or_else(String::new, |left| format!(", {} s left", left.as_secs()));
-        let line = format!(
-            "{}/{}{left}: {}",
-            progress.done, progress.total, progress.note
-        );
-        complain(&if is_watched {
-            format!("\r\x1b[K{line}")
-        } else {
-            format!("{line}\n")
-        });
+        let line = format!("{}/{}{left}: {}", progress.done, progress.total, progress.note);
+        complain(&if is_watched { format!("\r\x1b[K{line}") } else { format!("{line}\n") });
     };
     let played = lab::run(campaign, &report);
     if is_watched {
@@ -134,11 +127,7 @@ fn play(campaign: &Campaign, mut problems: Vec<String>) -> ExitCode {
         Ok((more, table)) => {
             problems.extend(more);
             let printed = print(&table);
-            if problems.is_empty() {
-                printed
-            } else {
-                fail(problems)
-            }
+            if problems.is_empty() { printed } else { fail(problems) }
         }
         Err(error) => fail([error]),
     }

@@ -128,10 +128,8 @@ const LOADS: [Load; 6] = [
 
 /// Rows below saturation whose throughput is off by more than a tenth: load, users, error in percent.
 /// The published one leaves half the time for short prompts that they take alone on the server.
-const SLOW: [(&str, u32, f64); 2] = [
-    ("chat 128/128 FP8", 128, -11.1),
-    ("chat 128/128 BF16", 128, -15.5),
-];
+const SLOW: [(&str, u32, f64); 2] =
+    [("chat 128/128 FP8", 128, -11.1), ("chat 128/128 BF16", 128, -15.5)];
 
 fn measure(load: &Load, users: u32) -> Figures {
     let mut engine = Engine::new(load.profile, Limits::default(), Duration::ZERO);
@@ -246,10 +244,8 @@ fn simulated_figures_are_near_the_published_ones() {
     let mut latency_errors = Vec::new();
     for row in &rows {
         let Figures(throughput, latency) = row.errors;
-        let what = format!(
-            "{} with {} users: {throughput:+.1} % {latency:+.1} %",
-            row.load, row.users
-        );
+        let what =
+            format!("{} with {} users: {throughput:+.1} % {latency:+.1} %", row.load, row.users);
         match listed(row) {
             Some(error) => {
                 assert!(!row.saturated, "no goal is missed: {what}");
@@ -262,10 +258,7 @@ fn simulated_figures_are_near_the_published_ones() {
     }
     let count = crate::number::length(latency_errors.len());
     let mean = latency_errors.iter().sum::<f64>() / count;
-    assert!(
-        mean <= 5.0,
-        "mean error of the inter-token latency: {mean:.1} %"
-    );
+    assert!(mean <= 5.0, "mean error of the inter-token latency: {mean:.1} %");
 
     let page = fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),

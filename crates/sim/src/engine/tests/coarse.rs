@@ -4,11 +4,7 @@ use super::{engine, request};
 use crate::engine::{CoarseEngine, Dialect, Limits, Mix, Profile};
 use crate::number;
 
-pub(super) const MIX: Mix = Mix {
-    prompt_tokens: 1_000,
-    output_tokens: 200,
-    cached: 0.0,
-};
+pub(super) const MIX: Mix = Mix { prompt_tokens: 1_000, output_tokens: 200, cached: 0.0 };
 
 /// One that begins at this time.
 pub(super) fn coarse(start: Duration) -> CoarseEngine {
@@ -79,9 +75,7 @@ fn it_shows_the_series_of_the_other() {
         shape.collect()
     };
     assert_eq!(names(&rough), names(&exact));
-    let finished = rough
-        .samples()
-        .find(|sample| sample.name == "vllm:request_success_total");
+    let finished = rough.samples().find(|sample| sample.name == "vllm:request_success_total");
     assert!(finished.unwrap().value >= 9.0);
 }
 

@@ -11,10 +11,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn shared(id: u64, prompt: u32, ids: &[u64]) -> Request {
     Request {
-        prefix: Some(Prefix {
-            ids: Arc::from(ids),
-            tokens_per_id: 512,
-        }),
+        prefix: Some(Prefix { ids: Arc::from(ids), tokens_per_id: 512 }),
         ..request(id, prompt, 2)
     }
 }
@@ -50,17 +47,12 @@ fn beyond_the_ridge_a_sequence_costs_what_a_prompt_token_costs() {
 
 #[test]
 fn a_prompt_is_computed_in_chunks_while_others_decode() {
-    let limits = Limits {
-        max_num_batched_tokens: 512,
-        ..Limits::default()
-    };
+    let limits = Limits { max_num_batched_tokens: 512, ..Limits::default() };
     let mut engine = engine(376_000, limits);
     engine.submit(request(1, 100, 100), Duration::ZERO).unwrap();
     engine.advance(Duration::from_millis(10));
     assert_eq!(engine.statistics.generation_tokens, 1, "the first decodes");
-    engine
-        .submit(request(2, 2_000, 1), Duration::from_millis(10))
-        .unwrap();
+    engine.submit(request(2, 2_000, 1), Duration::from_millis(10)).unwrap();
     let done = finish(&mut engine);
     assert_eq!(done[0].request.0, 2);
     let first = done[0].time_to_first_token.unwrap();
@@ -75,9 +67,7 @@ fn a_preempted_request_starts_over_and_ends_in_full() {
     // Two requests of 100 + 200 tokens do not fit into 400 together.
     let mut engine = engine(400, Limits::default());
     for id in [1, 2] {
-        engine
-            .submit(request(id, 100, 200), Duration::ZERO)
-            .unwrap();
+        engine.submit(request(id, 100, 200), Duration::ZERO).unwrap();
     }
     engine.advance(Duration::from_millis(10));
     assert_eq!((engine.reading().running, engine.reading().waiting), (2, 0));
@@ -90,22 +80,9 @@ fn a_preempted_request_starts_over_and_ends_in_full() {
     let done = finish(&mut engine);
     let ends: Vec<_> = done
         .iter()
-        .map(|one| {
-            (
-                one.request.0,
-                one.outcome,
-                one.output_tokens,
-                one.preemptions,
-            )
-        })
+        .map(|one| (one.request.0, one.outcome, one.output_tokens, one.preemptions))
         .collect();
-    assert_eq!(
-        ends,
-        [
-            (1, RequestEnd::Finished, 200, 0),
-            (2, RequestEnd::Finished, 200, 1)
-        ]
-    );
+    assert_eq!(ends, [(1, RequestEnd::Finished, 200, 0), (2, RequestEnd::Finished, 200, 1)]);
     let statistics = &engine.statistics;
     assert_eq!(statistics.prompt_tokens, 200);
     assert_eq!(statistics.generation_tokens, 400);
@@ -116,10 +93,7 @@ fn a_preempted_request_starts_over_and_ends_in_full() {
 
 #[test]
 fn a_batch_has_no_more_sequences_than_allowed() {
-    let limits = Limits {
-        max_num_seqs: 2,
-        ..Limits::default()
-    };
+    let limits = Limits { max_num_seqs: 2, ..Limits::default() };
     let mut engine = engine(376_000, limits);
     for id in 1..=3 {
         engine.submit(request(id, 10, 10), Duration::ZERO).unwrap();
@@ -134,9 +108,7 @@ fn a_batch_has_no_more_sequences_than_allowed() {
 fn a_prompt_is_found_once_it_was_computed() {
     let mut engine = engine(376_000, Limits::default());
     let mut ask = |id, ids: &[u64]| {
-        engine
-            .submit(shared(id, 1_500, ids), Duration::ZERO)
-            .unwrap();
+        engine.submit(shared(id, 1_500, ids), Duration::ZERO).unwrap();
         finish(&mut engine)[0].clone()
     };
     let cold = ask(1, &[7, 8, 9]);
@@ -158,18 +130,14 @@ fn a_prompt_is_found_once_it_was_computed() {
 fn shared_blocks_count_once_and_go_when_room_is_needed() {
     let mut engine = engine(2_048, Limits::default());
     for id in [1, 2] {
-        engine
-            .submit(shared(id, 1_040, &[1, 2]), Duration::ZERO)
-            .unwrap();
+        engine.submit(shared(id, 1_040, &[1, 2]), Duration::ZERO).unwrap();
     }
     engine.advance(Duration::from_millis(1));
     // 64 blocks together, one each.
     assert_eq!(engine.kv().used(), 66);
     finish(&mut engine);
     assert_eq!((engine.kv().used(), engine.kv().kept), (0, 64));
-    engine
-        .submit(request(3, 1_600, 2), SECOND * 40_000)
-        .unwrap();
+    engine.submit(request(3, 1_600, 2), SECOND * 40_000).unwrap();
     engine.advance(SECOND * 40_000 + Duration::from_millis(1));
     assert_eq!(engine.kv().used(), 100);
     assert_eq!(engine.kv().kept, 0, "28 blocks are left, a piece has 32");
@@ -191,28 +159,17 @@ fn a_server_serves_until_it_drains() {
 
 #[test]
 fn a_server_that_dies_loses_what_it_has() {
-    let limits = Limits {
-        max_num_seqs: 1,
-        ..Limits::default()
-    };
+    let limits = Limits { max_num_seqs: 1, ..Limits::default() };
     let mut engine = engine(376_000, limits);
     for id in [1, 2] {
-        engine
-            .submit(request(id, 10, 1_000), Duration::ZERO)
-            .unwrap();
+        engine.submit(request(id, 10, 1_000), Duration::ZERO).unwrap();
     }
     engine.stop(SECOND);
     let lost = engine.take_completions();
-    let ends: Vec<_> = lost
-        .iter()
-        .map(|one| (one.request.0, one.outcome))
-        .collect();
+    let ends: Vec<_> = lost.iter().map(|one| (one.request.0, one.outcome)).collect();
     assert_eq!(ends, [(1, RequestEnd::Aborted), (2, RequestEnd::Aborted)]);
     assert!(lost[0].output_tokens > 100 && lost[0].time_to_first_token.is_some());
-    assert_eq!(
-        (lost[1].output_tokens, lost[1].time_to_first_token),
-        (0, None)
-    );
+    assert_eq!((lost[1].output_tokens, lost[1].time_to_first_token), (0, None));
     assert!(engine.is_idle());
     assert_eq!(engine.kv().used(), 0);
     assert!(engine.submit(request(3, 1, 1), SECOND).is_err());
@@ -222,9 +179,7 @@ fn a_server_that_dies_loses_what_it_has() {
 fn what_can_never_fit_is_refused_with_the_limit() {
     let mut engine = engine(1_000, Limits::default());
     engine.submit(request(1, 900, 92), Duration::ZERO).unwrap();
-    let refused = engine
-        .submit(request(2, 900, 93), Duration::ZERO)
-        .unwrap_err();
+    let refused = engine.submit(request(2, 900, 93), Duration::ZERO).unwrap_err();
     assert_eq!(refused, EngineRefusal::TooLong { limit: 992 });
     let refused = engine.submit(request(3, 0, 1), Duration::ZERO).unwrap_err();
     assert_eq!(refused, EngineRefusal::Empty);
@@ -234,10 +189,7 @@ fn what_can_never_fit_is_refused_with_the_limit() {
 #[test]
 fn start_up_times_have_their_median_and_95th_percentile() {
     let mut generator = SeedTree::new(3).child("pods");
-    let start_up = StartUp {
-        image_pull: SECOND * 300,
-        ..StartUp::LARGE
-    };
+    let start_up = StartUp { image_pull: SECOND * 300, ..StartUp::LARGE };
     let mut drawn: Vec<_> = (0..10_000).map(|_| start_up.draw(&mut generator)).collect();
     drawn.sort_unstable();
     let (median, p95) = (drawn[5_000].as_secs_f64(), drawn[9_500].as_secs_f64());

@@ -68,10 +68,7 @@ fn play(
             check(&engine, &left)?;
         }
         now = until;
-        let prefix = Prefix {
-            ids: Arc::from(&*ask.prefix),
-            tokens_per_id: 96,
-        };
+        let prefix = Prefix { ids: Arc::from(&*ask.prefix), tokens_per_id: 96 };
         let request = Request {
             id: RequestId(id),
             prompt_tokens: ask.prompt,

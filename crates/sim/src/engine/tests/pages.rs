@@ -24,11 +24,8 @@ fn a_server_that_is_gone_shows_nothing() {
 #[test]
 fn vllm_series_have_their_names_types_labels_and_values() {
     let page = used().page(Dialect::Vllm, "Qwen/Qwen3-8B").unwrap();
-    let kinds: BTreeMap<&str, MetricKind> = page
-        .families
-        .iter()
-        .map(|family| (&*family.name, family.kind))
-        .collect();
+    let kinds: BTreeMap<&str, MetricKind> =
+        page.families.iter().map(|family| (&*family.name, family.kind)).collect();
     assert_eq!(kinds.len(), page.families.len(), "every name once");
     let wanted = [
         (
@@ -60,20 +57,14 @@ fn vllm_series_have_their_names_types_labels_and_values() {
         "vllm:request_prompt_tokens_bucket{model_name=\"Qwen/Qwen3-8B\",engine=\"0\",le=\"100.0\"} 1",
         "vllm:request_prompt_tokens_bucket{model_name=\"Qwen/Qwen3-8B\",engine=\"0\",le=\"50.0\"} 0",
     ] {
-        assert!(
-            text.lines().any(|shown| shown == line),
-            "{line} is not in\n{text}"
-        );
+        assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
     }
 }
 
 #[test]
 fn the_cache_says_its_size_but_not_its_model() {
     let page = used().page(Dialect::Vllm, "m").unwrap();
-    let sample = page
-        .samples()
-        .find(|sample| sample.name == "vllm:cache_config_info")
-        .unwrap();
+    let sample = page.samples().find(|sample| sample.name == "vllm:cache_config_info").unwrap();
     let label = |name: &str| {
         let found = sample.labels.iter().find(|(label, _)| label == name);
         found.map(|(_, value)| value.clone())
@@ -93,9 +84,6 @@ fn sglang_has_names_of_its_own() {
         "sglang:generation_tokens_total{model_name=\"m\",engine_type=\"unified\"} 10",
         "sglang:inter_token_latency_seconds_count{model_name=\"m\",engine_type=\"unified\"} 9",
     ] {
-        assert!(
-            text.lines().any(|shown| shown == line),
-            "{line} is not in\n{text}"
-        );
+        assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
     }
 }

@@ -44,10 +44,7 @@ struct Counted {
 
 #[expect(clippy::unnecessary_wraps, reason = "the fields take it so")]
 fn reading(value: f64) -> Option<DocumentReading> {
-    Some(DocumentReading {
-        value: Some(value),
-        ..DocumentReading::default()
-    })
+    Some(DocumentReading { value: Some(value), ..DocumentReading::default() })
 }
 
 impl Replica {
@@ -112,9 +109,7 @@ struct Fleet {
 impl Fleet {
     fn new(count: usize, settings: &str) -> Self {
         Self {
-            replicas: (0..count)
-                .map(|number| Replica::new(number, START, true))
-                .collect(),
+            replicas: (0..count).map(|number| Replica::new(number, START, true)).collect(),
             made: count,
             at: START,
             desired: None,
@@ -134,21 +129,15 @@ impl Fleet {
                 replica.engine.advance(self.at, 0.0);
             }
         }
-        let ready = self
-            .replicas
-            .iter()
-            .filter(|replica| replica.ready.is_some())
-            .count();
+        let ready = self.replicas.iter().filter(|replica| replica.ready.is_some()).count();
         let each = arrivals / f64::from(u32::try_from(ready).unwrap());
         for replica in &mut self.replicas {
             if replica.ready.is_some() {
                 replica.serve(self.at, each);
             }
         }
-        let Situation { snapshot, now, .. } = self
-            .document(arrivals, ready)
-            .situation(&self.settings.freshness)
-            .unwrap();
+        let Situation { snapshot, now, .. } =
+            self.document(arrivals, ready).situation(&self.settings.freshness).unwrap();
         self.learned = learn(&snapshot, &self.learned, &self.settings, now);
         let made = plan(&snapshot, &self.learned, &self.settings, 1, now);
         assert_eq!(check_plan(&snapshot, &self.settings, &made), Ok(()));
@@ -187,9 +176,7 @@ impl Fleet {
                 ready: replica.ready.is_some(),
                 gated: false,
                 age: Some(Span(self.at.saturating_sub(replica.created))),
-                ready_for: replica
-                    .ready
-                    .map(|ready| Span(self.at.saturating_sub(ready))),
+                ready_for: replica.ready.map(|ready| Span(self.at.saturating_sub(ready))),
                 node: None,
                 signals: replica.signals.clone(),
             })

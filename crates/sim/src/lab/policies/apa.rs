@@ -36,11 +36,7 @@ impl Apa {
         let is_over = |(at, _): &mut (Duration, u32)| now.saturating_sub(*at) >= DOWN_WINDOW;
         while self.wanted.pop_front_if(is_over).is_some() {}
         let least = self.wanted.iter().map(|(_, wanted)| *wanted).min();
-        if wanted < count {
-            least.unwrap_or(wanted)
-        } else {
-            wanted
-        }
+        if wanted < count { least.unwrap_or(wanted) } else { wanted }
     }
 }
 

@@ -67,11 +67,7 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
     if choice.family.name == "wva-chart" {
         let window = TimeSpan(Duration::from_mins(4));
         setup.interval = Some(Duration::from_mins(1));
-        setup.hpa = Some(HpaActuation {
-            up: window,
-            down: window,
-            ..HpaActuation::default()
-        });
+        setup.hpa = Some(HpaActuation { up: window, down: window, ..HpaActuation::default() });
     }
     if scenario.actuation.direct.is_some() && setup.hpa.is_none() {
         setup.config = scaled_directly(setup.config);

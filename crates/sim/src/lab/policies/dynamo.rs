@@ -16,10 +16,7 @@ pub(super) struct DynamoLoad {
 
 impl DynamoLoad {
     pub(super) fn new(model: &PeerModel, share: f64) -> Self {
-        Self {
-            model: *model,
-            share,
-        }
+        Self { model: *model, share }
     }
 
     /// Time between tokens of a replica with so many sequences that hold this share of its KV cache.
@@ -76,10 +73,6 @@ impl DynamoLoad {
     /// A mean prompt: half of what a running request holds.
     fn prompt_tokens(&self, signals: &ModelSignals) -> f64 {
         let held = signals.kv_usage * f64::from(self.model.profile.kv_tokens);
-        if signals.running > 0.0 {
-            (held / signals.running).max(1.0)
-        } else {
-            1.0
-        }
+        if signals.running > 0.0 { (held / signals.running).max(1.0) } else { 1.0 }
     }
 }

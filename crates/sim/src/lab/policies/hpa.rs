@@ -53,16 +53,10 @@ impl ZeroStep {
 fn guide() -> Behavior {
     let rules = |direction, window| ScalingRules {
         window: Duration::from_secs(window),
-        policies: vec![Policy {
-            size: Size::Percent(100),
-            period: SYNC,
-        }],
+        policies: vec![Policy { size: Size::Percent(100), period: SYNC }],
         ..ScalingRules::standard(direction)
     };
-    Behavior {
-        up: rules(ScalingDirection::Up, 0),
-        down: rules(ScalingDirection::Down, 300),
-    }
+    Behavior { up: rules(ScalingDirection::Up, 0), down: rules(ScalingDirection::Down, 300) }
 }
 
 /// How full the servers are: 1 at the set points at which a router holds requests.
@@ -125,11 +119,7 @@ impl HpaPeer {
     /// A count that the policy computes itself: the HPA adds its windows and rates alone.
     pub(super) fn counts(model: &PeerModel, up: ScalingRules, down: ScalingRules) -> Self {
         let given: Metric = |_signals| None;
-        Self::new(
-            model,
-            vec![("count", 1.0, given)],
-            Some(Behavior { up, down }),
-        )
+        Self::new(model, vec![("count", 1.0, given)], Some(Behavior { up, down }))
     }
 
     pub(super) fn router(model: &PeerModel, running: f64) -> Self {
@@ -205,9 +195,7 @@ impl HpaPeer {
         let values = self.spec.metrics.iter().zip(&seen.metrics);
         let values: Vec<String> = values
             .map(|(metric, value)| {
-                let value = value
-                    .as_ref()
-                    .map_or_else(Clone::clone, |value| value.text());
+                let value = value.as_ref().map_or_else(Clone::clone, |value| value.text());
                 format!("{} {value}", metric.name)
             })
             .collect();
@@ -223,12 +211,8 @@ impl HpaPeer {
         }
         let desired = decide(now, &self.spec, &seen, &mut self.history).desired?;
         if desired != signals.wanted {
-            self.history
-                .rescaled(now, &self.spec, signals.wanted, desired);
+            self.history.rescaled(now, &self.spec, signals.wanted, desired);
         }
-        Some(PeerDecision {
-            replicas: desired,
-            why: values.join(", "),
-        })
+        Some(PeerDecision { replicas: desired, why: values.join(", ") })
     }
 }

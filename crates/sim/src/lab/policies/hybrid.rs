@@ -31,11 +31,7 @@ pub(super) struct TrendFilter {
 
 impl TrendFilter {
     pub(super) fn new() -> Self {
-        Self {
-            level_variance: UNKNOWN,
-            trend_variance: UNKNOWN,
-            ..Self::default()
-        }
+        Self { level_variance: UNKNOWN, trend_variance: UNKNOWN, ..Self::default() }
     }
 
     pub(super) fn take(&mut self, sample: f64) {
@@ -61,11 +57,7 @@ impl TrendFilter {
     }
 
     pub(super) fn forecast(&self) -> f64 {
-        let next = if self.samples < LEAST {
-            self.last
-        } else {
-            self.level + self.trend
-        };
+        let next = if self.samples < LEAST { self.last } else { self.level + self.trend };
         next.max(0.0)
     }
 }

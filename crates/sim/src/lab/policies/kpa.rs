@@ -44,9 +44,8 @@ impl Kpa {
     fn mean(&self, now: Duration, window: Duration) -> f64 {
         let recent = self.seen.iter();
         let recent = recent.filter(|(at, _)| now.saturating_sub(*at) < window);
-        let (sum, count) = recent.fold((0.0, 0.0), |(sum, count), (_, value)| {
-            (sum + value, count + 1.0)
-        });
+        let (sum, count) =
+            recent.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
         if count > 0.0 { sum / count } else { 0.0 }
     }
 }
@@ -73,10 +72,7 @@ impl Peer for Kpa {
         let (stable_want, panic_want) = (clamped(want(stable)), clamped(want(panic)));
         if is_over {
             self.panicked = Some(now);
-        } else if self
-            .panicked
-            .is_some_and(|last| now.saturating_sub(last) >= STABLE)
-        {
+        } else if self.panicked.is_some_and(|last| now.saturating_sub(last) >= STABLE) {
             self.panicked = None;
             self.highest = 0;
         }
@@ -95,11 +91,7 @@ impl Peer for Kpa {
         if is_kept && signals.wanted > 0 {
             replicas = replicas.max(1);
         }
-        let mode = if self.panicked.is_some() {
-            "panic"
-        } else {
-            "stable"
-        };
+        let mode = if self.panicked.is_some() { "panic" } else { "stable" };
         Some(PeerDecision {
             replicas: replicas.clamp(self.bounds.0, self.bounds.1),
             why: format!("{mode}: concurrency {stable:.1} in 60 s, {panic:.1} in 6 s"),

@@ -60,11 +60,7 @@ const TRIGGER: Knob = ("queueSpareTrigger", None, &[2.0, 3.0, 4.0]);
 const THRESHOLD: Knob = ("scaleUpThreshold", None, &[0.75, 0.85, 0.95]);
 const SLO_THRESHOLD: Knob = ("scaleUpThreshold", None, &[0.7, 0.85, 0.95]);
 const SHARE: Knob = ("share of the objective", Some(1.0), &[0.5, 0.75, 1.0]);
-const RUNNING: Knob = (
-    "running requests per replica",
-    Some(16.0),
-    &[8.0, 12.0, 16.0],
-);
+const RUNNING: Knob = ("running requests per replica", Some(16.0), &[8.0, 12.0, 16.0]);
 const REPLICAS: Knob = ("replicas", None, &[]);
 
 const fn family(
@@ -73,22 +69,11 @@ const fn family(
     about: &'static str,
     (knob, default, sweep): Knob,
 ) -> PolicyFamily {
-    PolicyFamily {
-        name,
-        about,
-        kind,
-        knob,
-        default,
-        sweep,
-    }
+    PolicyFamily { name, about, kind, knob, default, sweep }
 }
 
-const STATIC: PolicyFamily = family(
-    "static",
-    PolicyKind::Static,
-    "a fixed number of replicas: static-4",
-    REPLICAS,
-);
+const STATIC: PolicyFamily =
+    family("static", PolicyKind::Static, "a fixed number of replicas: static-4", REPLICAS);
 
 const fn controlled(name: &'static str, about: &'static str, knob: Knob) -> PolicyFamily {
     family(name, PolicyKind::Controller, about, knob)
@@ -99,26 +84,14 @@ const fn peer(name: &'static str, about: &'static str, knob: Knob) -> PolicyFami
 }
 
 pub(crate) const POLICIES: &[PolicyFamily] = &[
-    controlled(
-        "wva-default",
-        "the controller where nothing is chosen",
-        TRIGGER,
-    ),
+    controlled("wva-default", "the controller where nothing is chosen", TRIGGER),
     controlled(
         "wva-chart",
         "wva-default with the original chart's HPA windows of 240 s and interval of 60 s",
         TRIGGER,
     ),
-    controlled(
-        "wva-tokens",
-        "the controller with analyzerName saturation",
-        THRESHOLD,
-    ),
-    controlled(
-        "wva-throughput",
-        "the controller with the throughput analyzer alone",
-        THRESHOLD,
-    ),
+    controlled("wva-tokens", "the controller with analyzerName saturation", THRESHOLD),
+    controlled("wva-throughput", "the controller with the throughput analyzer alone", THRESHOLD),
     controlled(
         "wva-queueing",
         "the controller with the queueing model; its targets are the objective times the knob",
@@ -129,16 +102,8 @@ pub(crate) const POLICIES: &[PolicyFamily] = &[
         "the controller with analyzerName slo and the objective as a service class",
         SLO_THRESHOLD,
     ),
-    controlled(
-        "wva-slo-none",
-        "wva-slo with burstReserve none",
-        SLO_THRESHOLD,
-    ),
-    controlled(
-        "wva-slo-strict",
-        "wva-slo with burstReserve strict",
-        SLO_THRESHOLD,
-    ),
+    controlled("wva-slo-none", "wva-slo with burstReserve none", SLO_THRESHOLD),
+    controlled("wva-slo-strict", "wva-slo with burstReserve strict", SLO_THRESHOLD),
     STATIC,
     family(
         "static-best",
@@ -238,20 +203,12 @@ impl PolicyChoice {
     /// Reads a name: that of a family, or of a family with a dash and a value of its knob.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let named = |name: &str| POLICIES.iter().find(|one| one.name == name);
-        let choice = |family, knob| Self {
-            name: name.to_owned(),
-            family,
-            knob,
-            without: None,
-        };
+        let choice = |family, knob| Self { name: name.to_owned(), family, knob, without: None };
         if let Some((family, term)) = name.split_once(WITHOUT) {
             let mut terms = SloTerm::ALL.into_iter();
             let without = terms.find(|one| one.as_str() == term);
             let family = named(family).filter(|family| family.name == SLO && without.is_some());
-            let chosen = family.map(|family| Self {
-                without,
-                ..choice(family, None)
-            });
+            let chosen = family.map(|family| Self { without, ..choice(family, None) });
             return chosen.ok_or_else(|| {
                 let terms = SloTerm::ALL.map(SloTerm::as_str).join(", ");
                 format!("wva-slo-without- and one of {terms}")

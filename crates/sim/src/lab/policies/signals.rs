@@ -46,14 +46,8 @@ impl PeerModel {
 fn of_role(slo: Slo, role: ServingRole) -> Slo {
     match role {
         ServingRole::Both => slo,
-        ServingRole::Prefill => Slo {
-            per_token: Duration::MAX,
-            ..slo
-        },
-        ServingRole::Decode => Slo {
-            first_token: Duration::MAX,
-            ..slo
-        },
+        ServingRole::Prefill => Slo { per_token: Duration::MAX, ..slo },
+        ServingRole::Decode => Slo { first_token: Duration::MAX, ..slo },
     }
 }
 
@@ -159,9 +153,7 @@ fn scraped(
             let pod = sample.labels.get("pod");
             pod.starts_with(pods)
         });
-        of_pods
-            .map(|sample| sample.value)
-            .reduce(|sum, one| sum + one)
+        of_pods.map(|sample| sample.value).reduce(|sum, one| sum + one)
     };
     let (by_router, by_server) = (|name| sum_of(name, ""), |name| sum_of(name, pods));
     ScrapedSignals {

@@ -29,10 +29,7 @@ fn rules(
     sizes: &[Size],
     period: Duration,
 ) -> ScalingRules {
-    let policies = sizes.iter().map(|size| Policy {
-        size: *size,
-        period,
-    });
+    let policies = sizes.iter().map(|size| Policy { size: *size, period });
     ScalingRules {
         window: Duration::from_secs(window),
         policies: policies.collect(),
@@ -59,9 +56,8 @@ impl KedaSlo {
     }
 
     fn mean(&self) -> Option<f64> {
-        let (sum, count) = self.seen.iter().fold((0.0, 0.0), |(sum, count), (_, one)| {
-            (sum + one, count + 1.0)
-        });
+        let (sum, count) =
+            self.seen.iter().fold((0.0, 0.0), |(sum, count), (_, one)| (sum + one, count + 1.0));
         (count > 0.0).then(|| sum / count)
     }
 }

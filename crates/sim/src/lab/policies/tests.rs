@@ -12,10 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn peer(name: &str, bounds: (u32, u32)) -> Box<dyn Peer> {
     let model = PeerModel {
-        slo: Slo {
-            first_token: SECOND,
-            per_token: Duration::from_millis(20),
-        },
+        slo: Slo { first_token: SECOND, per_token: Duration::from_millis(20) },
         profile: Profile::QWEN3_8B_FP8_H100,
         batch: 100.0,
         lengths: (1_000.0, 200.0),
@@ -77,31 +74,15 @@ fn keda_takes_the_saturation_of_a_pool_for_as_much_as_its_owner_does() {
     };
     let expected = |replicas: u32, why: &str| (replicas, why.to_owned());
     // The router's queue is not read.
-    assert_eq!(
-        at(0, 1, 0.0, 0.5, 4.0),
-        expected(1, "saturation 625m, running 4")
-    );
+    assert_eq!(at(0, 1, 0.0, 0.5, 4.0), expected(1, "saturation 625m, running 4"));
     // A pool of any size that is full is worth ceil(1 ÷ 0.7).
-    assert_eq!(
-        at(15, 1, 5.0, 0.5, 4.0),
-        expected(2, "saturation 1, running 4")
-    );
-    assert_eq!(
-        at(30, 2, 0.0, 1.6, 4.0),
-        expected(2, "saturation 1, running 4")
-    );
+    assert_eq!(at(15, 1, 5.0, 0.5, 4.0), expected(2, "saturation 1, running 4"));
+    assert_eq!(at(30, 2, 0.0, 1.6, 4.0), expected(2, "saturation 1, running 4"));
     let running = at(45, 2, 0.0, 0.16, 100.0);
-    assert_eq!(
-        running,
-        expected(4, "saturation 100m, running 100"),
-        "100 % in 15 s"
-    );
+    assert_eq!(running, expected(4, "saturation 100m, running 100"), "100 % in 15 s");
     let mut gone = peer("keda-saturation", (0, 16));
     let decision = gone.decide(&router(0, 0.0, 0.0), SECOND).unwrap();
-    assert_eq!(
-        decision.replicas, 1,
-        "a pool without servers is full: {decision:?}"
-    );
+    assert_eq!(decision.replicas, 1, "a pool without servers is full: {decision:?}");
 }
 
 #[test]
@@ -118,10 +99,7 @@ fn keda_alone_goes_to_zero_and_comes_back() {
 #[test]
 fn kpa_panics_when_twice_the_ready_replicas_are_wanted() {
     let mut kpa = peer("knative-kpa", (1, 16));
-    let with = |concurrency| ModelSignals {
-        concurrency,
-        ..signals(2)
-    };
+    let with = |concurrency| ModelSignals { concurrency, ..signals(2) };
     let mut replicas = Vec::new();
     for second in 0..=66 {
         let now = SECOND * second;
@@ -138,19 +116,9 @@ fn kpa_panics_when_twice_the_ready_replicas_are_wanted() {
 
 #[test]
 fn apa_moves_beyond_its_tolerance_and_doubles_at_most() {
-    for (usage, replicas) in [
-        (0.54, 4),
-        (0.56, 5),
-        (5.0, 8),
-        (0.46, 4),
-        (0.3, 3),
-        (0.0, 2),
-    ] {
+    for (usage, replicas) in [(0.54, 4), (0.56, 5), (5.0, 8), (0.46, 4), (0.3, 3), (0.0, 2)] {
         let mut apa = peer("aibrix-apa", (1, 16));
-        let signals = ModelSignals {
-            kv_usage: usage,
-            ..signals(4)
-        };
+        let signals = ModelSignals { kv_usage: usage, ..signals(4) };
         let decision = apa.decide(&signals, SECOND).unwrap();
         assert_eq!(decision.replicas, replicas, "{usage}");
     }
@@ -159,25 +127,11 @@ fn apa_moves_beyond_its_tolerance_and_doubles_at_most() {
 #[test]
 fn dynamo_takes_one_step_at_a_time() {
     let mut dynamo = peer("dynamo-load", (1, 16));
-    let busy = ModelSignals {
-        running: 200.0,
-        kv_usage: 0.9,
-        concurrency: 800.0,
-        ..signals(4)
-    };
+    let busy = ModelSignals { running: 200.0, kv_usage: 0.9, concurrency: 800.0, ..signals(4) };
     assert_eq!(dynamo.decide(&busy, SECOND).unwrap().replicas, 5);
-    let starting = ModelSignals {
-        wanted: 5,
-        existing: 5,
-        ..busy
-    };
+    let starting = ModelSignals { wanted: 5, existing: 5, ..busy };
     assert_eq!(dynamo.decide(&starting, SECOND), None);
-    let idle = ModelSignals {
-        running: 1.0,
-        kv_usage: 0.01,
-        concurrency: 4.0,
-        ..signals(4)
-    };
+    let idle = ModelSignals { running: 1.0, kv_usage: 0.01, concurrency: 4.0, ..signals(4) };
     assert_eq!(dynamo.decide(&idle, SECOND).unwrap().replicas, 3);
 }
 
@@ -185,14 +139,8 @@ fn dynamo_takes_one_step_at_a_time() {
 fn hpa_kv_holds_the_mean_usage_at_its_target() {
     let mut hpa = peer("hpa-kv", (1, 16));
     let mut at = |second: u32, usage: Option<f64>| {
-        let scraped = ScrapedSignals {
-            kv_usage: usage,
-            ..ScrapedSignals::default()
-        };
-        let signals = ModelSignals {
-            scraped,
-            ..signals(4)
-        };
+        let scraped = ScrapedSignals { kv_usage: usage, ..ScrapedSignals::default() };
+        let signals = ModelSignals { scraped, ..signals(4) };
         let decision = hpa.decide(&signals, SECOND * second);
         decision.map(|decision| decision.replicas)
     };
@@ -215,10 +163,7 @@ fn keda_slo_grows_above_one_threshold_and_shrinks_below_another() {
         (0.1, Some((180, 3))),
     ] {
         let mut keda = peer("keda-slo", (1, 16));
-        let signals = ModelSignals {
-            latencies: Some((latency, 0.001)),
-            ..signals(4)
-        };
+        let signals = ModelSignals { latencies: Some((latency, 0.001)), ..signals(4) };
         let mut changed = None;
         for second in 0..=300 {
             keda.observe(&signals, SECOND * second);
@@ -235,10 +180,7 @@ fn keda_slo_grows_above_one_threshold_and_shrinks_below_another() {
 fn apa_releases_to_the_least_count_of_its_window_as_it_is_shipped() {
     let mut apa = peer("aibrix-apa", (1, 16));
     let mut at = |second: u32, usage: f64| {
-        let signals = ModelSignals {
-            kv_usage: usage,
-            ..signals(4)
-        };
+        let signals = ModelSignals { kv_usage: usage, ..signals(4) };
         apa.decide(&signals, SECOND * second).unwrap().replicas
     };
     assert_eq!(at(0, 0.1), 2, "a rate of 2");

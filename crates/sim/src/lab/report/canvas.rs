@@ -82,10 +82,7 @@ impl Ink {
 impl Color for Ink {
     fn to_backend_color(&self) -> BackendColor {
         let [first, second] = self.code();
-        BackendColor {
-            alpha: 1.0,
-            rgb: (first, second, INK),
-        }
+        BackendColor { alpha: 1.0, rgb: (first, second, INK) }
     }
 }
 
@@ -150,10 +147,7 @@ impl<'a> SvgCanvas<'a> {
         self.flush();
         let mut data = String::new();
         trace(&mut data, points);
-        self.element(&format!(
-            "<path class=\"a {}\" d=\"{data}z\"/>",
-            class_of(color)
-        ));
+        self.element(&format!("<path class=\"a {}\" d=\"{data}z\"/>", class_of(color)));
     }
 }
 
@@ -199,13 +193,7 @@ fn put(data: &mut String, arguments: fmt::Arguments<'_>) {
 
 fn corners(upper_left: BackendCoord, bottom_right: BackendCoord) -> [BackendCoord; 5] {
     let ((left, top), (right, bottom)) = (upper_left, bottom_right);
-    [
-        (left, top),
-        (right, top),
-        (right, bottom),
-        (left, bottom),
-        (left, top),
-    ]
+    [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
 }
 
 impl DrawingBackend for SvgCanvas<'_> {
@@ -292,9 +280,7 @@ impl DrawingBackend for SvgCanvas<'_> {
             VPos::Bottom => y - 2,
         };
         let (class, text) = (class_of(style.color()), escape(text));
-        self.element(&format!(
-            "<text class=\"{class}{anchor}\" x=\"{x}\" y=\"{y}\">{text}</text>"
-        ));
+        self.element(&format!("<text class=\"{class}{anchor}\" x=\"{x}\" y=\"{y}\">{text}</text>"));
         Ok(())
     }
 

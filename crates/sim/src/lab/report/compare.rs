@@ -19,10 +19,7 @@ fn read_scores(dir: &Path) -> Result<Scores, String> {
         let score = (run.score.share(), run.score.gpu_hours());
         let seeds = scores.entry((run.scenario, run.policy)).or_default();
         if seeds.insert(run.seed, score).is_some() {
-            let problem = format!(
-                "{} has another file with this scenario and policy",
-                run.seed
-            );
+            let problem = format!("{} has another file with this scenario and policy", run.seed);
             return Err(wrong(&path, "seed", &problem));
         }
     }
@@ -69,10 +66,7 @@ fn pairs(first: &BTreeMap<u64, Score>, second: &BTreeMap<u64, Score>) -> Vec<(Sc
 }
 
 fn row((scenario, policy): &(String, String), pairs: &[(Score, Score)]) -> Option<String> {
-    let shares: Vec<(f64, f64)> = pairs
-        .iter()
-        .filter_map(|(a, b)| Some((a.0?, b.0?)))
-        .collect();
+    let shares: Vec<(f64, f64)> = pairs.iter().filter_map(|(a, b)| Some((a.0?, b.0?))).collect();
     let hours: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| (a.1, b.1)).collect();
     let (hours_a, hours_b) = means(&hours)?;
     let change = if hours_a > 0.0 {

@@ -40,11 +40,7 @@ enum Keep {
 pub(super) fn timeline(run: &LabRecord) -> Timeline {
     let series = downsample(&run.series, POINTS);
     let marks = marks(&run.decisions, run.virtual_seconds);
-    Timeline {
-        seed: run.seed,
-        series,
-        marks,
-    }
+    Timeline { seed: run.seed, series, marks }
 }
 
 pub(super) fn downsample(series: &LabSeries, points: usize) -> LabSeries {
@@ -52,11 +48,7 @@ pub(super) fn downsample(series: &LabSeries, points: usize) -> LabSeries {
     let at = series.at.iter().copied().step_by(width).collect();
     let models = series.models.iter();
     let models = models.map(|(name, model)| (name.clone(), of_model(model, width)));
-    LabSeries {
-        every: series.every,
-        at,
-        models: models.collect(),
-    }
+    LabSeries { every: series.every, at, models: models.collect() }
 }
 
 fn of_model(model: &ModelSeries, width: usize) -> ModelSeries {
@@ -113,13 +105,7 @@ fn marks(decisions: &[ScaleChange], seconds: f64) -> Vec<DecisionMark> {
             }
         } else {
             let decision = short(decision);
-            marks.insert(
-                key,
-                DecisionMark {
-                    decision,
-                    others: 0,
-                },
-            );
+            marks.insert(key, DecisionMark { decision, others: 0 });
         }
     }
     marks.into_values().collect()
@@ -130,8 +116,5 @@ fn size(decision: &ScaleChange) -> u32 {
 }
 
 fn short(decision: &ScaleChange) -> ScaleChange {
-    ScaleChange {
-        why: bounded(&decision.why, REASON),
-        ..decision.clone()
-    }
+    ScaleChange { why: bounded(&decision.why, REASON), ..decision.clone() }
 }

@@ -25,11 +25,7 @@ pub(crate) fn explain(path: &Path, at: f64) -> Result<String, String> {
             path.display()
         ));
     }
-    let index = run
-        .series
-        .at
-        .partition_point(|sample| *sample <= at)
-        .saturating_sub(1);
+    let index = run.series.at.partition_point(|sample| *sample <= at).saturating_sub(1);
     let sampled = run.series.at.get(index).copied().unwrap_or(at);
     let mut text = format!(
         "{} under {}, seed {}, at {} s ({}); last sample at {} s{}\n",
@@ -39,11 +35,7 @@ pub(crate) fn explain(path: &Path, at: f64) -> Result<String, String> {
         tick(at),
         moment(at),
         tick(sampled),
-        if at < run.score.from {
-            "; not scored yet"
-        } else {
-            ""
-        },
+        if at < run.score.from { "; not scored yet" } else { "" },
     );
     for (name, model) in &run.series.models {
         text.push_str(&model_text(name, model, index));

@@ -65,11 +65,7 @@ fn points<'a>(scenario: &'a ScenarioResult, policies: &'a [PolicyLabel]) -> Vec<
     let found = policies.iter().zip(&scenario.outcomes);
     let found = found.filter_map(|(policy, outcome)| {
         let outcome = outcome.as_ref()?;
-        Some(Point {
-            policy,
-            outcome,
-            attainment: outcome.attainment?,
-        })
+        Some(Point { policy, outcome, attainment: outcome.attainment? })
     });
     found.collect()
 }
@@ -117,9 +113,8 @@ fn scales(points: &[Point<'_>], references: &[Reference]) -> (Scale, Scale) {
     let (low, high) = hours.map_or((0.0, 1.0), |hours| (hours.low, hours.high));
     let x = Scale::around(low, high, tick);
     let lows = points.iter().map(|point| point.attainment.low);
-    let lowest = lows
-        .chain(references.iter().map(|reference| reference.attainment))
-        .fold(0.95, f64::min);
+    let lowest =
+        lows.chain(references.iter().map(|reference| reference.attainment)).fold(0.95, f64::min);
     let range = height(lowest) - 0.08..height(1.0) + 0.12;
     // 16 pixels apart, counted from the top.
     let apart = (range.end - range.start) * 16.0 / f64::from(SIZE.1);
@@ -131,14 +126,7 @@ fn scales(points: &[Point<'_>], references: &[Reference]) -> (Scale, Scale) {
         }
     }
     let label = attainment_label;
-    (
-        x,
-        Scale {
-            range,
-            ticks,
-            label,
-        },
-    )
+    (x, Scale { range, ticks, label })
 }
 
 fn draw_reference(
@@ -157,11 +145,7 @@ fn draw_reference(
     let (left, bottom) = area.map_coordinate(&(x, y.range.start));
     let (pixels, _) = area.get_pixel_range();
     let is_left = left < i32::midpoint(pixels.start, pixels.end);
-    let (at, h_pos) = if is_left {
-        (left + 5, HPos::Left)
-    } else {
-        (left - 5, HPos::Right)
-    };
+    let (at, h_pos) = if is_left { (left + 5, HPos::Left) } else { (left - 5, HPos::Right) };
     let style = reference.ink.text().pos(Pos::new(h_pos, VPos::Bottom));
     let screen = area.use_screen_coord();
     let (from_left, from_top) = area.get_base_pixel();
@@ -206,9 +190,7 @@ fn draw_knobs(panel: &mut Panel<'_, '_>, points: &[Point<'_>]) -> Result<(), Str
         let line = family
             .iter()
             .map(|point| (point.outcome.gpu_hours.mean, height(point.attainment.mean)));
-        let ink = family
-            .first()
-            .map_or(Ink::Label, |point| family_ink(point.policy.family_index));
+        let ink = family.first().map_or(Ink::Label, |point| family_ink(point.policy.family_index));
         plotted(panel.draw_series(LineSeries::new(line, ink.line())))?;
     }
     Ok(())
@@ -220,10 +202,7 @@ fn draw_spread(panel: &mut Panel<'_, '_>, point: &Point<'_>) -> Result<(), Strin
     let (hours, share) = (point.outcome.gpu_hours, point.attainment);
     let level = height(share.mean);
     let across = [(hours.low, level), (hours.high, level)];
-    let along = [
-        (hours.mean, height(share.low)),
-        (hours.mean, height(share.high)),
-    ];
+    let along = [(hours.mean, height(share.low)), (hours.mean, height(share.high))];
     for (spread, line) in [(hours, across), (share, along)] {
         if !spread.is_point() {
             plotted(panel.draw_series(LineSeries::new(line, ink.line())))?;

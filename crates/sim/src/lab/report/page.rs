@@ -25,11 +25,7 @@ pub(super) fn page(results: &Results) -> Result<String, String> {
     put!(page, "<div class=\"wide\">{}</div>\n", score_table(results));
     page.push_str("<h2 id=\"overall\">Over all feasible scenarios</h2>\n");
     page.push_str(OVERALL_NOTE);
-    put!(
-        page,
-        "<div class=\"wide\">{}</div>\n",
-        overall_table(results)
-    );
+    put!(page, "<div class=\"wide\">{}</div>\n", overall_table(results));
     let shown = Shown::of(results);
     for (number, scenario) in results.scenarios.iter().enumerate() {
         page.push_str(&section(results, number, scenario, &shown)?);
@@ -119,11 +115,7 @@ impl Shown {
             }
         }
         let chosen = chosen.into_iter();
-        Self(
-            chosen
-                .map(|((number, _), (_, position))| (number, position))
-                .collect(),
-        )
+        Self(chosen.map(|((number, _), (_, position))| (number, position)).collect())
     }
 }
 
@@ -139,10 +131,7 @@ fn section(
     match front_chart(scenario, &results.policies)? {
         Some(chart) => {
             let legend = front_legend(scenario, &results.policies);
-            put!(
-                section,
-                "<figure>{chart}<figcaption>{legend}</figcaption></figure>\n"
-            );
+            put!(section, "<figure>{chart}<figcaption>{legend}</figcaption></figure>\n");
         }
         None => section.push_str("<p>No policy had a request on this scenario.</p>\n"),
     }
@@ -158,11 +147,7 @@ fn section(
         }
     }
     let run = scenario.outcomes.iter().flatten().count();
-    let drawn = shown
-        .0
-        .iter()
-        .filter(|(scenario, _)| *scenario == number)
-        .count();
+    let drawn = shown.0.iter().filter(|(scenario, _)| *scenario == number).count();
     if drawn < run {
         let note = format!("<p>{drawn} of {run} policies have a timeline: one a family.</p>\n");
         section.push_str(&note);
@@ -172,14 +157,8 @@ fn section(
 }
 
 fn facts(scenario: &ScenarioResult) -> String {
-    let ScenarioSummary {
-        about,
-        slo_ttft_seconds,
-        slo_itl_seconds,
-        seconds: length,
-        from,
-        ..
-    } = &scenario.record;
+    let ScenarioSummary { about, slo_ttft_seconds, slo_itl_seconds, seconds: length, from, .. } =
+        &scenario.record;
     let mut facts = format!(
         "<p>{}</p><p class=\"facts\">{}; SLO: TTFT {}, ITL {}; length {}, scored from {}",
         escape(about),
@@ -193,12 +172,7 @@ fn facts(scenario: &ScenarioResult) -> String {
         let replicas = fleet.replicas.iter();
         let replicas = replicas.map(|(variant, count)| format!("{count} × {}", escape(variant)));
         let replicas: Vec<String> = replicas.collect();
-        put!(
-            facts,
-            "; best static fleet: {}{}",
-            replicas.join(", "),
-            missed(fleet)
-        );
+        put!(facts, "; best static fleet: {}{}", replicas.join(", "), missed(fleet));
     }
     facts.push_str("</p>\n");
     facts
@@ -217,10 +191,8 @@ fn key(class: &str, shape: &str) -> String {
 fn front_legend(scenario: &ScenarioResult, policies: &[PolicyLabel]) -> String {
     let has_point = |position: usize| scenario.point(position).is_some();
     let present = policies.iter().enumerate();
-    let present: Vec<&PolicyLabel> = present
-        .filter(|(position, _)| has_point(*position))
-        .map(|(_, policy)| policy)
-        .collect();
+    let present: Vec<&PolicyLabel> =
+        present.filter(|(position, _)| has_point(*position)).map(|(_, policy)| policy).collect();
     let mut legend = String::new();
     for family in present.chunk_by(|one, other| one.family == other.family) {
         let Some(first) = family.first() else {
@@ -228,21 +200,15 @@ fn front_legend(scenario: &ScenarioResult, policies: &[PolicyLabel]) -> String {
         };
         let index = first.family_index;
         let class = format!("mk {}", family_ink(index).class());
-        let knobs: Vec<String> = family
-            .iter()
-            .filter_map(|policy| policy.knob.map(super::text::tick))
-            .collect();
+        let knobs: Vec<String> =
+            family.iter().filter_map(|policy| policy.knob.map(super::text::tick)).collect();
         let knobs = if knobs.is_empty() {
             String::new()
         } else {
             format!(" <small>{}</small>", knobs.join(", "))
         };
         let key = key(&class, &marker(index, (11, 6)));
-        put!(
-            legend,
-            "<span>{key}{}{knobs}</span> ",
-            escape(&first.family)
-        );
+        put!(legend, "<span>{key}{}{knobs}</span> ", escape(&first.family));
     }
     let front = key(&format!("l {}", Ink::Front.class()), "M0 6h22");
     put!(legend, "<span>{front}front</span>");
@@ -259,20 +225,14 @@ fn timeline_legend(scenario: &ScenarioResult) -> String {
         }
     }
     let mut legend = String::from("<p class=\"legend\">");
-    let several = variants
-        .keys()
-        .any(|(model, _)| variants.keys().any(|other| other.0 != *model));
+    let several = variants.keys().any(|(model, _)| variants.keys().any(|other| other.0 != *model));
     for ((model, variant), number) in &variants {
         let lines = [
             (Ink::Ready(*number), "ready"),
             (Ink::Scale(*number), "scale"),
             (Ink::Desired(*number), "desired"),
         ];
-        let model = if several {
-            format!("{}: ", escape(model))
-        } else {
-            String::new()
-        };
+        let model = if several { format!("{}: ", escape(model)) } else { String::new() };
         let lines = lines
             .map(|(ink, name)| format!("{}{name} ", key(&format!("l {}", ink.class()), "M0 6h22")));
         let variant = escape(variant);
@@ -352,9 +312,8 @@ fn parts(kind: &str, parts: &BTreeMap<String, GroupScore>) -> String {
         let share = (part.requests > 0).then_some(part.attainment);
         let share = optional(share, |share| format!("{} %", percent(share)));
         let minutes = part.minutes.map(percent);
-        let minutes = minutes.map_or_else(String::new, |share| {
-            format!(", its quantile in {share} % of minutes")
-        });
+        let minutes = minutes
+            .map_or_else(String::new, |share| format!(", its quantile in {share} % of minutes"));
         format!("{} {share} of {}{minutes}", escape(name), part.requests)
     });
     let texts: Vec<String> = texts.collect();

@@ -48,11 +48,7 @@ impl Ranged for TickedRange {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        if hint.weight().allow_light_points() {
-            Vec::new()
-        } else {
-            self.ticks.clone()
-        }
+        if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
     }
 
     fn range(&self) -> Range<f64> {
@@ -74,11 +70,7 @@ impl Scale {
         let step = step(highest, about);
         let ticks = ticks(0.0..highest + step * 0.999, step);
         let top = ticks.last().copied().unwrap_or(highest).max(step);
-        Self {
-            range: 0.0..top * 1.04,
-            ticks,
-            label,
-        }
+        Self { range: 0.0..top * 1.04, ticks, label }
     }
 
     /// From 0, with whole ticks.
@@ -87,25 +79,15 @@ impl Scale {
         let step = step(highest, 5).max(1.0);
         let ticks = ticks(0.0..highest + step * 0.999, step);
         let top = ticks.last().copied().unwrap_or(highest);
-        Self {
-            range: 0.0..top * 1.08,
-            ticks,
-            label: super::text::tick,
-        }
+        Self { range: 0.0..top * 1.08, ticks, label: super::text::tick }
     }
 
     /// Around these values, with a margin.
     pub(super) fn around(lowest: f64, highest: f64, label: fn(f64) -> String) -> Self {
-        let margin = ((highest - lowest) * 0.06)
-            .max(highest.abs() * 0.02)
-            .max(0.05);
+        let margin = ((highest - lowest) * 0.06).max(highest.abs() * 0.02).max(0.05);
         let range = (lowest - margin).max(0.0)..highest + margin;
         let step = step(range.end - range.start, 8);
-        Self {
-            ticks: ticks(range.clone(), step),
-            range,
-            label,
-        }
+        Self { ticks: ticks(range.clone(), step), range, label }
     }
 
     fn coordinate(&self) -> TickedRange {
@@ -147,10 +129,7 @@ pub(super) fn panel<'a, 'b>(
     has_foot: bool,
 ) -> Result<Panel<'a, 'b>, String> {
     let mut builder = ChartBuilder::on(area);
-    builder
-        .margin_top(TITLE)
-        .margin_right(SIDE)
-        .margin_bottom(GAP);
+    builder.margin_top(TITLE).margin_right(SIDE).margin_bottom(GAP);
     builder.y_label_area_size(SIDE);
     builder.x_label_area_size(if has_foot { FOOT } else { 0 });
     let mut panel = plotted(builder.build_cartesian_2d(x.coordinate(), y.coordinate()))?;
@@ -174,11 +153,7 @@ pub(super) fn panel<'a, 'b>(
 pub(super) fn title(area: &Area<'_>, text: &str, ink: Ink, is_left: bool) -> Result<(), String> {
     let (width, _) = area.dim_in_pixel();
     let right = i32::try_from(width).unwrap_or(0);
-    let (x, h_pos) = if is_left {
-        (4, HPos::Left)
-    } else {
-        (right - 4, HPos::Right)
-    };
+    let (x, h_pos) = if is_left { (4, HPos::Left) } else { (right - 4, HPos::Right) };
     let style = ink.text().pos(Pos::new(h_pos, VPos::Top));
     plotted(area.draw(&Text::new(text.to_owned(), (x, 2), style)))
 }

@@ -22,9 +22,7 @@ pub(super) fn run_files(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let found = readable(&runs, json_files(&runs))?;
     if found.is_empty() {
         let runs = runs.display();
-        return Err(format!(
-            "{runs} holds no run: run `wva-sim lab run --out` first"
-        ));
+        return Err(format!("{runs} holds no run: run `wva-sim lab run --out` first"));
     }
     Ok(found)
 }
@@ -59,9 +57,7 @@ fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, String> {
         };
         wrong(path, &field, &error.into_inner().to_string())
     })?;
-    reader
-        .end()
-        .map_err(|error| wrong(path, "after the object", &error.to_string()))?;
+    reader.end().map_err(|error| wrong(path, "after the object", &error.to_string()))?;
     Ok(value)
 }
 

@@ -119,10 +119,7 @@ impl Gathering {
         let known = known.or_insert_with(|| (family.clone(), knob));
         let is_same_knob = known.1.map(f64::to_bits) == knob.map(f64::to_bits);
         if known.0 != family || !is_same_knob {
-            let problem = format!(
-                "policy `{}` has another family or knob elsewhere",
-                run.policy
-            );
+            let problem = format!("policy `{}` has another family or knob elsewhere", run.policy);
             return Err(wrong(path, "family", &problem));
         }
         let key = (run.scenario.clone(), run.policy.clone());
@@ -151,11 +148,8 @@ impl Gathering {
 
     /// By family, then by knob, then by name.
     fn policies(&self) -> Vec<PolicyLabel> {
-        let families: BTreeSet<&str> = self
-            .policies
-            .values()
-            .map(|(family, _)| &**family)
-            .collect();
+        let families: BTreeSet<&str> =
+            self.policies.values().map(|(family, _)| &**family).collect();
         let mut policies: Vec<PolicyLabel> = self
             .policies
             .iter()
@@ -163,10 +157,7 @@ impl Gathering {
                 name: name.clone(),
                 family: family.clone(),
                 knob: *knob,
-                family_index: families
-                    .iter()
-                    .take_while(|other| **other < family.as_str())
-                    .count(),
+                family_index: families.iter().take_while(|other| **other < family.as_str()).count(),
                 has_hindsight: HINDSIGHT.contains(&&**family),
             })
             .collect();
@@ -206,12 +197,7 @@ pub(super) fn read_results(dir: &Path) -> Result<Results, String> {
         let record = records.get(&name)?.clone();
         Some(scenario_result(name, record, outcomes, &policies))
     });
-    Ok(Results {
-        scenarios: scenarios.collect(),
-        policies,
-        runs: files.len(),
-        seeds,
-    })
+    Ok(Results { scenarios: scenarios.collect(), policies, runs: files.len(), seeds })
 }
 
 fn outcome(gathered: Gathered) -> Option<PolicyOutcome> {
@@ -223,10 +209,7 @@ fn outcome(gathered: Gathered) -> Option<PolicyOutcome> {
     let e2e: Vec<f64> = e2e.collect();
     let mut classes: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (name, class) in scores.values().flat_map(|score| &score.classes) {
-        classes
-            .entry(name.clone())
-            .or_default()
-            .push(class.attainment);
+        classes.entry(name.clone()).or_default().push(class.attainment);
     }
     let classes = classes.into_iter();
     Some(PolicyOutcome {
@@ -234,9 +217,7 @@ fn outcome(gathered: Gathered) -> Option<PolicyOutcome> {
         gpu_hours: Spread::of(&hours)?,
         goodput: Spread::of(&goodput),
         e2e: Spread::of(&e2e),
-        classes: classes
-            .filter_map(|(name, shares)| Some((name, Spread::of(&shares)?)))
-            .collect(),
+        classes: classes.filter_map(|(name, shares)| Some((name, Spread::of(&shares)?))).collect(),
         seeds: scores.len(),
         score: scores.into_values().next()?,
         timeline: gathered.timeline,
@@ -249,13 +230,7 @@ fn scenario_result(
     outcomes: Vec<Option<PolicyOutcome>>,
     policies: &[PolicyLabel],
 ) -> ScenarioResult {
-    let mut result = ScenarioResult {
-        name,
-        record,
-        outcomes,
-        front: Vec::new(),
-        best: None,
-    };
+    let mut result = ScenarioResult { name, record, outcomes, front: Vec::new(), best: None };
     let points = policies.iter().enumerate();
     let points = points.filter(|(_, policy)| !policy.has_hindsight);
     let points: Vec<(usize, f64, f64)> = points

@@ -23,20 +23,12 @@ pub(super) fn score_table(results: &Results) -> String {
         let bound = scenario.record.clairvoyant.as_ref()?;
         Some((bound.attainment, bound.gpu_hours, ""))
     };
-    table.push_str(&reference_row(
-        "clairvoyant bound",
-        &results.scenarios,
-        bound,
-    ));
+    table.push_str(&reference_row("clairvoyant bound", &results.scenarios, bound));
     let fleet = |scenario: &ScenarioResult| {
         let fleet = scenario.record.best_static.as_ref()?;
         Some((fleet.attainment, fleet.gpu_hours, missed(fleet)))
     };
-    table.push_str(&reference_row(
-        "best static fleet",
-        &results.scenarios,
-        fleet,
-    ));
+    table.push_str(&reference_row("best static fleet", &results.scenarios, fleet));
     table.push_str("</tbody></table>");
     table
 }
@@ -57,21 +49,13 @@ pub(super) fn load_text(scenario: &ScenarioResult) -> String {
     let Some(load) = scenario.record.load_to_capacity else {
         return "load/capacity unknown".to_owned();
     };
-    let mark = if scenario.is_feasible() {
-        ""
-    } else {
-        " <b class=\"infeasible\">infeasible</b>"
-    };
+    let mark = if scenario.is_feasible() { "" } else { " <b class=\"infeasible\">infeasible</b>" };
     format!("load/capacity {load:.2}{mark}")
 }
 
 fn scenario_head(number: usize, scenario: &ScenarioResult) -> String {
     let (name, load) = (escape(&scenario.name), load_text(scenario));
-    let class = if scenario.is_feasible() {
-        ""
-    } else {
-        " class=\"off\""
-    };
+    let class = if scenario.is_feasible() { "" } else { " class=\"off\"" };
     format!("<th{class}><a href=\"#s{number}\">{name}</a><small>{load}</small></th>")
 }
 
@@ -116,11 +100,7 @@ fn outcome_text(outcome: &PolicyOutcome) -> String {
 
 fn range(spread: Spread, format: impl Fn(f64) -> String) -> String {
     let (low, high) = (format(spread.low), format(spread.high));
-    if low == high {
-        low
-    } else {
-        format!("{low}–{high}")
-    }
+    if low == high { low } else { format!("{low}–{high}") }
 }
 
 fn reference_row(
@@ -142,16 +122,11 @@ fn reference_row(
 
 pub(super) fn overall_table(results: &Results) -> String {
     let policies = results.policies.iter().enumerate();
-    let mut rows: Vec<(&PolicyLabel, Overall)> = policies
-        .map(|(position, policy)| (policy, overall(results, position)))
-        .collect();
+    let mut rows: Vec<(&PolicyLabel, Overall)> =
+        policies.map(|(position, policy)| (policy, overall(results, position))).collect();
     let mean = |overall: &Overall| overall.attainment.map_or(-1.0, |spread| spread.mean);
     rows.sort_by(|one, other| mean(&other.1).total_cmp(&mean(&one.1)));
-    let feasible = results
-        .scenarios
-        .iter()
-        .filter(|it| it.is_feasible())
-        .count();
+    let feasible = results.scenarios.iter().filter(|it| it.is_feasible()).count();
     let mut table = String::from(
         "<table class=\"overall\"><thead><tr><th>policy</th><th>mean attainment, %</th>\
          <th>lowest, %</th><th>on scenario</th><th>GPU-hours to clairvoyant</th>\

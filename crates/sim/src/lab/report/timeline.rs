@@ -34,12 +34,7 @@ pub(super) fn timeline_charts(
 ) -> Result<Vec<(String, String)>, String> {
     let models = timeline.series.models.iter();
     let charts = models.map(|(name, model)| {
-        let view = View {
-            at: &timeline.series.at,
-            model,
-            marks: &timeline.marks,
-            scenario,
-        };
+        let view = View { at: &timeline.series.at, model, marks: &timeline.marks, scenario };
         let chart = view.chart(&format!("{label}, model {name}"))?;
         Ok((name.clone(), chart))
     });
@@ -75,16 +70,8 @@ fn time_scale(at: &[f64]) -> Scale {
     let length = end - start;
     let step = steps.into_iter().find(|step| length / step <= 10.0);
     let step = step.unwrap_or(length / 10.0);
-    let label = if length <= IN_MINUTES {
-        in_minutes
-    } else {
-        in_hours
-    };
-    Scale {
-        range: start..end,
-        ticks: ticks(start..end, step),
-        label,
-    }
+    let label = if length <= IN_MINUTES { in_minutes } else { in_hours };
+    Scale { range: start..end, ticks: ticks(start..end, step), label }
 }
 
 fn in_minutes(at: f64) -> String {
@@ -151,9 +138,7 @@ impl View<'_> {
         let counts = self.model.variants.values();
         let counts =
             largest(counts.flat_map(|counts| [&counts.desired, &counts.scale, &counts.ready]));
-        let targets = self
-            .own_marks()
-            .map(|(_, mark)| f64::from(mark.decision.to));
+        let targets = self.own_marks().map(|(_, mark)| f64::from(mark.decision.to));
         let y = Scale::of_counts(targets.fold(counts, f64::max));
         let rates = Scale::from_zero(largest([&self.model.arrivals]), 4, tick);
         let mut panel = panel(area, x, &y, false)?;
@@ -175,9 +160,7 @@ impl View<'_> {
         for (position, mark) in self.own_marks() {
             let decision = &mark.decision;
             let at = decision.at.clamp(x.range.start, x.range.end);
-            let place = panel
-                .plotting_area()
-                .map_coordinate(&(at, f64::from(decision.to)));
+            let place = panel.plotting_area().map_coordinate(&(at, f64::from(decision.to)));
             overlay.push_str(&decision_mark(mark, position, place));
         }
         Ok(())
@@ -210,12 +193,7 @@ impl View<'_> {
 
     /// Requests that wait at the router, and on top of them those that wait in servers.
     fn draw_queue(&self, area: &Area<'_>, x: &Scale) -> Result<(), String> {
-        let held: Vec<f64> = self
-            .model
-            .held
-            .iter()
-            .map(|held| held.unwrap_or(0.0))
-            .collect();
+        let held: Vec<f64> = self.model.held.iter().map(|held| held.unwrap_or(0.0)).collect();
         let total: Vec<f64> = held
             .iter()
             .zip(&self.model.queue)
@@ -229,12 +207,7 @@ impl View<'_> {
         let y = Scale::from_zero(total.iter().copied().fold(0.0, f64::max), 3, tick);
         let mut panel = panel(area, x, &y, false)?;
         self.shade(&mut panel, x, &y)?;
-        title(
-            area,
-            "requests that wait: held by the router, in servers",
-            Ink::Label,
-            true,
-        )?;
+        title(area, "requests that wait: held by the router, in servers", Ink::Label, true)?;
         for (values, ink) in [(total, Ink::Waiting), (held, Ink::Held)] {
             if values.iter().any(|value| *value > 0.0) {
                 let points = self.at.iter().copied().zip(values);
@@ -247,21 +220,12 @@ impl View<'_> {
     fn draw_latency(&self, area: &Area<'_>, x: &Scale) -> Result<(), String> {
         let slo = Some(self.scenario.slo_ttft_seconds).filter(|slo| *slo > 0.0);
         let measured = self.model.ttft_p95.iter().copied().flatten();
-        let shown: Vec<f64> = measured
-            .chain(slo)
-            .map(|value| value.max(SHORTEST))
-            .collect();
+        let shown: Vec<f64> = measured.chain(slo).map(|value| value.max(SHORTEST)).collect();
         let lowest = shown.iter().copied().fold(0.1, f64::min);
         let highest = shown.iter().copied().fold(1.0, f64::max);
         let range = lowest.log10() - 0.1..highest.log10() + 0.1;
-        let decades = (-2..=6)
-            .map(f64::from)
-            .filter(|decade| range.contains(decade));
-        let y = Scale {
-            range: range.clone(),
-            ticks: decades.collect(),
-            label: in_seconds,
-        };
+        let decades = (-2..=6).map(f64::from).filter(|decade| range.contains(decade));
+        let y = Scale { range: range.clone(), ticks: decades.collect(), label: in_seconds };
         let mut panel = panel(area, x, &y, true)?;
         self.shade(&mut panel, x, &y)?;
         title(area, "TTFT p95 (logarithmic)", Ink::Label, true)?;
@@ -297,10 +261,7 @@ fn decision_mark(mark: &DecisionMark, position: usize, (x, y): (i32, i32)) -> St
         format!("M{x} {}l5 8h-10z", y - 5)
     };
     let class = Ink::Ready(variant_number(position)).class();
-    format!(
-        "<path class=\"dc {class}\" d=\"{shape}\"><title>{}</title></path>",
-        escape(&text)
-    )
+    format!("<path class=\"dc {class}\" d=\"{shape}\"><title>{}</title></path>", escape(&text))
 }
 
 pub(super) fn moment(at: f64) -> String {

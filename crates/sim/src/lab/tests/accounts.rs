@@ -60,17 +60,9 @@ fn every_request_of_the_scored_part_counts_once() {
     let outcomes = results.map(|(index, result)| {
         let place = usize::try_from(index).unwrap();
         let arrival = load.arrivals[place].at;
-        EndedRequest {
-            index,
-            arrival,
-            at: arrival + seconds(2),
-            result,
-        }
+        EndedRequest { index, arrival, at: arrival + seconds(2), result }
     });
-    let mut accounts = Accounts::new(Scored {
-        from: seconds(10),
-        until: seconds(130),
-    });
+    let mut accounts = Accounts::new(Scored { from: seconds(10), until: seconds(130) });
     accounts.model("m", &load, &outcomes);
     let score = accounts.finish();
     assert_eq!((score.requests, score.good, score.late), (7, 2, 2));
@@ -81,10 +73,7 @@ fn every_request_of_the_scored_part_counts_once() {
     assert_eq!(score.ttft_seconds.p99, Some(1.001));
     assert_eq!(score.itl_seconds.p99, Some(0.021));
     assert_eq!(score.e2e_seconds.p90, Some(2.0));
-    assert!(
-        (score.overload_seconds - 120.0).abs() < 1e-12,
-        "both minutes"
-    );
+    assert!((score.overload_seconds - 120.0).abs() < 1e-12, "both minutes");
     assert_eq!(score.models["m"].requests, 7);
     assert_eq!(score.classes["chat"].good, 2);
 }
@@ -96,11 +85,7 @@ fn minutes(quantile: Option<f64>, late: usize, slow: usize) -> Option<f64> {
     let mut load = load(&arrivals);
     load.classes[0].slo.quantile = quantile;
     let outcomes = arrivals.iter().enumerate().map(|(place, at)| {
-        let first = if (10..10 + late).contains(&place) {
-            1_001
-        } else {
-            1_000
-        };
+        let first = if (10..10 + late).contains(&place) { 1_001 } else { 1_000 };
         // Other requests than those with a late first token.
         let gap = if place >= 20 - slow { 21 } else { 20 };
         EndedRequest {
@@ -111,10 +96,7 @@ fn minutes(quantile: Option<f64>, late: usize, slow: usize) -> Option<f64> {
         }
     });
     let outcomes: Vec<EndedRequest> = outcomes.collect();
-    let mut accounts = Accounts::new(Scored {
-        from: seconds(10),
-        until: seconds(190),
-    });
+    let mut accounts = Accounts::new(Scored { from: seconds(10), until: seconds(190) });
     accounts.model("m", &load, &outcomes);
     accounts.finish().classes["chat"].minutes
 }
@@ -123,11 +105,7 @@ fn minutes(quantile: Option<f64>, late: usize, slow: usize) -> Option<f64> {
 fn a_minute_meets_a_quantile_of_each_latency_by_itself() {
     assert_eq!(minutes(None, 2, 0), None);
     assert_eq!(minutes(Some(0.9), 0, 0), Some(1.0));
-    assert_eq!(
-        minutes(Some(0.9), 1, 1),
-        Some(1.0),
-        "a tenth of each, in other requests"
-    );
+    assert_eq!(minutes(Some(0.9), 1, 1), Some(1.0), "a tenth of each, in other requests");
     assert_eq!(minutes(Some(0.9), 2, 0), Some(0.5));
     assert_eq!(minutes(Some(0.9), 0, 2), Some(0.5));
     assert_eq!(minutes(Some(0.8), 2, 2), Some(1.0));
@@ -139,9 +117,6 @@ fn quantiles_are_of_the_nearest_rank() {
     assert_eq!(quantiles(Vec::new()).p50, None);
     let hundred = (1..=100).rev().map(f64::from).collect();
     let found = quantiles(hundred);
-    assert_eq!(
-        (found.p50, found.p90, found.p99),
-        (Some(50.0), Some(90.0), Some(99.0))
-    );
+    assert_eq!((found.p50, found.p90, found.p99), (Some(50.0), Some(90.0), Some(99.0)));
     assert_eq!(quantiles(vec![7.0]).p99, Some(7.0));
 }

@@ -19,10 +19,7 @@ fn demand(text: &str) -> FluidDemand {
 #[test]
 fn a_batch_is_limited_by_sequences_by_latency_or_by_memory() {
     let batch = |max_num_seqs, milliseconds, lengths| {
-        let limits = Limits {
-            max_num_seqs,
-            ..Limits::default()
-        };
+        let limits = Limits { max_num_seqs, ..Limits::default() };
         let slo = Slo {
             first_token: Duration::from_secs(1),
             per_token: Duration::from_millis(milliseconds),
@@ -74,10 +71,7 @@ fn the_variant_with_the_least_cost_a_request_is_the_primary_one() {
     let text = include_str!("../scenarios/two-variants.yaml");
     let scenario = LoadedScenario::read(text, "two.yaml").unwrap();
     let prepared = prepare(&scenario.spec, None, 1).unwrap();
-    let chosen = primaries(
-        &prepared.scenario.models[0],
-        mean_lengths(&prepared.loads[0]),
-    );
+    let chosen = primaries(&prepared.scenario.models[0], mean_lengths(&prepared.loads[0]));
     assert_eq!(chosen[0].name, "qwen3-8b-h100");
 }
 

@@ -18,11 +18,7 @@ fn record(policy: &str, attainment: f64, cost: f64) -> LabRecord {
         key: String::new(),
         virtual_seconds: 0.0,
         cpu_seconds: 2.0,
-        score: LabScore {
-            attainment,
-            cost,
-            ..LabScore::default()
-        },
+        score: LabScore { attainment, cost, ..LabScore::default() },
         series: LabSeries::default(),
         decisions: Vec::new(),
         terms: Vec::new(),
@@ -31,13 +27,7 @@ fn record(policy: &str, attainment: f64, cost: f64) -> LabRecord {
 }
 
 fn change(at: f64, from: u32, to: u32) -> ScaleChange {
-    ScaleChange {
-        at,
-        variant: "v".to_owned(),
-        from,
-        to,
-        why: "because".to_owned(),
-    }
+    ScaleChange { at, variant: "v".to_owned(), from, to, why: "because".to_owned() }
 }
 
 fn wait(grew: bool, reason: Option<&str>) -> LongWait {
@@ -76,20 +66,13 @@ fn a_fixed_fleet_of_equal_cost_may_lead_by_two_points() {
 fn settled_scales_do_not_reverse() {
     let rival = record("static-5", 0.9, 35.0);
     let mut ours = record("wva-slo", 0.97, 35.0);
-    ours.decisions = vec![
-        change(600.0, 5, 6),
-        change(900.0, 6, 5),
-        change(2_000.0, 5, 4),
-    ];
+    ours.decisions = vec![change(600.0, 5, 6), change(900.0, 6, 5), change(2_000.0, 5, 4)];
     assert_eq!(violations(&ours, &rival), Vec::<String>::new());
     ours.decisions.push(change(2_500.0, 4, 5));
     let expected = "steady seed 1: v goes from 4 to 5 at 2500 s of constant load, against its last change (because)";
     assert_eq!(violations(&ours, &rival), [expected]);
     ours.decisions.push(change(3_000.0, 5, 4));
-    assert_eq!(
-        violations(&ours, &rival),
-        [format!("{expected}; and 1 more")]
-    );
+    assert_eq!(violations(&ours, &rival), [format!("{expected}; and 1 more")]);
     // Where the load changes they may.
     ours.scenario = "gate-waves".to_owned();
     assert_eq!(judge(&ours, None).violations.len(), 0);
@@ -113,11 +96,7 @@ fn a_report_names_both_runs_and_their_processor_time() {
     let report = judge(&ours, Some(&record("static-5", 0.96, 35.0)));
     let line = "steady seed 1: wva-slo 97.00 % at 0.00 GPU-h, static-5 96.00 % at 0.00 GPU-h, 0 late reversals, 0 \
                 long waits";
-    let expected = GateReport {
-        line: line.to_owned(),
-        violations: Vec::new(),
-        cpu_seconds: 4.0,
-    };
+    let expected = GateReport { line: line.to_owned(), violations: Vec::new(), cpu_seconds: 4.0 };
     assert_eq!(report, expected);
 }
 
@@ -128,20 +107,13 @@ fn a_line_is_given_as_each_run_ends() {
         "  - constant: {rate: 1}\n    lengths: {prompt: {median: 100}, output: {median: 10}}",
     );
     let scenario = LoadedScenario::read(&text, "tiny.yaml").unwrap();
-    let task = |seed| GateTask {
-        has_fixed_rival: false,
-        scenario: scenario.clone(),
-        seed,
-    };
+    let task = |seed| GateTask { has_fixed_rival: false, scenario: scenario.clone(), seed };
     let policy = PolicyChoice::parse("static-1").unwrap();
     let lines = Mutex::new(Vec::new());
     let ended = |line: &str| lines.lock().unwrap().push(line.to_owned());
     let reports = play_all(&[task(1), task(2)], &policy, 1, &ended).unwrap();
     let expected: Vec<String> = reports.into_iter().map(|report| report.line).collect();
     assert_eq!(*lines.lock().unwrap(), expected);
-    assert!(
-        expected[0].starts_with("tiny seed 1: static-1 100.00 % at "),
-        "{expected:?}"
-    );
+    assert!(expected[0].starts_with("tiny seed 1: static-1 100.00 % at "), "{expected:?}");
     assert!(expected[1].starts_with("tiny seed 2: "), "{expected:?}");
 }

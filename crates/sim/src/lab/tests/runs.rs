@@ -11,13 +11,7 @@ use crate::lab::scenario::{LoadedScenario, prepare};
 
 fn play(scenario: &LoadedScenario, policy: &str, seed: u64, traces: &Folder) -> LabRecord {
     let policy = PolicyChoice::parse(policy).unwrap();
-    let play = Play {
-        scenario,
-        policy: &policy,
-        traces: Some(traces.path()),
-        seed,
-        key: "k",
-    };
+    let play = Play { scenario, policy: &policy, traces: Some(traces.path()), seed, key: "k" };
     let mut record = play.run().unwrap();
     record.cpu_seconds = 0.0;
     record
@@ -32,10 +26,7 @@ fn known_requests_give_known_sums() {
     assert_eq!((score.late, score.failed, score.unfinished), (0, 0, 0));
     assert!((score.good_tokens - 500.0).abs() < 1e-9);
     // Two replicas of two GPUs for a minute, ready since the prelude; each costs 3.6 an hour.
-    assert!(
-        (score.gpu_seconds.serving - 240.0).abs() < 1e-9,
-        "{score:?}"
-    );
+    assert!((score.gpu_seconds.serving - 240.0).abs() < 1e-9, "{score:?}");
     assert!((score.gpu_seconds.total - 240.0).abs() < 1e-9, "{score:?}");
     assert!((score.cost - 0.12).abs() < 1e-9, "{score:?}");
     assert_eq!((score.scalings, score.reversals), (0, 0));
@@ -51,10 +42,7 @@ fn starts_are_paid_for_from_the_place_on_a_node() {
     let (starting, total) = (score.gpu_seconds.starting, score.gpu_seconds.total);
     assert!((36.0..=44.0).contains(&starting), "{score:?}");
     assert!((236.0..=240.0).contains(&total), "{score:?}");
-    assert!(
-        score.good < 10,
-        "the first requests wait for the start: {score:?}"
-    );
+    assert!(score.good < 10, "the first requests wait for the start: {score:?}");
 }
 
 #[test]
@@ -65,11 +53,7 @@ fn equal_seeds_give_equal_records() {
     for policy in ["wva-default", "keda-epp", "knative-kpa"] {
         let json = |seed| serde_json::to_string(&play(&scenario, policy, seed, &traces)).unwrap();
         assert_eq!(json(7), json(7), "{policy}");
-        assert_ne!(
-            json(7),
-            json(8).replace("\"seed\":8", "\"seed\":7"),
-            "{policy}"
-        );
+        assert_ne!(json(7), json(8).replace("\"seed\":8", "\"seed\":7"), "{policy}");
     }
 }
 
@@ -80,9 +64,7 @@ fn campaign(
     policies: &[&str],
 ) -> (usize, Vec<String>, String) {
     let found = Mutex::new(0);
-    let policies = policies
-        .iter()
-        .map(|name| PolicyChoice::parse(name).unwrap());
+    let policies = policies.iter().map(|name| PolicyChoice::parse(name).unwrap());
     let campaign = Campaign {
         scenarios: vec![scenario],
         policies: policies.collect(),
@@ -93,10 +75,7 @@ fn campaign(
     };
     let report = |progress: &LabProgress| *found.lock().unwrap() = progress.found;
     let (problems, table) = run(&campaign, &report).unwrap();
-    assert!(
-        !problems.is_empty() || table.contains("### tiny"),
-        "{table}"
-    );
+    assert!(!problems.is_empty() || table.contains("### tiny"), "{table}");
     (found.into_inner().unwrap(), problems, table)
 }
 
@@ -135,20 +114,11 @@ fn the_best_fixed_fleet_is_searched_for() {
     // One request is refused by every fleet, so that none meets the objective.
     assert_eq!((record.knob, &*record.family), (Some(3.0), "static-best"));
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name)).unwrap();
-    for line in read("summary.csv")
-        .lines()
-        .filter(|line| line.contains("static-best"))
-    {
-        assert!(
-            line.ends_with(",missed,\"default=0.9090909090909091\""),
-            "{line}"
-        );
+    for line in read("summary.csv").lines().filter(|line| line.contains("static-best")) {
+        assert!(line.ends_with(",missed,\"default=0.9090909090909091\""), "{line}");
     }
     assert!(read("scenarios.json").contains("\"missesGoal\": true"));
-    assert!(
-        table.contains("| static-best, below its goal of 99 % | 90.9 |"),
-        "{table}"
-    );
+    assert!(table.contains("| static-best, below its goal of 99 % | 90.9 |"), "{table}");
 }
 
 #[test]
@@ -161,12 +131,7 @@ fn a_best_fixed_fleet_that_meets_its_goal_has_no_mark() {
     assert!(problems.is_empty(), "{problems:?}");
     assert!(table.contains("| static-best | 100.0 |"), "{table}");
     let csv = std::fs::read_to_string(folder.path().join("out/summary.csv")).unwrap();
-    assert!(
-        csv.lines()
-            .skip(1)
-            .all(|line| line.ends_with(",,\"default=1\"")),
-        "{csv}"
-    );
+    assert!(csv.lines().skip(1).all(|line| line.ends_with(",,\"default=1\"")), "{csv}");
 }
 
 #[test]
@@ -176,14 +141,8 @@ fn a_trace_that_is_missing_stops_its_scenario_alone() {
     let [problem] = problems.as_slice() else {
         panic!("{problems:?}");
     };
-    assert!(
-        problem.starts_with("scenario tiny: known.csv: No such file"),
-        "{problem}"
-    );
-    assert!(
-        problem.ends_with("give the folder of the traces"),
-        "{problem}"
-    );
+    assert!(problem.starts_with("scenario tiny: known.csv: No such file"), "{problem}");
+    assert!(problem.ends_with("give the folder of the traces"), "{problem}");
 }
 
 #[test]

@@ -27,65 +27,26 @@ fn pods_state_how_many_of_them_may_sleep() {
         [text(MOST_ASLEEP), text(WAKE)]
     };
     assert_eq!(stated("to-zero"), [None, None]);
-    assert_eq!(
-        stated("sleepers"),
-        [Some("2".to_owned()), Some("5".to_owned())]
-    );
+    assert_eq!(stated("sleepers"), [Some("2".to_owned()), Some("5".to_owned())]);
 }
 
 /// What is replaced in the file, by what, and the error.
 const WRONG: [(&str, &str, &str); 25] = [
     ("duration: 60s", "duration: 60", "\"60\" is not a time"),
-    (
-        "duration: 60s",
-        "durations: 60s",
-        "unknown field `durations`",
-    ),
-    (
-        "duration: 60s",
-        "duration: 0s",
-        "duration is 0s; give a longer time",
-    ),
-    (
-        "name: tiny",
-        "name: a b",
-        "name is \"a b\"; give letters, digits and dashes",
-    ),
+    ("duration: 60s", "durations: 60s", "unknown field `durations`"),
+    ("duration: 60s", "duration: 0s", "duration is 0s; give a longer time"),
+    ("name: tiny", "name: a b", "name is \"a b\"; give letters, digits and dashes"),
     (
         "profile: Qwen3-8B FP8, 1×H100-80GB",
         "profile: X",
         "models[0].variants[0].profile is \"X\"; give one of \"Qwen3-8B BF16",
     ),
-    (
-        "gpus: 2",
-        "gpus: 0",
-        "models[0].variants[0].gpus is 0; give at least 1",
-    ),
-    (
-        "gpus: 2",
-        "gpus: 4",
-        "nodes with product NVIDIA-H100-80GB-HBM3 is 8 GPUs; give 12",
-    ),
-    (
-        "cost: 3.6",
-        "cost: -1",
-        "models[0].variants[0].cost is -1; give a cost above 0",
-    ),
-    (
-        "max: 3",
-        "max: 0",
-        "models[0].variants[0].max is 0; give at least 1",
-    ),
-    (
-        "replicas: 1",
-        "replicas: 7",
-        "models[0].variants[0].replicas is 7; give a count from 1 to 3",
-    ),
-    (
-        "kind: cached",
-        "kind: warm",
-        "unknown variant `warm`, expected `cold` or `cached`",
-    ),
+    ("gpus: 2", "gpus: 0", "models[0].variants[0].gpus is 0; give at least 1"),
+    ("gpus: 2", "gpus: 4", "nodes with product NVIDIA-H100-80GB-HBM3 is 8 GPUs; give 12"),
+    ("cost: 3.6", "cost: -1", "models[0].variants[0].cost is -1; give a cost above 0"),
+    ("max: 3", "max: 0", "models[0].variants[0].max is 0; give at least 1"),
+    ("replicas: 1", "replicas: 7", "models[0].variants[0].replicas is 7; give a count from 1 to 3"),
+    ("kind: cached", "kind: warm", "unknown variant `warm`, expected `cold` or `cached`"),
     (
         "sigma: 0}",
         "sigma: 0, asleep: {count: 4, wake: 5s}}",
@@ -106,11 +67,7 @@ const WRONG: [(&str, &str, &str); 25] = [
         "  - constant: {rate: 1}",
         "models[0].load[0].lengths is missing; give {prompt",
     ),
-    (
-        "jitter: 0s",
-        "scale: 0",
-        "models[0].load[0].trace.scale is 0; give a factor above 0",
-    ),
+    ("jitter: 0s", "scale: 0", "models[0].load[0].trace.scale is 0; give a factor above 0"),
     (
         "  variants:",
         "  router: {binding: soon}\n  variants:",
@@ -136,11 +93,7 @@ const WRONG: [(&str, &str, &str); 25] = [
         "actuation: {hpa: {sync: 0s}}\nnodes:",
         "actuation.hpa.sync is 0s; give a longer time",
     ),
-    (
-        "nodes:",
-        "actuation: {hpa: {pods: 0}}\nnodes:",
-        "actuation.hpa.pods is 0; give at least 1",
-    ),
+    ("nodes:", "actuation: {hpa: {pods: 0}}\nnodes:", "actuation.hpa.pods is 0; give at least 1"),
     (
         "  - trace: {file: known.csv, jitter: 0s}",
         "  - constant: {rate: 1}\n    lengths: {prompt: {median: 9}, output: {median: 9}}\n    \
@@ -162,17 +115,12 @@ const WRONG: [(&str, &str, &str); 25] = [
 #[test]
 fn two_models_of_one_id_are_refused() {
     let (head, model) = TINY.split_once("- name: m\n").unwrap();
-    let second = model
-        .replace("name: v", "name: w")
-        .replace("max: 3", "max: 1");
+    let second = model.replace("name: v", "name: w").replace("max: 3", "max: 1");
     let both = |second: &str| {
         let text = format!("{head}- name: m\n{model}- name: n\n{second}");
         LoadedScenario::read(&text, "tiny.yaml").map(|_read| ())
     };
-    assert_eq!(
-        both(&second.replace("id: Qwen/Qwen3-8B", "id: other")),
-        Ok(())
-    );
+    assert_eq!(both(&second.replace("id: Qwen/Qwen3-8B", "id: other")), Ok(()));
     let error = both(&second).unwrap_err();
     let expected =
         "scenario tiny: models[1].id is \"Qwen/Qwen3-8B\"; give every model an id of its own";
@@ -234,10 +182,7 @@ fn the_points_of_every_sweep_are_documented() {
     let page = include_str!("../../../../../docs/development/laboratory.md");
     for family in POLICIES.iter().filter(|family| !family.sweep.is_empty()) {
         let points: Vec<String> = family.sweep.iter().map(ToString::to_string).collect();
-        let (name, points) = (
-            format!("`{}`", family.name),
-            format!("| {} |", points.join(", ")),
-        );
+        let (name, points) = (format!("`{}`", family.name), format!("| {} |", points.join(", ")));
         let mut lines = page.lines();
         let is_documented = lines.any(|line| line.contains(&name) && line.ends_with(&points));
         assert!(is_documented, "{name}: {points}");
@@ -246,12 +191,7 @@ fn the_points_of_every_sweep_are_documented() {
 
 #[test]
 fn a_knob_that_the_policy_would_not_play_by_is_refused_with_its_range() {
-    for name in [
-        "wva-default-5",
-        "wva-slo-0.16",
-        "wva-tokens-1",
-        "keda-epp-0.002",
-    ] {
+    for name in ["wva-default-5", "wva-slo-0.16", "wva-tokens-1", "keda-epp-0.002"] {
         assert!(PolicyChoice::parse(name).is_ok(), "{name}");
     }
     let trigger = "a number above 0 and at most 5 as queueSpareTrigger of";

@@ -53,26 +53,12 @@ fn a_wait_is_judged_after_two_minutes_a_scrape_and_two_intervals() {
 
 #[test]
 fn replicas_on_their_way_are_growth_and_a_maximum_is_no_room() {
-    let starting = VariantFrame {
-        scaled_to: 2,
-        pending: 1,
-        ..VariantFrame::default()
-    };
-    let ordered = VariantFrame {
-        scaled_to: 2,
-        desired: Some(3),
-        ..VariantFrame::default()
-    };
+    let starting = VariantFrame { scaled_to: 2, pending: 1, ..VariantFrame::default() };
+    let ordered = VariantFrame { scaled_to: 2, desired: Some(3), ..VariantFrame::default() };
     for variant in [starting, ordered] {
         let found = waits(195, 1, &variant);
-        assert!(
-            matches!(&*found, [LongWait { grew: true, .. }]),
-            "{found:?}"
-        );
+        assert!(matches!(&*found, [LongWait { grew: true, .. }]), "{found:?}");
     }
-    let full = VariantFrame {
-        scaled_to: 3,
-        ..VariantFrame::default()
-    };
+    let full = VariantFrame { scaled_to: 3, ..VariantFrame::default() };
     assert_eq!(waits(900, 1, &full), []);
 }

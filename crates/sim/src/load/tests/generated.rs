@@ -9,18 +9,11 @@ use wva_supervise::SeedTree;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn fixed() -> Lengths {
-    Lengths {
-        prompt: Tokens::Fixed(100),
-        output: Tokens::Fixed(10),
-    }
+    Lengths { prompt: Tokens::Fixed(100), output: Tokens::Fixed(10) }
 }
 
 fn demand(shape: RateProfile) -> Demand {
-    Demand {
-        shape,
-        lengths: fixed(),
-        sharing: None,
-    }
+    Demand { shape, lengths: fixed(), sharing: None }
 }
 
 fn arrivals(shape: RateProfile) -> Arrivals {
@@ -33,10 +26,7 @@ fn expected(shape: &RateProfile) -> impl Iterator<Item = f64> {
 }
 
 fn between(times: &[f64], from: f64, to: f64) -> usize {
-    times
-        .iter()
-        .filter(|time| (from..to).contains(*time))
-        .count()
+    times.iter().filter(|time| (from..to).contains(*time)).count()
 }
 
 /// From, to, and how many requests come between.
@@ -60,34 +50,16 @@ fn follows(cases: &[(&str, RateProfile, Windows)]) {
 fn what_is_expected_follows_a_rate_that_changes_once() {
     let minutes = Duration::from_mins;
     follows(&[
-        (
-            "constant",
-            RateProfile::Constant { rate: 2.0 },
-            &[(0.0, 60.0, 120), (60.0, 120.0, 120)],
-        ),
+        ("constant", RateProfile::Constant { rate: 2.0 }, &[(0.0, 60.0, 120), (60.0, 120.0, 120)]),
         (
             "step",
-            RateProfile::Step {
-                before: 1.0,
-                after: 5.0,
-                at: minutes(1),
-            },
+            RateProfile::Step { before: 1.0, after: 5.0, at: minutes(1) },
             &[(0.0, 60.0, 60), (60.0, 120.0, 300)],
         ),
         (
             "ramp",
-            RateProfile::Ramp {
-                from: 0.0,
-                to: 10.0,
-                start: minutes(1),
-                over: minutes(1),
-            },
-            &[
-                (0.0, 60.0, 0),
-                (60.0, 90.0, 75),
-                (90.0, 120.0, 225),
-                (120.0, 180.0, 600),
-            ],
+            RateProfile::Ramp { from: 0.0, to: 10.0, start: minutes(1), over: minutes(1) },
+            &[(0.0, 60.0, 0), (60.0, 90.0, 75), (90.0, 120.0, 225), (120.0, 180.0, 600)],
         ),
     ]);
 }
@@ -99,18 +71,8 @@ fn what_is_expected_follows_a_rate_that_goes_up_and_down() {
     follows(&[
         (
             "burst",
-            RateProfile::Burst {
-                base: 1.0,
-                peak: 10.0,
-                every: minutes(1),
-                length: SECOND * 10,
-            },
-            &[
-                (0.0, 50.0, 50),
-                (50.0, 60.0, 100),
-                (60.0, 110.0, 50),
-                (110.0, 120.0, 100),
-            ],
+            RateProfile::Burst { base: 1.0, peak: 10.0, every: minutes(1), length: SECOND * 10 },
+            &[(0.0, 50.0, 50), (50.0, 60.0, 100), (60.0, 110.0, 50), (110.0, 120.0, 100)],
         ),
         (
             "wave",
@@ -129,12 +91,7 @@ fn what_is_expected_follows_a_rate_that_goes_up_and_down() {
                 stage(minutes(1), 0.0),
                 stage(minutes(1), 1.0),
             ]),
-            &[
-                (0.0, 60.0, 180),
-                (60.0, 120.0, 0),
-                (120.0, 180.0, 60),
-                (180.0, 1e9, 0),
-            ],
+            &[(0.0, 60.0, 180), (60.0, 120.0, 0), (120.0, 180.0, 60), (180.0, 1e9, 0)],
         ),
     ]);
 }
@@ -152,10 +109,8 @@ fn a_load_that_ends_ends() {
 fn gaps_vary_as_much_as_their_mean() {
     let lasts = Duration::from_hours(1);
     let arrivals = arrivals(RateProfile::Constant { rate: 10.0 }).map(|arrival| arrival.at);
-    let times: Vec<f64> = arrivals
-        .take_while(|at| *at < lasts)
-        .map(|at| at.as_secs_f64())
-        .collect();
+    let times: Vec<f64> =
+        arrivals.take_while(|at| *at < lasts).map(|at| at.as_secs_f64()).collect();
     let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let count = number::length(gaps.len());
     let mean = gaps.iter().sum::<f64>() / count;
@@ -170,18 +125,10 @@ fn the_seed_and_the_name_decide() {
     let take = |seed, name: &str| -> Vec<Arrival> {
         let demand = Demand {
             lengths: Lengths {
-                prompt: Tokens::LogNormal {
-                    median: 500.0,
-                    sigma: 1.0,
-                    most: 4_000,
-                },
+                prompt: Tokens::LogNormal { median: 500.0, sigma: 1.0, most: 4_000 },
                 output: Tokens::Fixed(10),
             },
-            sharing: Some(Sharing {
-                share: 0.5,
-                texts: 3,
-                tokens: 256,
-            }),
+            sharing: Some(Sharing { share: 0.5, texts: 3, tokens: 256 }),
             ..demand(RateProfile::Constant { rate: 1.0 })
         };
         let arrivals = Arrivals::new(demand, &SeedTree::new(seed), name).unwrap();
@@ -191,10 +138,7 @@ fn the_seed_and_the_name_decide() {
     assert_eq!(one, take(1, "a"));
     assert_ne!(one, take(1, "b"));
     assert_ne!(one, take(2, "a"));
-    let shared = one
-        .iter()
-        .filter(|arrival| arrival.prefix.is_some())
-        .count();
+    let shared = one.iter().filter(|arrival| arrival.prefix.is_some()).count();
     assert!((900..1_100).contains(&shared), "{shared}");
     let mut prompts: Vec<u32> = one.iter().map(|arrival| arrival.prompt_tokens).collect();
     prompts.sort_unstable();
@@ -211,30 +155,15 @@ fn what_makes_no_sense_is_refused_with_its_field() {
         "rate is NaN requests/s; give a rate from 0 to 100000"
     );
     assert_eq!(
-        refusal(RateProfile::Ramp {
-            from: 1.0,
-            to: 2.0,
-            start: SECOND,
-            over: Duration::ZERO
-        }),
+        refusal(RateProfile::Ramp { from: 1.0, to: 2.0, start: SECOND, over: Duration::ZERO }),
         "over is zero; give a longer time"
     );
     assert_eq!(
-        refusal(RateProfile::Wave {
-            mean: 1.0,
-            swing: 2.0,
-            period: SECOND,
-            phase: SECOND
-        }),
+        refusal(RateProfile::Wave { mean: 1.0, swing: 2.0, period: SECOND, phase: SECOND }),
         "swing is 2, above the mean of 1 requests/s; lower it"
     );
     assert_eq!(
-        refusal(RateProfile::Burst {
-            base: 1.0,
-            peak: 2.0,
-            every: SECOND,
-            length: SECOND * 2
-        }),
+        refusal(RateProfile::Burst { base: 1.0, peak: 2.0, every: SECOND, length: SECOND * 2 }),
         "length is 2s, longer than every, 1s; shorten the burst"
     );
 }

@@ -53,13 +53,7 @@ fn mooncake_steps_are_spread_and_prompts_shared() {
 "#;
     assert_eq!(
         listed(text),
-        [
-            (0, 1200, 5),
-            (500, 600, 6),
-            (1000, 7, 7),
-            (9000, 8, 8),
-            (10_500, 9, 9)
-        ]
+        [(0, 1200, 5), (500, 600, 6), (1000, 7, 7), (9000, 8, 8), (10_500, 9, 9)]
     );
     let prefix = all(text)[0].prefix.clone().unwrap();
     assert_eq!((&*prefix.ids, prefix.tokens_per_id), (&[1, 2, 3][..], 512));
@@ -73,22 +67,15 @@ fn an_aggregate_is_drawn_at_its_rate() {
     let arrivals = all(AGGREGATE);
     let within = |from, to| {
         let window = Duration::from_secs(from)..Duration::from_secs(to);
-        arrivals
-            .iter()
-            .filter(move |arrival| window.contains(&arrival.at))
+        arrivals.iter().filter(move |arrival| window.contains(&arrival.at))
     };
     let near = |found: usize, wanted: usize| found.abs_diff(wanted) < wanted / 20;
     assert!(near(within(0, 600).count(), 6_000));
     assert_eq!(within(600, 1_200).count(), 0);
     assert!(near(within(1_200, 1_800).count(), 12_000));
     assert_eq!(within(1_800, u64::MAX).count(), 0);
-    let prompts: u64 = within(0, 600)
-        .map(|arrival| u64::from(arrival.prompt_tokens))
-        .sum();
-    assert!(
-        near(usize::try_from(prompts).unwrap(), 6_000_000),
-        "{prompts}"
-    );
+    let prompts: u64 = within(0, 600).map(|arrival| u64::from(arrival.prompt_tokens)).sum();
+    assert!(near(usize::try_from(prompts).unwrap(), 6_000_000), "{prompts}");
     let halved = RequestTrace::open(Cursor::new(AGGREGATE), 0.5, &SeedTree::new(1)).unwrap();
     assert!(near(halved.count(), 9_000));
 }
@@ -137,19 +124,10 @@ fn files_that_are_no_text_are_refused() {
         opened.unwrap_err()
     };
     let gzip = refuse(vec![0x1f, 0x8b, 8, 0, 0xff]);
-    assert_eq!(
-        gzip,
-        "line 1: the file is compressed; unpack it first (gunzip -k FILE)"
-    );
-    assert_eq!(
-        refuse(vec![0xff, 0xfe, 0]),
-        "line 1: not UTF-8; save the file as UTF-8"
-    );
+    assert_eq!(gzip, "line 1: the file is compressed; unpack it first (gunzip -k FILE)");
+    assert_eq!(refuse(vec![0xff, 0xfe, 0]), "line 1: not UTF-8; save the file as UTF-8");
     let long = refuse(vec![b'a'; 1_000_000]);
-    assert!(
-        long.starts_with("line 1: longer than 65536 bytes"),
-        "{long}"
-    );
+    assert!(long.starts_with("line 1: longer than 65536 bytes"), "{long}");
 }
 
 #[test]

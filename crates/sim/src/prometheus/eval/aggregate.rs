@@ -15,17 +15,11 @@ pub(super) fn aggregate(
 ) -> Vec<Row> {
     let key = key_of(grouping);
     let counted = |value: f64| {
-        if how == Aggregation::Count {
-            1.0
-        } else {
-            value
-        }
+        if how == Aggregation::Count { 1.0 } else { value }
     };
     let mut groups: BTreeMap<LabelSet, Vec<Option<Sum>>> = BTreeMap::new();
     for row in rows {
-        let group = groups
-            .entry(key(&row.labels))
-            .or_insert_with(|| vec![None; steps.count]);
+        let group = groups.entry(key(&row.labels)).or_insert_with(|| vec![None; steps.count]);
         for (group, value) in group.iter_mut().zip(row.values) {
             match (group, value.map(counted)) {
                 // A number wins over NaN.
@@ -40,10 +34,7 @@ pub(super) fn aggregate(
     }
     let finished = |(labels, values): (LabelSet, Vec<Option<Sum>>)| Row {
         labels,
-        values: values
-            .into_iter()
-            .map(|group| group.map(Sum::total))
-            .collect(),
+        values: values.into_iter().map(|group| group.map(Sum::total)).collect(),
     };
     groups.into_iter().map(finished).collect()
 }

@@ -130,8 +130,5 @@ fn unnamed(mut rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
 
 fn sample(row: Row) -> Option<VectorSample> {
     let value = row.values.first().copied()??;
-    Some(VectorSample {
-        labels: row.labels,
-        value,
-    })
+    Some(VectorSample { labels: row.labels, value })
 }

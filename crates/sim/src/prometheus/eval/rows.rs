@@ -25,45 +25,30 @@ pub(super) struct Row {
 
 impl Steps {
     pub(super) fn once(at: i64) -> Self {
-        Self {
-            start: at,
-            interval: 1,
-            count: 1,
-        }
+        Self { start: at, interval: 1, count: 1 }
     }
 
     /// The steps of a subquery that is asked for at these steps: multiples of its own step.
     pub(super) fn inner(self, range: i64, step: i64) -> Result<Self, QueryRefusal> {
         let before = self.start.saturating_sub(range);
         let aligned = (before / step).saturating_mul(step);
-        let start = if aligned <= before {
-            aligned.saturating_add(step)
-        } else {
-            aligned
-        };
+        let start = if aligned <= before { aligned.saturating_add(step) } else { aligned };
         let count = match self.last().checked_sub(start) {
             Some(length) if length >= 0 => usize::try_from(length / step + 1),
             _ => Ok(0),
         };
         let count = count.ok().filter(|count| *count <= MAX_STEPS);
-        Ok(Self {
-            start,
-            interval: step,
-            count: count.ok_or_else(too_many)?,
-        })
+        Ok(Self { start, interval: step, count: count.ok_or_else(too_many)? })
     }
 
     fn last(self) -> i64 {
         let after = i64::try_from(self.count.saturating_sub(1)).unwrap_or(i64::MAX);
-        self.start
-            .saturating_add(after.saturating_mul(self.interval))
+        self.start.saturating_add(after.saturating_mul(self.interval))
     }
 
     pub(super) fn times(self) -> impl Iterator<Item = i64> {
-        std::iter::successors(Some(self.start), move |time| {
-            time.checked_add(self.interval)
-        })
-        .take(self.count)
+        std::iter::successors(Some(self.start), move |time| time.checked_add(self.interval))
+            .take(self.count)
     }
 
     /// Refuses more values than fit into memory.

@@ -33,10 +33,10 @@ impl View<'_> {
                 (live && !is_stale(newest.value)).then(|| read(newest))
             };
             let values: Vec<Option<f64>> = steps.times().map(value).collect();
-            values.iter().any(Option::is_some).then(|| Row {
-                labels: series.labels.clone(),
-                values,
-            })
+            values
+                .iter()
+                .any(Option::is_some)
+                .then(|| Row { labels: series.labels.clone(), values })
         });
         Ok(rows.collect())
     }

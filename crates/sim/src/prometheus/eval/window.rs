@@ -53,10 +53,7 @@ impl View<'_> {
                 points.extend(series.between(start, end.min(self.visible)));
                 over(function, &points, start, end)
             });
-            Row {
-                values: values.collect(),
-                labels: series.labels.clone(),
-            }
+            Row { values: values.collect(), labels: series.labels.clone() }
         });
         Ok(rows.collect())
     }
@@ -80,10 +77,7 @@ impl View<'_> {
                 let inside = points.get(first..last).unwrap_or_default();
                 over(function, inside, start, end)
             });
-            Row {
-                values: values.collect(),
-                labels: row.labels,
-            }
+            Row { values: values.collect(), labels: row.labels }
         };
         Ok(self.eval(of, inner)?.into_iter().map(windows).collect())
     }

@@ -10,13 +10,8 @@ use crate::prometheus::refusal::QueryRefusal;
 const LENGTH: usize = 64 * 1024;
 const DEPTH: usize = 64;
 /// Units of lengths of time, in milliseconds.
-const UNITS: [(&str, i64); 5] = [
-    ("ms", 1),
-    ("s", 1_000),
-    ("m", 60_000),
-    ("h", 3_600_000),
-    ("d", 86_400_000),
-];
+const UNITS: [(&str, i64); 5] =
+    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Reads a query.
 pub(in crate::prometheus) fn parse(text: &str) -> Result<Query, QueryRefusal> {
@@ -24,11 +19,7 @@ pub(in crate::prometheus) fn parse(text: &str) -> Result<Query, QueryRefusal> {
         if text.len() > LENGTH {
             return Err((LENGTH, "the expression is too long".to_owned()));
         }
-        let mut parser = Parser {
-            tokens: split(text)?,
-            next: 0,
-            depth: 0,
-        };
+        let mut parser = Parser { tokens: split(text)?, next: 0, depth: 0 };
         let of = parser.expression()?;
         let query = match parser.word() {
             Word::Sign('[') => match parser.ranged(of)? {
@@ -57,9 +48,7 @@ struct Parser {
 
 impl Parser {
     fn word(&self) -> &Word {
-        self.tokens
-            .get(self.next)
-            .map_or(&Word::End, |(word, _)| word)
+        self.tokens.get(self.next).map_or(&Word::End, |(word, _)| word)
     }
 
     fn fault(&self, problem: impl Into<String>) -> TokenError {
@@ -115,16 +104,8 @@ impl Parser {
         }
         let mut left = self.compared()?;
         while self.take_keyword("or") {
-            let on = if self.take_keyword("on") {
-                Some(self.labels()?)
-            } else {
-                None
-            };
-            left = Expr::Or {
-                left: Box::new(left),
-                right: Box::new(self.compared()?),
-                on,
-            };
+            let on = if self.take_keyword("on") { Some(self.labels()?) } else { None };
+            left = Expr::Or { left: Box::new(left), right: Box::new(self.compared()?), on };
         }
         self.depth -= 1;
         Ok(left)

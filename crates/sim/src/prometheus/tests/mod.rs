@@ -45,9 +45,7 @@ fn asked(server: &Prometheus, promql: &str, at: i64) -> BTreeMap<String, f64> {
             let known = ["__name__", "job", "namespace", "pod"].map(str::to_owned);
             let shown = samples.into_iter().map(|sample| {
                 let labels = sample.labels.without(&known);
-                let labels = labels
-                    .iter()
-                    .map(|(name, value)| format!("{name}={value:?}"));
+                let labels = labels.iter().map(|(name, value)| format!("{name}={value:?}"));
                 let labels: Vec<String> = labels.collect();
                 (format!("{{{}}}", labels.join(", ")), sample.value)
             });

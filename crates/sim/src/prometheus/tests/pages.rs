@@ -76,15 +76,9 @@ fn whose_label_counts_is_a_matter_of_the_target() {
     page(&mut server, id, 10, text);
     let wanted =
         "{exported_exported_pod=\"q\", exported_namespace=\"own\", exported_pod=\"p\"}".to_owned();
-    assert_eq!(
-        asked(&server, "x{namespace=\"ns\",pod=\"a\"}", 10),
-        [(wanted, 1.0)].into()
-    );
+    assert_eq!(asked(&server, "x{namespace=\"ns\",pod=\"a\"}", 10), [(wanted, 1.0)].into());
 
-    let honored = ScrapeTarget {
-        conflicts: Conflicts::Honored,
-        ..target("a")
-    };
+    let honored = ScrapeTarget { conflicts: Conflicts::Honored, ..target("a") };
     let (mut server, id) = super::server(honored);
     page(&mut server, id, 10, text);
     let found = asked(&server, "x{namespace=\"own\",pod=\"q\",job=\"pods\"}", 10);
@@ -102,12 +96,7 @@ fn pages_of_simulated_servers_are_taken_as_their_text_would_be() {
             MetricFamily::histogram("vllm:ttft_seconds", &of, &buckets),
         ],
     };
-    let names = [
-        "waiting",
-        "ttft_seconds_bucket",
-        "ttft_seconds_sum",
-        "ttft_seconds_count",
-    ];
+    let names = ["waiting", "ttft_seconds_bucket", "ttft_seconds_sum", "ttft_seconds_count"];
     let (mut by_text, id) = server(target("a"));
     page(&mut by_text, id, 10, &shown.to_string());
     let (mut by_page, id) = server(target("a"));
@@ -143,10 +132,7 @@ fn targets_that_are_gone_end_late_and_what_is_old_is_forgotten() {
     };
     scrape(&mut server, 30);
     assert_eq!(asked(&server, "x", 30).len(), 2);
-    assert_eq!(
-        values(&server, "count_over_time(x{p=\"a\"}[30s])", 30),
-        [3.0]
-    );
+    assert_eq!(values(&server, "count_over_time(x{p=\"a\"}[30s])", 30), [3.0]);
     let series = server.series();
 
     server.set_targets(vec![target("a")], seconds(30));
@@ -186,11 +172,7 @@ fn scrapes_are_spread_and_missed_ones_are_not_made_up_for() {
     assert_eq!(due.len(), pods.len());
     let times: std::collections::BTreeSet<WallTime> = due.iter().map(|(_, at)| *at).collect();
     assert!(times.len() > 3, "{times:?}");
-    assert!(
-        times
-            .iter()
-            .all(|at| seconds(25) < *at && *at <= seconds(35))
-    );
+    assert!(times.iter().all(|at| seconds(25) < *at && *at <= seconds(35)));
     assert_eq!(server.due(seconds(35)), []);
     assert_eq!(server.due(seconds(45)).len(), pods.len());
 }
@@ -202,11 +184,7 @@ fn counted(count: u32) -> Page {
     histogram.observe_many(1.0, u64::from(count));
     let counter = MetricFamily::single("x_total", MetricKind::Counter, &labels, f64::from(count));
     let gauge = MetricFamily::single("y", MetricKind::Gauge, &labels, f64::from(count));
-    let families = vec![
-        counter,
-        MetricFamily::histogram("z", &labels, &histogram),
-        gauge,
-    ];
+    let families = vec![counter, MetricFamily::histogram("z", &labels, &histogram), gauge];
     Page { families }
 }
 
@@ -241,13 +219,7 @@ fn counters_begin_anew_and_have_grown_by_as_much() {
         assert_eq!(server.falls, if number > 2 { 5 } else { 0 });
     });
     // A bucket, the next one, sum and count next to the counter. It begins anew after the scrape before.
-    let expected = [
-        [4.0; 3],
-        [5.0; 3],
-        [2.0, 2.0, 7.0],
-        [3.0, 3.0, 8.0],
-        [3.0, 3.0, 8.0],
-    ];
+    let expected = [[4.0; 3], [5.0; 3], [2.0, 2.0, 7.0], [3.0, 3.0, 8.0], [3.0, 3.0, 8.0]];
     assert_eq!(shown, expected);
     // Three since the second, within three quarters of the range.
     for grown in [grown, regrown] {
@@ -269,10 +241,7 @@ fn a_counter_begins_anew_only_where_that_can_be_seen() {
     };
     // It had shown one, and two more came: as much as a counter that only grew.
     assert_eq!(of_counter(stored(&[1, 3, 4], reset(None))), [1.0, 3.0, 1.0]);
-    assert_eq!(
-        of_counter(stored(&[1, 3, 4], reset(Some(2)))),
-        [1.0, 3.0, 4.0]
-    );
+    assert_eq!(of_counter(stored(&[1, 3, 4], reset(Some(2)))), [1.0, 3.0, 4.0]);
     assert_eq!(of_counter(stored(&[0, 0, 0], reset(None))), [0.0, 0.0, 0.0]);
     // The container is restarted as well, and counts to as much as is stored: that would hide what came.
     assert_eq!(of_counter(stored(&[5, 7, 2], reset(None))), [5.0, 2.0, 4.0]);

@@ -38,15 +38,9 @@ async fn the_controller_asks_without_a_network() {
     assert_eq!((sample.time, sample.value), (1_700_000_052.0, 2.0));
     assert_eq!(sample.label("pod").map(|pod| &**pod), Some("a"));
     let refused = client.query("x{", deadline).await.unwrap_err();
-    assert!(
-        matches!(refused, QueryError::BadRequest { status: 400, .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, QueryError::BadRequest { status: 400, .. }), "{refused}");
     let refused = client.query("max_over_time(y[1d:1s])", deadline).await;
-    assert!(
-        matches!(refused, Err(QueryError::BadRequest { status: 422, .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(QueryError::BadRequest { status: 422, .. })), "{refused:?}");
     let matrix = client.query("y[1m:10s]", deadline).await.unwrap_err();
     assert!(matches!(matrix, QueryError::Malformed { .. }), "{matrix}");
     server.lock().unwrap().set_down(true);

@@ -33,22 +33,15 @@ fn a_prompt_is_read_by_one_server_and_answered_by_another() {
     assert_eq!((reading.held, reading.dispatched), (0, 1), "on its way");
     assert_eq!(pool.engine("d").unwrap().reading().running, 0);
     pool.advance(SECOND * 60);
-    let [served] = &pool.take_served()[..] else {
-        panic!("one request")
-    };
-    let RequestVerdict::Answered(answer) = &served.verdict else {
-        panic!("{served:?}")
-    };
+    let [served] = &pool.take_served()[..] else { panic!("one request") };
+    let RequestVerdict::Answered(answer) = &served.verdict else { panic!("{served:?}") };
     assert_eq!(served.endpoint.as_deref(), Some("d"));
     assert_eq!((answer.prompt_tokens, answer.output_tokens), (400, 100));
     // It was held for a second, and 400 tokens of its cache took 0.4 s; what the prompt took on the first server, it
     // does not take again.
     let first = served.time_to_first_token().unwrap();
     let rest = first.checked_sub(SECOND + 400 * MILLISECOND).unwrap();
-    assert!(
-        rest > 10 * MILLISECOND && rest < 150 * MILLISECOND,
-        "{rest:?}"
-    );
+    assert!(rest > 10 * MILLISECOND && rest < 150 * MILLISECOND, "{rest:?}");
     let again = answer.time_to_first_token.unwrap();
     assert!(again < 15 * MILLISECOND, "{again:?}");
     assert_eq!(pool.reading().dispatched, 0);
@@ -71,10 +64,7 @@ fn a_request_ends_with_its_server_and_without_one_that_answers() {
     let reading = SECOND + MILLISECOND;
     assert!(matches!(lost("p", reading), RequestVerdict::Lost(_)));
     let moving = SECOND + 200 * MILLISECOND;
-    assert_eq!(
-        lost("d", moving),
-        RequestVerdict::Rejected(Rejection::NoEndpoints)
-    );
+    assert_eq!(lost("d", moving), RequestVerdict::Rejected(Rejection::NoEndpoints));
     assert!(matches!(lost("d", SECOND * 3), RequestVerdict::Lost(_)));
     // A prefill server has nothing more to do with it then.
     assert!(matches!(lost("p", moving), RequestVerdict::Answered(_)));

@@ -32,25 +32,15 @@ fn without_servers_requests_are_held_and_go_when_one_is_ready() {
     let served = pool.take_served();
     assert_eq!(served.len(), 3);
     for one in &served {
-        assert!(
-            matches!(one.verdict, RequestVerdict::Answered(_)),
-            "{one:?}"
-        );
-        assert_eq!(
-            (one.held, one.endpoint.as_deref()),
-            (SECOND * 60, Some("a"))
-        );
+        assert!(matches!(one.verdict, RequestVerdict::Answered(_)), "{one:?}");
+        assert_eq!((one.held, one.endpoint.as_deref()), (SECOND * 60, Some("a")));
         assert!(one.time_to_first_token() > Some(SECOND * 60));
     }
 }
 
 #[test]
 fn the_queue_has_an_end_and_so_has_patience() {
-    let control = FlowControl {
-        max_requests: 2,
-        ttl: SECOND * 30,
-        ..FlowControl::default()
-    };
+    let control = FlowControl { max_requests: 2, ttl: SECOND * 30, ..FlowControl::default() };
     let mut pool = pool(Some(control));
     for second in 1..=3 {
         pool.submit(arrival(1, 1), SECOND * second);
@@ -60,27 +50,18 @@ fn the_queue_has_an_end_and_so_has_patience() {
     assert_eq!(pool.reading().held, 2);
     pool.advance(SECOND * 100);
     let served = pool.take_served();
-    assert_eq!(
-        rejections(&served),
-        [(1, Rejection::Expired), (2, Rejection::Expired)]
-    );
+    assert_eq!(rejections(&served), [(1, Rejection::Expired), (2, Rejection::Expired)]);
     assert_eq!((served[0].at, served[1].at), (SECOND * 31, SECOND * 32));
 }
 
 #[test]
 fn the_queue_is_in_order_of_arrival_or_of_deadlines() {
     let queue = |order: QueueOrder| {
-        let mut pool = pool(Some(FlowControl {
-            ttl: SECOND * 30,
-            order,
-            ..FlowControl::default()
-        }));
+        let mut pool =
+            pool(Some(FlowControl { ttl: SECOND * 30, order, ..FlowControl::default() }));
         for (second, within) in [(1, None), (2, Some(9)), (3, Some(1)), (4, Some(7))] {
             let within = within.map(|within| SECOND * within);
-            let arrival = Arrival {
-                within,
-                ..arrival(1, 1)
-            };
+            let arrival = Arrival { within, ..arrival(1, 1) };
             pool.submit(arrival, SECOND * second);
         }
         let ids: Vec<u64> = pool.queue.iter().map(|held| held.request.id.0).collect();
@@ -100,18 +81,12 @@ fn the_queue_is_in_order_of_arrival_or_of_deadlines() {
 fn without_flow_control_nothing_is_held() {
     let mut pool = pool(None);
     pool.submit(arrival(1, 1), SECOND);
-    assert_eq!(
-        rejections(&pool.take_served()),
-        [(1, Rejection::NoEndpoints)]
-    );
+    assert_eq!(rejections(&pool.take_served()), [(1, Rejection::NoEndpoints)]);
     pool.add("a", engine(SECOND), SECOND);
     pool.set_ready("a", true, SECOND);
     pool.submit(arrival(1, 1), SECOND);
     pool.advance(SECOND * 2);
-    assert!(matches!(
-        pool.take_served()[0].verdict,
-        RequestVerdict::Answered(_)
-    ));
+    assert!(matches!(pool.take_served()[0].verdict, RequestVerdict::Answered(_)));
 }
 
 #[test]
@@ -128,11 +103,7 @@ fn full_servers_make_requests_wait_at_the_gate() {
     pool.advance(SECOND * 600);
     let served = pool.take_served();
     assert_eq!(served.len(), 200);
-    assert!(
-        served
-            .iter()
-            .all(|one| matches!(one.verdict, RequestVerdict::Answered(_)))
-    );
+    assert!(served.iter().all(|one| matches!(one.verdict, RequestVerdict::Answered(_))));
 }
 
 #[test]
@@ -163,17 +134,11 @@ fn what_a_removed_server_had_is_lost() {
     pool.submit(arrival(100_000, 1), SECOND);
     let served = pool.take_served();
     assert!(
-        matches!(
-            served[0].verdict,
-            RequestVerdict::Refused(EngineRefusal::TooLong { .. })
-        ),
+        matches!(served[0].verdict, RequestVerdict::Refused(EngineRefusal::TooLong { .. })),
         "{served:?}"
     );
     pool.remove("a", SECOND * 2);
     let served = pool.take_served();
-    assert!(
-        matches!(served[0].verdict, RequestVerdict::Lost(_)),
-        "{served:?}"
-    );
+    assert!(matches!(served[0].verdict, RequestVerdict::Lost(_)), "{served:?}");
     assert_eq!((served[0].at, pool.reading().dispatched), (SECOND * 2, 0));
 }

@@ -46,11 +46,5 @@ fn engine(start: Duration) -> Engine {
 }
 
 fn arrival(prompt_tokens: u32, output_tokens: u32) -> Arrival {
-    Arrival {
-        at: Duration::ZERO,
-        prompt_tokens,
-        output_tokens,
-        prefix: None,
-        within: None,
-    }
+    Arrival { at: Duration::ZERO, prompt_tokens, output_tokens, prefix: None, within: None }
 }

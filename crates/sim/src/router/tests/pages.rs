@@ -21,10 +21,7 @@ fn series_have_their_names_and_labels() {
         "inference_extension_flow_control_queue_size{fairness_id=\"default-flow\",priority=\"0\",inference_pool=\"pool\",model_name=\"chat\",target_model_name=\"Qwen/Qwen3-8B\"} 1",
         "llm_d_epp_scheduler_attempts_total{status=\"success\",target_model_name=\"Qwen/Qwen3-8B\",endpoint_name=\"a\",namespace=\"ns\",port=\"8000\"} 1",
     ] {
-        assert!(
-            text.lines().any(|shown| shown == line),
-            "{line} is not in\n{text}"
-        );
+        assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
     }
 }
 

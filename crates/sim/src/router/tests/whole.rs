@@ -19,22 +19,10 @@ fn load(seed: u64, name: &str) -> Arrivals {
             phase: Duration::ZERO,
         },
         lengths: Lengths {
-            prompt: Tokens::LogNormal {
-                median: 700.0,
-                sigma: 0.8,
-                most: 8_000,
-            },
-            output: Tokens::LogNormal {
-                median: 200.0,
-                sigma: 0.7,
-                most: 2_000,
-            },
+            prompt: Tokens::LogNormal { median: 700.0, sigma: 0.8, most: 8_000 },
+            output: Tokens::LogNormal { median: 200.0, sigma: 0.7, most: 2_000 },
         },
-        sharing: Some(Sharing {
-            share: 0.5,
-            texts: 20,
-            tokens: 256,
-        }),
+        sharing: Some(Sharing { share: 0.5, texts: 20, tokens: 256 }),
     };
     Arrivals::new(demand, &SeedTree::new(seed), name).unwrap()
 }
@@ -77,10 +65,7 @@ fn nothing_is_lost_on_the_way() {
     assert!(pool.engine("a").unwrap().is_idle());
     assert!(pool.engine("b").is_none());
     let is_lost = |one: &Served| matches!(one.verdict, RequestVerdict::Lost(_));
-    assert!(
-        served.iter().any(is_lost),
-        "the server that died had requests"
-    );
+    assert!(served.iter().any(is_lost), "the server that died had requests");
     let mut ids: Vec<u64> = served.iter().map(|one| one.request.0).collect();
     ids.sort_unstable();
     assert!(ids.iter().copied().eq(1..=asked));

@@ -50,14 +50,9 @@ impl Stage {
 
     /// Groups that there are, and those that are ready.
     fn groups(&self) -> (i64, i64) {
-        let set = self
-            .server
-            .get(leader_worker_sets::RESOURCE, "default", "l");
+        let set = self.server.get(leader_worker_sets::RESOURCE, "default", "l");
         let set = Object(set.unwrap());
-        (
-            set.number("/status/replicas"),
-            set.number("/status/readyReplicas"),
-        )
+        (set.number("/status/replicas"), set.number("/status/readyReplicas"))
     }
 
     async fn scale_groups(&self, replicas: u32) {
@@ -69,10 +64,7 @@ impl Stage {
     async fn crash(&self, name: &str) {
         let pods = self.pods();
         let pod = pods.iter().find(|pod| pod.name() == name).unwrap();
-        let death = kubelet::Death {
-            code: 137,
-            reason: "OOMKilled",
-        };
+        let death = kubelet::Death { code: 137, reason: "OOMKilled" };
         for write in kubelet::crash(pod, death, self.workloads.now()) {
             self.workloads.perform(write).await.unwrap();
         }
@@ -85,11 +77,7 @@ async fn a_group_is_ready_when_all_of_its_pods_are() {
     pass(20).await;
     assert_eq!(stage.names(), ["l-0", "l-0-1", "l-0-2"]);
     assert_eq!(stage.ready(), [true, false, false]);
-    assert_eq!(
-        stage.groups(),
-        (1, 0),
-        "its leader alone does not make it ready"
-    );
+    assert_eq!(stage.groups(), (1, 0), "its leader alone does not make it ready");
     pass(180).await;
     assert_eq!(stage.ready(), [true, true, true]);
     assert_eq!(stage.groups(), (1, 1));
@@ -107,9 +95,7 @@ async fn a_group_is_ready_when_all_of_its_pods_are() {
     }
     let leader = pods[1].annotation(&format!("{LABELS}/leader-name"));
     assert_eq!(leader, Some("l-0"));
-    let set = stage
-        .server
-        .get(leader_worker_sets::RESOURCE, "default", "l");
+    let set = stage.server.get(leader_worker_sets::RESOURCE, "default", "l");
     assert_eq!(
         set.unwrap()["status"]["hpaPodSelector"],
         "leaderworkerset.sigs.k8s.io/name=l,leaderworkerset.sigs.k8s.io/worker-index=0"
@@ -129,11 +115,7 @@ async fn groups_come_and_go_as_a_whole() {
     pass(70).await;
     assert_eq!(stage.names(), ["l-0", "l-0-1"], "the last one goes first");
     assert_eq!(stage.groups(), (1, 1));
-    stage
-        .server
-        .delete(&format!("{SETS}/l"), &json!({}))
-        .await
-        .unwrap();
+    stage.server.delete(&format!("{SETS}/l"), &json!({})).await.unwrap();
     pass(70).await;
     assert!(stage.pods().is_empty() && stage.server.list("statefulsets.apps").is_empty());
 }
@@ -145,10 +127,7 @@ async fn a_group_of_one_has_no_workers() {
     template["leaderTemplate"] = Value::Null;
     let stage = grouped(&groups).await;
     pass(20).await;
-    assert_eq!(
-        (stage.names(), stage.groups()),
-        (vec!["l-0".to_owned()], (1, 0))
-    );
+    assert_eq!((stage.names(), stage.groups()), (vec!["l-0".to_owned()], (1, 0)));
     pass(180).await;
     assert_eq!(stage.groups(), (1, 1), "made as workers are");
     assert_eq!(stage.server.list("statefulsets.apps").len(), 1);

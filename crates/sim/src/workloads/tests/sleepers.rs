@@ -67,10 +67,7 @@ async fn a_start_wakes_an_engine_as_long_as_one_sleeps() {
         let cold: Vec<i64> = (0..released).map(|_| 60).collect();
         assert_eq!(stage.starts(), cold);
         let pods = stage.pods();
-        assert!(
-            pods.iter()
-                .all(|pod| pod.text("/spec/nodeName") == "h100-1")
-        );
+        assert!(pods.iter().all(|pod| pod.text("/spec/nodeName") == "h100-1"));
         let starts = stage.restart(started).await;
         assert_eq!(starts, expected, "{released} {most:?}");
     }

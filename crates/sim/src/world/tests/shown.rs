@@ -38,15 +38,9 @@ async fn a_world_that_is_shown_remembers_its_decisions() {
         minutes += 1;
     }
     let (status, kind) = page(&shown, "/debug/recording");
-    assert_eq!(
-        (status, kind.unwrap().as_bytes()),
-        (200, &b"application/gzip"[..])
-    );
+    assert_eq!((status, kind.unwrap().as_bytes()), (200, &b"application/gzip"[..]));
     let (status, kind) = page(&shown, "/debug/page");
-    assert_eq!(
-        (status, kind.unwrap().as_bytes()),
-        (200, &b"text/html; charset=utf-8"[..])
-    );
+    assert_eq!((status, kind.unwrap().as_bytes()), (200, &b"text/html; charset=utf-8"[..]));
     shown.end().await;
 }
 
@@ -81,11 +75,8 @@ async fn the_doctor_finds_in_a_healthy_world_what_it_lacks_and_no_more() {
     asked(&world, &mut facts);
     let clock = facts.series(PrometheusProbe::Clock);
     assert!(matches!(clock, [one] if one.value >= seconds), "{clock:?}");
-    for probe in [
-        PrometheusProbe::Targets,
-        PrometheusProbe::Running,
-        PrometheusProbe::RouterPicks,
-    ] {
+    for probe in [PrometheusProbe::Targets, PrometheusProbe::Running, PrometheusProbe::RouterPicks]
+    {
         assert!(!facts.series(probe).is_empty(), "{probe:?}");
     }
     let diagnosis = examine(&facts);

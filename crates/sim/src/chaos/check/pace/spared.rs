@@ -26,11 +26,7 @@ impl Spared {
             return;
         };
         let until = now + asked.min(LONGEST);
-        let wait = Wait {
-            until,
-            asked,
-            lives,
-        };
+        let wait = Wait { until, asked, lives };
         self.0.insert(name, wait);
     }
 
@@ -61,19 +57,10 @@ impl Spared {
 /// What is one request, made again. Nothing where it may be repeated: who leads renews its lease in time or loses it,
 /// and each reader of a page of the process causes a review.
 fn name(request: &Sent<'_>) -> Option<String> {
-    let Sent {
-        method,
-        path,
-        query,
-        ..
-    } = *request;
+    let Sent { method, path, query, .. } = *request;
     if path.contains("/leases") || path.contains("reviews") {
         return None;
     }
-    let verb = if query.contains("watch=") {
-        "WATCH"
-    } else {
-        method.as_str()
-    };
+    let verb = if query.contains("watch=") { "WATCH" } else { method.as_str() };
     Some(format!("{verb} {}", collection(path, query)))
 }

@@ -7,10 +7,7 @@ use super::sample;
 use crate::lab::tests::Folder;
 
 fn rows(text: &str) -> Vec<&str> {
-    text.lines()
-        .filter(|line| line.starts_with("| "))
-        .skip(1)
-        .collect()
+    text.lines().filter(|line| line.starts_with("| ")).skip(1).collect()
 }
 
 #[test]
@@ -23,10 +20,7 @@ fn means_are_over_common_seeds() {
     // A sixth seed that A alone has.
     a.put_run(&sample::run("step", "keda-epp", 6, (0.1, 80.0)));
     let text = compare(a.path(), b.path()).unwrap();
-    assert_eq!(
-        rows(&text),
-        ["| step | keda-epp | 5 | 90.0 | 92.0 | +2.0 | 8.00 | 6.00 | -25.0 |"]
-    );
+    assert_eq!(rows(&text), ["| step | keda-epp | 5 | 90.0 | 92.0 | +2.0 | 8.00 | 6.00 | -25.0 |"]);
     assert!(!text.contains("Not compared"), "{text}");
 }
 
@@ -44,10 +38,7 @@ fn lone_runs_are_listed() {
     a.put_run(&sample::run("step", "apa", 1, (0.9, 8.0)));
     b.put_run(&sample::run("wave", "apa", 1, (0.9, 8.0)));
     let text = compare(a.path(), b.path()).unwrap();
-    assert_eq!(
-        rows(&text),
-        ["| idle | keda\\|epp | 1 | – | – | – | 0 | 0 | – |"]
-    );
+    assert_eq!(rows(&text), ["| idle | keda\\|epp | 1 | – | – | – | 0 | 0 | – |"]);
     let lone = "\nNot compared:\n\n- step, apa: in A alone\n- step, tokens: no common seed\n\
                 - wave, apa: in B alone\n";
     assert!(text.ends_with(lone), "{text}");

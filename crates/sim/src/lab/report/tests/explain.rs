@@ -11,10 +11,7 @@ fn a_moment_has_the_state_and_the_decisions_before_it() {
     let folder = Folder::new("explain");
     let path = folder.put_run(&sample::run("step", "keda-epp", 1, (0.9, 7.5)));
     let before = explain(&path, 4.0).unwrap();
-    assert!(
-        before.ends_with("ready 2, starting 0\n\nno decision until then\n"),
-        "{before}"
-    );
+    assert!(before.ends_with("ready 2, starting 0\n\nno decision until then\n"), "{before}");
     let text = explain(&path, 15.5).unwrap();
     assert_eq!(
         text,
@@ -49,10 +46,7 @@ fn the_latest_terms_of_each_model_are_shown() {
     ]);
     let path = folder.put_run(&run);
     let first = explain(&path, 59.0).unwrap();
-    assert!(
-        first.ends_with("\nterms of org/llama at 0 s (0:00:00)\n  slo: old\n"),
-        "{first}"
-    );
+    assert!(first.ends_with("\nterms of org/llama at 0 s (0:00:00)\n  slo: old\n"), "{first}");
     let both = explain(&path, 119.0).unwrap();
     assert!(
         both.ends_with(
@@ -84,19 +78,14 @@ fn the_last_decision_of_each_variant_is_shown() {
     let mut decisions =
         vec![json!({"at": 1.0, "variant": "llama-l40s", "from": 0, "to": 1, "why": "lone"})];
     for number in 0..20_u32 {
-        decisions.push(
-            json!({"at": f64::from(number), "variant": "llama-h100", "from": number,
-            "to": number + 1, "why": format!("step {number}")}),
-        );
+        decisions.push(json!({"at": f64::from(number), "variant": "llama-h100", "from": number,
+            "to": number + 1, "why": format!("step {number}")}));
     }
     run["decisions"] = json!(decisions);
     let path = folder.put_run(&run);
     let text = explain(&path, 15.0).unwrap();
-    let shown: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.rsplit_once(": "))
-        .map(|part| part.1)
-        .collect();
+    let shown: Vec<&str> =
+        text.lines().filter_map(|line| line.rsplit_once(": ")).map(|part| part.1).collect();
     let expected = [
         "step 15", "step 14", "step 13", "step 12", "step 11", "step 10", "step 9", "step 8",
         "lone",

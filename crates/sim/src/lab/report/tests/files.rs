@@ -16,16 +16,8 @@ fn good() -> Value {
 /// One field of a good run, what stands there instead, and the message.
 const MALFORMED: [(&str, &str, &str); 5] = [
     ("/version", "1", "version: 1 is not supported, only 2 is"),
-    (
-        "",
-        "{\"version\": 7}",
-        "version: 7 is not supported, only 2 is",
-    ),
-    (
-        "",
-        "{\"kind\": \"List\"}",
-        "the top level: missing field `version`",
-    ),
+    ("", "{\"version\": 7}", "version: 7 is not supported, only 2 is"),
+    ("", "{\"kind\": \"List\"}", "the top level: missing field `version`"),
     ("/score", "{}", "score: missing field `from`"),
     (
         "/score/gpuSeconds/total",
@@ -87,10 +79,7 @@ fn what_is_no_json_is_refused_with_its_place() {
     }
     fs::write(&path, format!("{} tail", good())).unwrap();
     let text = write(folder.path()).unwrap_err();
-    assert!(
-        text.contains("after the object: trailing characters"),
-        "{text}"
-    );
+    assert!(text.contains("after the object: trailing characters"), "{text}");
 }
 
 #[test]
@@ -100,10 +89,7 @@ fn runs_that_contradict_each_other_are_refused() {
     write(folder.path()).unwrap();
     let second = folder.path().join("runs").join("zz.json");
     fs::write(&second, good().to_string()).unwrap();
-    for error in [
-        write(folder.path()),
-        compare(folder.path(), folder.path()).map(drop),
-    ] {
+    for error in [write(folder.path()), compare(folder.path(), folder.path()).map(drop)] {
         let text = error.unwrap_err();
         let expected = "zz.json: seed: 1 has another file with this scenario and policy";
         assert!(text.ends_with(expected), "{text}");
@@ -121,10 +107,7 @@ fn runs_that_contradict_each_other_are_refused() {
     other["scenario"] = json!("wave");
     fs::write(&second, other.to_string()).unwrap();
     let text = write(folder.path()).unwrap_err();
-    assert!(
-        text.ends_with("zz.json: scenario: `wave` is missing in scenarios.json"),
-        "{text}"
-    );
+    assert!(text.ends_with("zz.json: scenario: `wave` is missing in scenarios.json"), "{text}");
 }
 
 #[test]
@@ -140,8 +123,5 @@ fn a_folder_without_runs_or_scenarios_is_refused() {
     assert!(error.contains(" holds no run: run "), "{error}");
     folder.put_scenarios(&json!({"step": {"about": "x"}}));
     let text = write(folder.path()).unwrap_err();
-    assert!(
-        text.contains("scenarios.json: step: missing field `isFeasible`"),
-        "{text}"
-    );
+    assert!(text.contains("scenarios.json: step: missing field `isFeasible`"), "{text}");
 }

@@ -92,10 +92,7 @@ fn a_best_fleet_that_misses_its_goal_says_so() {
     step["bestStatic"]["missesGoal"] = json!(true);
     folder.put_scenarios(&json!({"step": step, "heavy": sample::scenario(7200.0)}));
     let missed = page(&folder).replace("<td>98.0 / 8.30</td>", "<td>–</td>");
-    assert!(
-        missed.contains(&cell(", below its goal of 99 %")),
-        "{missed}"
-    );
+    assert!(missed.contains(&cell(", below its goal of 99 %")), "{missed}");
     assert!(missed.contains("best static fleet: 8 × llama-h100, below its goal of 99 %</p>"));
 }
 
@@ -104,31 +101,16 @@ fn the_overall_table_leaves_infeasible_scenarios_out() {
     let page = page(&small("overall"));
     let overall = page.split("<table class=\"overall\">").nth(1).unwrap();
     let overall = overall.split("</table>").next().unwrap();
-    let rows: Vec<&str> = overall
-        .lines()
-        .filter(|line| line.starts_with("<tr><th>"))
-        .collect();
+    let rows: Vec<&str> = overall.lines().filter(|line| line.starts_with("<tr><th>")).collect();
     let row = |policy: &str, cells: [&str; 8]| {
-        let cells: Vec<String> = cells
-            .iter()
-            .map(|cell| format!("<td>{cell}</td>"))
-            .collect();
+        let cells: Vec<String> = cells.iter().map(|cell| format!("<td>{cell}</td>")).collect();
         format!("<tr><th>{policy}</th>{}</tr>", cells.concat())
     };
     // By falling attainment; 9, 7.5 and 12 GPU-hours to 5.5 and 8.3.
     let expected = [
-        row(
-            "wva-slo",
-            ["99.97", "99.97", "step", "1.64", "1.08", "1 of 1", "1", "1"],
-        ),
-        row(
-            "keda-epp",
-            ["95.0", "95.0", "step", "1.36", "0.90", "1 of 1", "1", "0"],
-        ),
-        row(
-            "apa",
-            ["90.0", "90.0", "step", "2.18", "1.45", "1 of 1", "0", "0"],
-        ),
+        row("wva-slo", ["99.97", "99.97", "step", "1.64", "1.08", "1 of 1", "1", "1"]),
+        row("keda-epp", ["95.0", "95.0", "step", "1.36", "0.90", "1 of 1", "1", "0"]),
+        row("apa", ["90.0", "90.0", "step", "2.18", "1.45", "1 of 1", "0", "0"]),
     ];
     assert_eq!(rows, expected);
 }
@@ -142,10 +124,7 @@ fn each_policy_has_a_timeline_with_its_reasons() {
     assert_eq!(page.matches("<svg class=\"chart\"").count(), 7);
     let reason = "<title>0:00:12: llama-h100 2 → 5: backlog of 12 requests</title>";
     assert_eq!(page.matches(reason).count(), 5);
-    assert!(
-        !page.contains("steady</title>"),
-        "a decision that changes nothing has a mark"
-    );
+    assert!(!page.contains("steady</title>"), "a decision that changes nothing has a mark");
     assert!(page.contains(
         "<title>keda-epp: 95.0 % (94.3–95.7), 7.50 GPU-hours (7.40–7.60), seeds: 2</title>"
     ));
@@ -199,9 +178,7 @@ fn every_text_is_escaped_and_nothing_is_fetched() {
     ] {
         assert!(page.contains(&text), "{text}");
     }
-    for foreign in [
-        "http:", "https:", "//", " src=\"", "<link", "@import", "url(",
-    ] {
+    for foreign in ["http:", "https:", "//", " src=\"", "<link", "@import", "url("] {
         assert!(!page.contains(foreign), "{foreign}");
     }
 }
@@ -226,11 +203,7 @@ fn runs_without_samples_requests_or_decisions_have_charts_too() {
             *samples = json!([null]);
         }
     }
-    for samples in model["variants"]["llama-h100"]
-        .as_object_mut()
-        .unwrap()
-        .values_mut()
-    {
+    for samples in model["variants"]["llama-h100"].as_object_mut().unwrap().values_mut() {
         *samples = json!([null]);
     }
     folder.put_run(&nulls);
@@ -249,11 +222,7 @@ fn many_knob_points_leave_one_timeline_a_family() {
     let folder = Folder::of_step("knob-points");
     for number in 0..181_u32 {
         let family = if number % 2 == 0 { "even" } else { "odd" };
-        let policy = if number == 8 {
-            "even".to_owned()
-        } else {
-            format!("{family}-{number}")
-        };
+        let policy = if number == 8 { "even".to_owned() } else { format!("{family}-{number}") };
         let share = if number == 77 { 0.95 } else { 0.9 };
         let mut run = sample::run("step", &policy, 1, (share, 7.5));
         run["family"] = json!(family);
@@ -287,10 +256,6 @@ fn a_restless_timeline_stays_small() {
     assert_eq!(timelines.len(), 6);
     for timeline in timelines {
         // 5 MB for 13 scenarios and 12 policies.
-        assert!(
-            timeline.len() < 5_000_000 / (13 * 12),
-            "{} bytes",
-            timeline.len()
-        );
+        assert!(timeline.len() < 5_000_000 / (13 * 12), "{} bytes", timeline.len());
     }
 }

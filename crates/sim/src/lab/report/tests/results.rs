@@ -8,11 +8,7 @@ use super::sample::{self, Spread};
 use crate::lab::tests::Folder;
 
 fn position(results: &Results, policy: &str) -> usize {
-    results
-        .policies
-        .iter()
-        .position(|label| label.name == policy)
-        .unwrap()
+    results.policies.iter().position(|label| label.name == policy).unwrap()
 }
 
 #[test]
@@ -24,12 +20,7 @@ fn the_front_is_what_no_policy_dominates() {
             // Few values, so that there are ties.
             let share = (chance.next() * 10.0).floor() / 10.0;
             let hours = (chance.next() * 10.0).floor() + 1.0;
-            folder.put_run(&sample::run(
-                "step",
-                &format!("policy-{number}"),
-                1,
-                (share, hours),
-            ));
+            folder.put_run(&sample::run("step", &format!("policy-{number}"), 1, (share, hours)));
         }
         let results = read_results(folder.path()).unwrap();
         let scenario = &results.scenarios[0];
@@ -76,15 +67,8 @@ fn policies_stand_by_family_and_knob() {
     }
     let results = read_results(folder.path()).unwrap();
     let found = results.policies.iter();
-    let found: Vec<(&str, usize)> = found
-        .map(|label| (&*label.name, label.family_index))
-        .collect();
-    let expected = [
-        ("apa", 0),
-        ("keda-epp-8", 1),
-        ("keda-epp-16", 1),
-        ("tokens", 2),
-    ];
+    let found: Vec<(&str, usize)> = found.map(|label| (&*label.name, label.family_index)).collect();
+    let expected = [("apa", 0), ("keda-epp-8", 1), ("keda-epp-16", 1), ("tokens", 2)];
     assert_eq!(found, expected);
 }
 
@@ -116,19 +100,10 @@ fn ratios_are_means_over_feasible_scenarios_with_a_bound() {
     let (regret, count) = overall.to_clairvoyant.unwrap();
     assert!(is_near(regret, 1.5) && count == 2, "{overall:?}");
     let (ratio, count) = overall.to_static.unwrap();
-    assert!(
-        is_near(ratio, (5.5 + 11.0 + 8.3) / 8.3 / 3.0) && count == 3,
-        "{overall:?}"
-    );
-    assert!(
-        is_near(overall.attainment.unwrap().mean, 0.9),
-        "{overall:?}"
-    );
+    assert!(is_near(ratio, (5.5 + 11.0 + 8.3) / 8.3 / 3.0) && count == 3, "{overall:?}");
+    assert!(is_near(overall.attainment.unwrap().mean, 0.9), "{overall:?}");
     assert_eq!(overall.hardest.as_deref(), Some("wave"));
-    assert_eq!(
-        (overall.scenarios, overall.on_front, overall.best),
-        (3, 3, 3)
-    );
+    assert_eq!((overall.scenarios, overall.on_front, overall.best), (3, 3, 3));
 }
 
 #[test]

@@ -18,12 +18,7 @@ impl Folder {
     /// Writes one run under the name that the laboratory gives it.
     pub(crate) fn put_run(&self, run: &Value) -> PathBuf {
         let text = |field: &str| run[field].as_str().unwrap().replace(['/', '<'], "-");
-        let name = format!(
-            "{}__{}__s{}.json",
-            text("scenario"),
-            text("policy"),
-            run["seed"]
-        );
+        let name = format!("{}__{}__s{}.json", text("scenario"), text("policy"), run["seed"]);
         let path = self.path().join("runs").join(name);
         fs::write(&path, run.to_string()).unwrap();
         path
@@ -86,10 +81,8 @@ impl Spread {
     }
 
     pub(crate) fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let bits = u32::try_from(self.0 >> 32).unwrap();
         f64::from(bits) / f64::from(u32::MAX)
     }
@@ -104,16 +97,12 @@ pub(crate) fn long_run(policy: &str, samples: u32, mut value: impl FnMut() -> f6
     let mut line = || -> Value { (0..samples).map(|_| value()).collect() };
     let mut run = run("step", policy, 1, (0.9, 7.5));
     let model = &mut run["series"]["models"]["llama"];
-    for field in [
-        "arrivals", "held", "queue", "running", "kv", "ttftP95", "good",
-    ] {
+    for field in ["arrivals", "held", "queue", "running", "kv", "ttftP95", "good"] {
         model[field] = line();
     }
     for field in ["desired", "scale", "ready", "starting"] {
         model["variants"]["llama-h100"][field] = line();
     }
-    run["series"]["at"] = (0..samples)
-        .map(|sample| f64::from(sample) * 10.0)
-        .collect();
+    run["series"]["at"] = (0..samples).map(|sample| f64::from(sample) * 10.0).collect();
     run
 }

@@ -23,13 +23,7 @@ fn a_share_below_one_never_reads_100() {
 
 #[test]
 fn quantities_have_three_digits() {
-    let cases = [
-        (0.0, "0"),
-        (0.004, "0.00"),
-        (7.5, "7.50"),
-        (12.34, "12.3"),
-        (1234.5, "1234"),
-    ];
+    let cases = [(0.0, "0"), (0.004, "0.00"), (7.5, "7.50"), (12.34, "12.3"), (1234.5, "1234")];
     for (value, text) in cases {
         assert_eq!(quantity(value), text);
     }
@@ -95,19 +89,11 @@ fn decisions_close_to_each_other_share_the_mark_of_the_largest() {
         serde_json::from_str(&text).unwrap()
     };
     // A mark covers a fortieth of 7200 s.
-    for (at, from, to) in [
-        (10.0, 2, 3),
-        (20.0, 3, 9),
-        (30.0, 9, 8),
-        (179.0, 8, 8),
-        (180.0, 8, 7),
-    ] {
+    for (at, from, to) in [(10.0, 2, 3), (20.0, 3, 9), (30.0, 9, 8), (179.0, 8, 8), (180.0, 8, 7)] {
         run.decisions.push(decision(at, from, to));
     }
     let marks = timeline(&run).marks;
-    let shown: Vec<(u32, usize)> = marks
-        .iter()
-        .map(|mark| (mark.decision.to, mark.others))
-        .collect();
+    let shown: Vec<(u32, usize)> =
+        marks.iter().map(|mark| (mark.decision.to, mark.others)).collect();
     assert_eq!(shown, [(9, 2), (7, 0)]);
 }
