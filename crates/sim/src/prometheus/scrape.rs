@@ -1,6 +1,6 @@
 //! What a scrape leaves in the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::counters::Counters;
 use super::store::{Point, SeriesId, SeriesStore};
@@ -29,19 +29,13 @@ pub(super) struct Scraping {
     pub(super) next: i64,
     /// The series that the page showed last, in its order.
     shown: Vec<Shown>,
-    /// The page behind `shown`, where a simulated server showed one.
-    drawn: Option<Drawn>,
+    /// The page behind `shown`, where a simulated server showed one: the next one mostly differs from it in nothing
+    /// but values.
+    drawn: Option<Page>,
     /// Those of its series that have begun anew while what shows them went on.
     pub(super) counters: Counters,
-    /// The series about the scrapes themselves, in the order of [`Report::values`].
+    /// The series about the scrapes themselves, in the order of [`store_report`].
     report: Vec<SeriesId>,
-}
-
-/// A page of a simulated server: the next one mostly differs from it in nothing but values.
-#[derive(Debug)]
-struct Drawn {
-    page: Page,
-    kinds: Vec<MetricKind>,
 }
 
 #[derive(Debug)]
@@ -49,23 +43,6 @@ struct Shown {
     /// Name and labels as they stand on the page.
     text: String,
     id: SeriesId,
-}
-
-/// What Prometheus notes about a scrape, but for its duration and the number of new series.
-#[derive(Debug, Clone, Copy, Default)]
-struct Report {
-    up: bool,
-    scraped: usize,
-}
-
-impl Report {
-    fn values(self) -> [(&'static str, f64); 3] {
-        [
-            ("up", f64::from(u8::from(self.up))),
-            ("scrape_samples_scraped", length(self.scraped)),
-            ("scrape_samples_post_metric_relabeling", length(self.scraped)),
-        ]
-    }
 }
 
 impl Scraping {
@@ -89,9 +66,9 @@ impl Scraping {
     }
 
     pub(super) fn reset(&mut self, store: &SeriesStore) {
-        let kinds = self.drawn.iter().flat_map(|drawn| &drawn.kinds);
+        let kinds = self.drawn.iter().flat_map(Page::samples).map(|sample| sample.kind);
         let shown = self.shown.iter().zip(kinds);
-        let counters = shown.filter(|(_, kind)| **kind != MetricKind::Gauge);
+        let counters = shown.filter(|(_, kind)| *kind != MetricKind::Gauge);
         for (shown, _) in counters {
             if let Some(value) = store.last(shown.id) {
                 self.counters.reset(shown.id, value);
@@ -109,9 +86,9 @@ impl Scraping {
 /// the scrape went.
 pub(super) fn take(store: &mut SeriesStore, scraping: &mut Scraping, time: i64, what: Scraped<'_>) {
     if let Scraped::Page(page) = what
-        && let Some(report) = store_values(store, scraping, time, page)
+        && let Some(scraped) = store_values(store, scraping, time, page)
     {
-        return store_report(store, scraping, time, report);
+        return store_report(store, scraping, time, Some(scraped));
     }
     let rendered: Vec<(String, f64)>;
     let lines = match what {
@@ -135,43 +112,31 @@ pub(super) fn take(store: &mut SeriesStore, scraping: &mut Scraping, time: i64, 
         }
         Scraped::Failed => None,
     };
-    let stored = lines
+    let scraped = lines
         .filter(|lines: &Vec<SampleLine<'_>>| lines.len() <= SAMPLES)
         .and_then(|lines| store_lines(store, scraping, time, &lines));
-    let report = if let Some(scraped) = stored {
-        Report { up: true, scraped }
-    } else {
+    if scraped.is_none() {
         for shown in std::mem::take(&mut scraping.shown) {
             store.append(shown.id, Point::mark(time));
         }
-        Report::default()
-    };
+    }
     scraping.drawn = match what {
-        Scraped::Page(page) if report.up => Some(Drawn::of(page)),
+        Scraped::Page(page) if scraped.is_some() => Some(page.clone()),
         _ => None,
     };
-    store_report(store, scraping, time, report);
+    store_report(store, scraping, time, scraped);
 }
 
-impl Drawn {
-    fn of(page: &Page) -> Self {
-        Self { kinds: page.samples().map(|sample| sample.kind).collect(), page: page.clone() }
-    }
-}
-
-/// Stores a page that shows the same series as the last one, which is most of them. `None`, and
-/// nothing stored, if it does not.
+/// Stores a page that shows the same series as the last one, which is most of them; says how many there were.
+/// `None`, and nothing stored, if it does not.
 fn store_values(
     store: &mut SeriesStore,
     scraping: &mut Scraping,
     time: i64,
     page: &Page,
-) -> Option<Report> {
+) -> Option<usize> {
     let drawn = scraping.drawn.as_ref()?;
-    let known = scraping.shown.len() == drawn.kinds.len()
-        && scraping.shown.iter().all(|shown| store.holds(shown.id))
-        && drawn.page.same_series(page);
-    if !known {
+    if !scraping.shown.iter().all(|shown| store.holds(shown.id)) || !drawn.same_series(page) {
         return None;
     }
     let mut shown = scraping.shown.iter();
@@ -181,7 +146,7 @@ fn store_values(
             store.append(shown.id, Point { time, value });
         }
     });
-    Some(Report { up: true, scraped: scraping.shown.len() })
+    Some(scraping.shown.len())
 }
 
 /// Stores the samples of a page; says how many there were. `None`, and nothing stored, if the labels
@@ -192,17 +157,23 @@ fn store_lines(
     time: i64,
     lines: &[SampleLine<'_>],
 ) -> Option<usize> {
-    let mut memory = Memory::of(&scraping.shown);
     let mut found = Vec::with_capacity(lines.len());
+    let mut next = 0;
     for line in lines {
-        let id = if let Some(id) = memory.recall(line.series, store) {
-            id
-        } else {
-            store.series(&scraping.target.labels_of(line.series).ok()?)
-        };
-        found.push(id);
+        // Pages mostly keep their order.
+        let is_same = |shown: &Shown| shown.text == line.series;
+        let expected = scraping.shown.get(next).is_some_and(is_same);
+        let place = if expected { Some(next) } else { scraping.shown.iter().position(is_same) };
+        let known = place.and_then(|place| scraping.shown.get(place));
+        found.push(match known {
+            Some(known) if store.holds(known.id) => known.id,
+            _ => store.series(&scraping.target.labels_of(line.series).ok()?),
+        });
+        next = place.map_or(next, |place| place + 1);
     }
-    let changed = !memory.in_order || lines.len() != scraping.shown.len();
+    let mut before = scraping.shown.iter().zip(lines).zip(&found);
+    let changed = lines.len() != scraping.shown.len()
+        || before.any(|((shown, line), id)| shown.text != line.series || shown.id != *id);
     for (line, id) in lines.iter().zip(&found) {
         let point = Point {
             time: line.time.unwrap_or(time),
@@ -228,8 +199,20 @@ fn store_lines(
     Some(lines.len())
 }
 
-fn store_report(store: &mut SeriesStore, scraping: &mut Scraping, time: i64, report: Report) {
-    let values = report.values();
+/// What Prometheus notes about a scrape of so many samples, or one that failed, but for its duration and the number of
+/// new series.
+fn store_report(
+    store: &mut SeriesStore,
+    scraping: &mut Scraping,
+    time: i64,
+    scraped: Option<usize>,
+) {
+    let samples = length(scraped.unwrap_or(0));
+    let values = [
+        ("up", f64::from(u8::from(scraped.is_some()))),
+        ("scrape_samples_scraped", samples),
+        ("scrape_samples_post_metric_relabeling", samples),
+    ];
     if scraping.report.iter().any(|id| !store.holds(*id)) {
         scraping.report.clear();
     }
@@ -239,42 +222,5 @@ fn store_report(store: &mut SeriesStore, scraping: &mut Scraping, time: i64, rep
     }
     for (id, (_, value)) in scraping.report.iter().zip(values) {
         store.append(*id, Point { time, value });
-    }
-}
-
-/// Which series the texts of the last page were. Pages mostly keep their order.
-struct Memory<'s> {
-    shown: &'s [Shown],
-    next: usize,
-    in_order: bool,
-    places: Option<BTreeMap<&'s str, usize>>,
-}
-
-impl<'s> Memory<'s> {
-    fn of(shown: &'s [Shown]) -> Self {
-        Self { shown, next: 0, in_order: true, places: None }
-    }
-
-    /// The series of a text, if it was on the last page and is still kept.
-    fn recall(&mut self, text: &str, store: &SeriesStore) -> Option<SeriesId> {
-        let expected = self.shown.get(self.next);
-        let found = if expected.is_some_and(|shown| shown.text == text) {
-            expected
-        } else {
-            self.in_order = false;
-            let shown = self.shown;
-            let places = self.places.get_or_insert_with(|| {
-                let places = shown.iter().enumerate();
-                places.map(|(place, shown)| (&*shown.text, place)).collect()
-            });
-            let place = *places.get(text)?;
-            self.next = place;
-            shown.get(place)
-        };
-        self.next += 1;
-        let id = found?.id;
-        let kept = store.holds(id);
-        self.in_order &= kept;
-        kept.then_some(id)
     }
 }
