@@ -47,7 +47,7 @@ impl LabelSet {
         if self.0.iter().all(|(name, _)| keep(name)) {
             return self.clone();
         }
-        self.0.iter().filter(|(name, _)| keep(name)).cloned().collect::<Vec<_>>().into()
+        Self(self.0.iter().filter(|(name, _)| keep(name)).cloned().collect())
     }
 
     pub(super) fn only(&self, names: &[String]) -> Self {
@@ -66,11 +66,5 @@ impl LabelSet {
     pub(super) fn with(&self, name: &str, value: &str) -> Self {
         let more = (Arc::from(name), Arc::from(value));
         Self::of(self.0.iter().cloned().chain([more]).collect())
-    }
-}
-
-impl From<Vec<Label>> for LabelSet {
-    fn from(sorted: Vec<Label>) -> Self {
-        Self(sorted.into())
     }
 }

@@ -171,15 +171,12 @@ impl Prometheus {
         WallTime(now): WallTime,
     ) -> Result<QueryValue, QueryRefusal> {
         let query = self.parsed(promql)?;
-        self.view(now).answer(&query, now)
-    }
-
-    fn view(&self, now: i64) -> View<'_> {
-        View {
+        let view = View {
             store: &self.store,
             look_back: milliseconds(LOOK_BACK),
             visible: now.saturating_sub(self.faults.lag),
-        }
+        };
+        view.answer(&query, now)
     }
 
     fn parsed(&self, promql: &str) -> Result<Arc<Query>, QueryRefusal> {

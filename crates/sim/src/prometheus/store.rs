@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use regex::Regex;
-
 use super::labels::{LabelSet, NAME};
 use super::number::{is_stale, stale};
-use super::promql::{LabelCondition, Selector, pattern};
+use super::promql::Selector;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
@@ -22,17 +20,13 @@ impl Point {
     }
 }
 
-/// A series: its place, and its number, which is never used again for another one.
+/// Number of a series; never used again for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SeriesId {
-    number: u64,
-    place: usize,
-}
+pub(super) struct SeriesId(u64);
 
 #[derive(Debug)]
 pub(super) struct StoredSeries {
     pub(super) labels: LabelSet,
-    number: u64,
     points: VecDeque<Point>,
 }
 
@@ -51,41 +45,11 @@ impl StoredSeries {
     }
 }
 
-/// A condition of a selector, with its pattern made once for all series.
-struct LabelTest<'s> {
-    label: &'s str,
-    wanted: &'s LabelCondition,
-    like: Option<Regex>,
-}
-
-impl<'s> LabelTest<'s> {
-    fn of((label, wanted): &'s (String, LabelCondition)) -> Self {
-        let like = match wanted {
-            LabelCondition::IsLike(text) => pattern(text).ok(),
-            LabelCondition::Is(_) | LabelCondition::IsNot(_) => None,
-        };
-        Self { label, wanted, like }
-    }
-
-    fn takes(&self, labels: &LabelSet) -> bool {
-        let value = labels.get(self.label);
-        match self.wanted {
-            LabelCondition::Is(wanted) => value == wanted,
-            LabelCondition::IsNot(other) => value != other,
-            LabelCondition::IsLike(_) => {
-                self.like.as_ref().is_some_and(|like| like.is_match(value))
-            }
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 pub(super) struct SeriesStore {
     /// How long samples are kept, in milliseconds.
     retention: i64,
-    /// By place; a place without a series waits for the next one.
-    series: Vec<Option<StoredSeries>>,
-    free: Vec<usize>,
+    series: BTreeMap<SeriesId, StoredSeries>,
     by_name: BTreeMap<Arc<str>, BTreeMap<LabelSet, SeriesId>>,
     next: u64,
 }
@@ -97,7 +61,7 @@ impl SeriesStore {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.series.len().saturating_sub(self.free.len())
+        self.series.len()
     }
 
     pub(super) fn series(&mut self, labels: &LabelSet) -> SeriesId {
@@ -109,41 +73,28 @@ impl SeriesStore {
         if let Some(id) = family.get(labels) {
             return *id;
         }
-        let number = self.next;
+        let id = SeriesId(self.next);
         self.next += 1;
-        let series = StoredSeries { labels: labels.clone(), number, points: VecDeque::new() };
-        let free = self.free.pop();
-        let place = free.unwrap_or(self.series.len());
-        match self.series.get_mut(place) {
-            Some(empty) => *empty = Some(series),
-            None => self.series.push(Some(series)),
-        }
-        let id = SeriesId { number, place };
+        let series = StoredSeries { labels: labels.clone(), points: VecDeque::new() };
+        self.series.insert(id, series);
         family.insert(labels.clone(), id);
         id
     }
 
-    fn get(&self, id: SeriesId) -> Option<&StoredSeries> {
-        let series = self.series.get(id.place)?.as_ref()?;
-        (series.number == id.number).then_some(series)
-    }
-
     pub(super) fn holds(&self, id: SeriesId) -> bool {
-        self.get(id).is_some()
+        self.series.contains_key(&id)
     }
 
     /// The newest value of a series, if it is kept and has not ended.
     pub(super) fn last(&self, id: SeriesId) -> Option<f64> {
-        let last = self.get(id)?.points.back()?;
+        let last = self.series.get(&id)?.points.back()?;
         (!is_stale(last.value)).then_some(last.value)
     }
 
     /// Adds a sample to a series that is kept. A sample that is not newer than the last one is
     /// dropped, as Prometheus does.
     pub(super) fn append(&mut self, id: SeriesId, point: Point) {
-        let place = self.series.get_mut(id.place);
-        let series = place.and_then(Option::as_mut);
-        let Some(series) = series.filter(|series| series.number == id.number) else {
+        let Some(series) = self.series.get_mut(&id) else {
             return;
         };
         let last = series.points.back();
@@ -159,34 +110,26 @@ impl SeriesStore {
     /// Forgets series without a sample that is recent enough to be kept.
     pub(super) fn sweep(&mut self, now: i64) {
         let oldest = now.saturating_sub(self.retention);
-        let Self { series, free, .. } = self;
-        for (place, slot) in series.iter_mut().enumerate() {
-            let last = slot.as_ref().and_then(|series| series.points.back());
-            if slot.is_some() && last.is_none_or(|last| last.time < oldest) {
-                *slot = None;
-                free.push(place);
-            }
-        }
-        let mut families = std::mem::take(&mut self.by_name);
-        families.retain(|_, family| {
-            family.retain(|_, id| self.holds(*id));
+        let Self { series, by_name, .. } = self;
+        series.retain(|_, series| series.points.back().is_some_and(|last| last.time >= oldest));
+        by_name.retain(|_, family| {
+            family.retain(|_, id| series.contains_key(id));
             !family.is_empty()
         });
-        self.by_name = families;
     }
 
     /// The series that a selector chooses, by name in the order of their labels.
     pub(super) fn select(&self, selector: &Selector) -> Vec<&StoredSeries> {
-        let labels = selector.labels.iter();
-        let tests: Vec<LabelTest<'_>> = labels.map(LabelTest::of).collect();
-        let is_chosen = |known: &LabelSet| tests.iter().all(|test| test.takes(known));
+        let is_chosen = |known: &LabelSet| {
+            selector.labels.iter().all(|(label, wanted)| wanted.takes(known.get(label)))
+        };
         let named = self.by_name.get(selector.name.as_str()).into_iter();
         let all = self.by_name.values().filter(|_| selector.name.is_empty());
         named
             .chain(all)
             .flatten()
             .filter(|(known, _)| is_chosen(known))
-            .filter_map(|(_, id)| self.get(*id))
+            .filter_map(|(_, id)| self.series.get(id))
             .collect()
     }
 }

@@ -2,14 +2,14 @@
 
 use regex::Regex;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(in crate::prometheus) enum Query {
     Instant(Expr),
     /// Values of each series at several moments.
     Past(Subquery),
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(in crate::prometheus) enum Expr {
     Selector(Selector),
     /// The times of the samples that a selector finds.
@@ -34,35 +34,39 @@ pub(in crate::prometheus) enum Expr {
     Ago(Box<Expr>),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(in crate::prometheus) struct Selector {
     /// Empty where the labels alone choose.
     pub(in crate::prometheus) name: String,
     pub(in crate::prometheus) labels: Vec<(String, LabelCondition)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(in crate::prometheus) enum LabelCondition {
     Is(String),
     IsNot(String),
-    /// The whole value is like a pattern that [`pattern`] accepts.
-    IsLike(String),
+    IsLike(Regex),
 }
 
-/// A pattern of a whole value, as Prometheus anchors it.
-pub(in crate::prometheus) fn pattern(text: &str) -> Result<Regex, regex::Error> {
-    Regex::new(&format!("^(?s:{text})$"))
+impl LabelCondition {
+    pub(in crate::prometheus) fn takes(&self, value: &str) -> bool {
+        match self {
+            Self::Is(wanted) => value == wanted,
+            Self::IsNot(other) => value != other,
+            Self::IsLike(pattern) => pattern.is_match(value),
+        }
+    }
 }
 
 /// Samples of a range; its length is in milliseconds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(in crate::prometheus) enum Ranged {
     Samples(Selector, i64),
     Subquery(Box<Subquery>),
 }
 
 /// An expression evaluated at regular steps; times in milliseconds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(in crate::prometheus) struct Subquery {
     pub(in crate::prometheus) of: Expr,
     pub(in crate::prometheus) range: i64,

@@ -5,7 +5,6 @@ mod parser;
 mod token;
 
 pub(super) use expr::{
-    Aggregation, Expr, Grouping, LabelCondition, Query, RangeFunction, Ranged, Selector, Subquery,
-    pattern,
+    Aggregation, Expr, Grouping, Query, RangeFunction, Ranged, Selector, Subquery,
 };
 pub(super) use parser::parse;

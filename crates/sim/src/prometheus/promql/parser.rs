@@ -1,8 +1,9 @@
 //! From words to an expression.
 
+use regex::Regex;
+
 use super::expr::{
     Aggregation, Expr, Grouping, LabelCondition, Query, RangeFunction, Ranged, Selector, Subquery,
-    pattern,
 };
 use super::token::{Token, TokenError, Word, split};
 use crate::prometheus::refusal::QueryRefusal;
@@ -230,11 +231,9 @@ impl Parser {
         if !self.take_sign('~') {
             return Ok(LabelCondition::Is(self.text()?));
         }
-        let text = self.text()?;
-        match pattern(&text) {
-            Ok(_) => Ok(LabelCondition::IsLike(text)),
-            Err(error) => Err(self.fault(error.to_string())),
-        }
+        // As Prometheus anchors it: of the whole value.
+        let pattern = Regex::new(&format!("^(?s:{})$", self.text()?));
+        pattern.map(LabelCondition::IsLike).map_err(|error| self.fault(error.to_string()))
     }
 
     fn labels(&mut self) -> Result<Vec<String>, TokenError> {
