@@ -1,18 +1,15 @@
 //! Evaluates expressions, by the rules of Prometheus 3.
 
 mod aggregate;
-mod either;
-mod rate;
 mod rows;
-mod select;
 mod window;
 
 use self::rows::{Row, Steps};
 use super::labels::LabelSet;
-use super::number::seconds;
-use super::promql::{Expr, Query, Subquery};
+use super::number::{is_stale, seconds};
+use super::promql::{Expr, Query, Selector, Subquery};
 use super::refusal::QueryRefusal;
-use super::store::SeriesStore;
+use super::store::{Point, SeriesStore, StoredSeries};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum QueryValue {
@@ -95,7 +92,7 @@ impl View<'_> {
             }
             Expr::Or { left, right, on } => {
                 let (left, right) = (self.eval(left, steps)?, self.eval(right, steps)?);
-                either::either(on.as_deref(), left, right)
+                rows::either(on.as_deref(), left, right)
             }
             Expr::Now => Ok(vec![Row {
                 labels: LabelSet::default(),
@@ -118,6 +115,39 @@ impl View<'_> {
                 Ok(rows)
             }
         }
+    }
+
+    fn series(
+        &self,
+        selector: &Selector,
+        steps: Steps,
+    ) -> Result<Vec<&StoredSeries>, QueryRefusal> {
+        let series = self.store.select(selector);
+        steps.bound(series.len())?;
+        Ok(series)
+    }
+
+    /// What is read of the newest sample of each series that is live.
+    fn live(
+        &self,
+        selector: &Selector,
+        steps: Steps,
+        read: impl Fn(Point) -> f64,
+    ) -> Result<Vec<Row>, QueryRefusal> {
+        let series = self.series(selector, steps)?;
+        let rows = series.into_iter().filter_map(|series| {
+            let value = |time: i64| {
+                let newest = series.newest(time.min(self.visible))?;
+                let live = newest.time > time.saturating_sub(self.look_back);
+                (live && !is_stale(newest.value)).then(|| read(newest))
+            };
+            let values: Vec<Option<f64>> = steps.times().map(value).collect();
+            values
+                .iter()
+                .any(Option::is_some)
+                .then(|| Row { labels: series.labels.clone(), values })
+        });
+        Ok(rows.collect())
     }
 }
 

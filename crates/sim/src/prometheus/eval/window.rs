@@ -1,21 +1,13 @@
 //! Reads series over ranges. A range is open to the left: a sample at its very beginning does not
 //! belong to it.
 
-use super::rate::rate;
 use super::rows::{Row, Steps, merge};
 use super::{View, unnamed};
 use crate::number::length;
+use crate::prometheus::number::seconds;
 use crate::prometheus::promql::{RangeFunction, Ranged, Selector, Subquery};
 use crate::prometheus::refusal::QueryRefusal;
 use crate::prometheus::store::Point;
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Window<'p> {
-    pub(super) points: &'p [Point],
-    /// The ends of the range, in milliseconds.
-    pub(super) start: i64,
-    pub(super) end: i64,
-}
 
 impl View<'_> {
     /// One value per window that has samples.
@@ -83,6 +75,7 @@ impl View<'_> {
     }
 }
 
+/// The ends of the range are in milliseconds.
 fn over(function: RangeFunction, points: &[Point], start: i64, end: i64) -> Option<f64> {
     let last = points.last()?;
     match function {
@@ -90,6 +83,41 @@ fn over(function: RangeFunction, points: &[Point], start: i64, end: i64) -> Opti
         RangeFunction::Last => Some(last.value),
         // A number wins over NaN.
         RangeFunction::Max => points.iter().map(|point| point.value).reduce(f64::max),
-        RangeFunction::Rate => rate(Window { points, start, end }),
+        RangeFunction::Rate => rate(points, start, end),
     }
+}
+
+/// How much a counter grew per second, across its resets. A single sample says nothing.
+///
+/// Samples rarely lie at the ends of the range. The growth between first and last sample is extended
+/// to an end that is nearer than 1.1 times the mean distance of samples, else by half that distance,
+/// because the series then began or ended there. A counter is not extended below zero. Source: `extrapolatedRate` of
+/// Prometheus.
+fn rate(points: &[Point], start: i64, end: i64) -> Option<f64> {
+    let [first, .., last] = points else {
+        return None;
+    };
+    let mut grown = last.value - first.value;
+    let pairs = points.iter().zip(points.iter().skip(1));
+    for (before, after) in pairs {
+        if after.value < before.value {
+            grown += before.value;
+        }
+    }
+    let sampled = seconds(last.time - first.time);
+    let distance = sampled / length(points.len() - 1);
+    let threshold = distance * 1.1;
+    let mut to_start = seconds(first.time - start);
+    let mut to_end = seconds(end - last.time);
+    if to_start >= threshold {
+        to_start = distance / 2.0;
+    }
+    if grown > 0.0 && first.value >= 0.0 {
+        to_start = to_start.min(sampled * (first.value / grown));
+    }
+    if to_end >= threshold {
+        to_end = distance / 2.0;
+    }
+    let grown = grown * ((sampled + to_start + to_end) / sampled);
+    Some(grown / seconds(end - start))
 }
