@@ -87,24 +87,7 @@ impl Fields {
         }
     }
 
-    pub(super) fn difference(&self, other: &Self) -> Self {
-        let mut result = Self { member: self.member && !other.member, below: BTreeMap::new() };
-        for (step, fields) in &self.below {
-            let rest = match other.below.get(step) {
-                Some(others) => fields.difference(others),
-                None => fields.clone(),
-            };
-            result.put(step.clone(), rest);
-        }
-        result
-    }
-
-    pub(super) fn without(mut self, path: &[&str]) -> Self {
-        self.cut(path);
-        self
-    }
-
-    fn cut(&mut self, path: &[&str]) {
+    pub(super) fn cut(&mut self, path: &[&str]) {
         match path {
             [] => {}
             [last] => {

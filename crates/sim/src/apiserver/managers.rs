@@ -46,15 +46,15 @@ const UNOWNED: [&[&str]; 10] = [
 
 fn owned(mut fields: Fields, kind: &Kind, subresource: &str) -> Fields {
     for path in UNOWNED {
-        fields = fields.without(path);
+        fields.cut(path);
     }
     if subresource == "status" {
-        fields = fields.without(&["f:spec"]);
+        fields.cut(&["f:spec"]);
         if kind.is_custom() {
-            fields = fields.without(&["f:metadata"]);
+            fields.cut(&["f:metadata"]);
         }
     } else if kind.status {
-        fields = fields.without(&["f:status"]);
+        fields.cut(&["f:status"]);
     }
     // The mere presence of `metadata` has no owner.
     if let Some(metadata) = fields.below.get_mut("f:metadata") {
@@ -188,50 +188,39 @@ pub(super) fn applied(
     now: &str,
 ) -> Result<Value, ApiRefusal> {
     let schema = Some(&*kind.schema);
-    let mut entries = read(live);
+    let mut others = read(live);
+    let place = others.iter().position(|entry| entry.writer == *writer);
+    let own = place.map(|place| others.remove(place));
     let said = owned(typed::fields(schema, config), kind, &writer.subresource);
-    let before = entries
-        .iter()
-        .find(|entry| entry.writer == *writer)
-        .map(|entry| entry.fields.clone())
-        .unwrap_or_default();
-    let others = entries.iter().filter(|entry| entry.writer != *writer).fold(
-        Fields::default(),
-        |mut all, entry| {
-            all.add(entry.fields.clone());
-            all
-        },
-    );
+    let mut kept = said.clone();
+    for entry in &others {
+        kept.add(entry.fields.clone());
+    }
+    let mut dropped = own.as_ref().map(|own| own.fields.clone()).unwrap_or_default();
+    dropped.subtract(&kept);
     let mut merged = typed::merge(schema, live, config);
-    let dropped = before.difference(&said).difference(&others);
-    let mut kept = others;
-    kept.add(said.clone());
     typed::remove(schema, &mut merged, &guarded(&dropped, &kept));
 
     let difference = typed::compare(schema, live, &merged);
     let set = owned(difference.set, kind, &writer.subresource);
     if !force {
-        let causes = conflicts(&entries, &set, writer);
+        let causes = conflicts(&others, &set, writer);
         if !causes.is_empty() {
             return Err(ApiRefusal::owned(&causes));
         }
     }
-    for entry in entries.iter_mut().filter(|entry| entry.writer != *writer) {
+    for entry in &mut others {
         entry.fields.subtract(&set);
         entry.fields.subtract(&difference.removed);
     }
-    let unchanged = before == said;
-    let position = entries.iter().position(|entry| entry.writer == *writer);
-    match position.and_then(|at| entries.get_mut(at)) {
-        Some(own) => {
-            own.fields = said;
-            if !unchanged || !set.is_empty() || !difference.removed.is_empty() {
-                now.clone_into(&mut own.time);
-            }
-        }
-        None => entries.push(Entry { writer: writer.clone(), time: now.to_owned(), fields: said }),
-    }
-    write(&mut merged, entries);
+    let is_still = set.is_empty() && difference.removed.is_empty();
+    let time = match own {
+        Some(own) if is_still && own.fields == said => own.time,
+        _ => now.to_owned(),
+    };
+    let own = Entry { writer: writer.clone(), time, fields: said };
+    others.insert(place.unwrap_or(others.len()), own);
+    write(&mut merged, others);
     Ok(merged)
 }
 
@@ -246,9 +235,9 @@ fn guarded(gone: &Fields, kept: &Fields) -> Fields {
     result
 }
 
-fn conflicts(entries: &[Entry], set: &Fields, writer: &Writer) -> Vec<Cause> {
+fn conflicts(others: &[Entry], set: &Fields, writer: &Writer) -> Vec<Cause> {
     let mut causes = Vec::new();
-    for entry in entries.iter().filter(|entry| entry.writer != *writer) {
+    for entry in others {
         let other = &entry.writer;
         let mut name = format!("{:?}", other.manager);
         if !other.subresource.is_empty() {
