@@ -40,6 +40,24 @@ impl Deletion {
             version: text(&body["preconditions"]["resourceVersion"]),
         })
     }
+
+    fn check(&self, kind: &Kind, key: &Key, object: &Value) -> Result<(), ApiRefusal> {
+        let own = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        for (asked, field, title, happened) in [
+            (&self.uid, "uid", "UID", "deleted and then recreated"),
+            (&self.version, "resourceVersion", "ResourceVersion", "modified"),
+        ] {
+            if let Some(asked) = asked.as_ref().filter(|asked| *asked != own(field)) {
+                let why = format!(
+                    "the {title} in the precondition ({asked}) does not match the {title} in record \
+                     ({}). The object might have been {happened}",
+                    own(field)
+                );
+                return Err(ApiRefusal::precondition(kind, &key.name, &why));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl State {
@@ -76,7 +94,11 @@ impl State {
                 _ => None,
             };
             if let Some(extra) = extra {
-                add_finalizer(&mut object, extra);
+                let mut held = finalizers(&object).to_vec();
+                if !held.iter().any(|one| one == extra) {
+                    held.push(extra.into());
+                }
+                object["metadata"]["finalizers"] = held.into();
             }
             if key.resource == "namespaces." {
                 object["status"]["phase"] = "Terminating".into();
@@ -109,7 +131,11 @@ impl State {
         let uid = &object["metadata"]["uid"];
         let waiting = finalizers(&object);
         if key.resource == "namespaces." {
-            self.empty_namespace(&key.name);
+            let inside = self.store.all().map(|(key, _)| key);
+            let inside: Vec<_> = inside.filter(|one| one.namespace == key.name).cloned().collect();
+            for key in inside {
+                self.delete_quietly(&key, "Background");
+            }
         }
         if waiting.iter().any(|one| one == ORPHAN) {
             for (dependent, _) in self.dependents(key, uid) {
@@ -137,7 +163,8 @@ impl State {
         if !marked || graceful || !finalizers(object).is_empty() {
             return;
         }
-        if key.resource == "namespaces." && self.holds_anything(&key.name) {
+        let is_inside = |one: &Key| one.namespace == key.name;
+        if key.resource == "namespaces." && self.store.all().any(|(one, _)| is_inside(one)) {
             return;
         }
         self.erase(key);
@@ -152,7 +179,7 @@ impl State {
             self.delete_dependent(&dependent, uid, "Background");
         }
         for owner in list(&last["metadata"]["ownerReferences"]) {
-            if let Some(owner) = self.place_of(&owner["uid"]) {
+            if let Some(owner) = self.place_of(&owner["uid"]).cloned() {
                 self.end_foreground(&owner);
             }
         }
@@ -166,22 +193,6 @@ impl State {
         if !key.namespace.is_empty() {
             self.reap(&namespace_key(&key.namespace));
         }
-    }
-
-    fn empty_namespace(&mut self, namespace: &str) {
-        let inside: Vec<_> = self
-            .store
-            .all()
-            .filter(|(key, _)| key.namespace == namespace)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in inside {
-            self.delete_quietly(&key, "Background");
-        }
-    }
-
-    fn holds_anything(&self, namespace: &str) -> bool {
-        self.store.all().any(|(key, _)| key.namespace == namespace)
     }
 
     fn dependents(&self, owner: &Key, uid: &Value) -> Vec<(Key, bool)> {
@@ -244,8 +255,8 @@ impl State {
     }
 
     fn drop_finalizer(&mut self, key: &Key, gone: &str) {
-        let held = self.store.get(key).map(|object| finalizers(object));
-        if held.is_some_and(|held| held.iter().any(|one| one == gone)) {
+        let is_gone = |one: &Value| one == gone;
+        if self.store.get(key).is_some_and(|object| finalizers(object).iter().any(is_gone)) {
             self.rewrite(key, |object| {
                 if let Some(list) = object["metadata"]["finalizers"].as_array_mut() {
                     list.retain(|one| one.as_str() != Some(gone));
@@ -263,10 +274,6 @@ impl State {
         }
     }
 
-    fn place_of(&self, uid: &Value) -> Option<Key> {
-        self.store.place_of(uid.as_str()?).cloned()
-    }
-
     pub(super) fn collect_if_orphan(&mut self, key: &Key) {
         let Some(object) = self.store.get(key).cloned() else {
             return;
@@ -275,26 +282,6 @@ impl State {
         if !owners.is_empty() && !owners.iter().any(|one| self.has_uid(&one["uid"])) {
             self.delete_quietly(key, "Background");
         }
-    }
-}
-
-impl Deletion {
-    fn check(&self, kind: &Kind, key: &Key, object: &Value) -> Result<(), ApiRefusal> {
-        let own = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-        for (asked, field, title, happened) in [
-            (&self.uid, "uid", "UID", "deleted and then recreated"),
-            (&self.version, "resourceVersion", "ResourceVersion", "modified"),
-        ] {
-            if let Some(asked) = asked.as_ref().filter(|asked| *asked != own(field)) {
-                let why = format!(
-                    "the {title} in the precondition ({asked}) does not match the {title} in record \
-                     ({}). The object might have been {happened}",
-                    own(field)
-                );
-                return Err(ApiRefusal::precondition(kind, &key.name, &why));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -309,16 +296,6 @@ fn grace(key: &Key, object: &Value, how: &Deletion) -> i64 {
     how.grace.or(own).unwrap_or(30).max(0)
 }
 
-fn finalizers(object: &Value) -> Vec<String> {
-    let texts = list(&object["metadata"]["finalizers"]).iter();
-    let texts = texts.filter_map(Value::as_str);
-    texts.map(str::to_owned).collect()
-}
-
-fn add_finalizer(object: &mut Value, finalizer: &str) {
-    let mut list = finalizers(object);
-    if !list.iter().any(|one| one == finalizer) {
-        list.push(finalizer.to_owned());
-    }
-    object["metadata"]["finalizers"] = json!(list);
+fn finalizers(object: &Value) -> &[Value] {
+    list(&object["metadata"]["finalizers"])
 }

@@ -14,7 +14,6 @@ use wva_supervise::{Clock, Generator};
 pub(super) struct State {
     pub(super) store: ObjectStore,
     pub(super) kinds: Vec<Arc<Kind>>,
-    builtin: Vec<Arc<Kind>>,
     pub(super) definitions: Arc<Map<String, Value>>,
     generator: Generator,
     clock: Clock,
@@ -22,15 +21,8 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(clock: Clock, generator: Generator) -> Self {
-        let (builtin, definitions) = builtin::kinds();
-        let mut state = Self {
-            store: ObjectStore::new(),
-            kinds: builtin.clone(),
-            builtin,
-            definitions,
-            generator,
-            clock,
-        };
+        let (kinds, definitions) = builtin::kinds();
+        let mut state = Self { store: ObjectStore::new(), kinds, definitions, generator, clock };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             state.found_namespace(name);
         }
@@ -62,7 +54,7 @@ impl State {
 
     pub(super) fn refresh_kinds(&mut self) {
         let stored = self.store.list(DEFINITIONS, None);
-        self.kinds.clone_from(&self.builtin);
+        (self.kinds, _) = builtin::kinds();
         for definition in stored.values() {
             let defined = kind::defined(definition, &self.definitions);
             self.kinds.extend(defined.into_iter().map(Arc::new));
@@ -94,9 +86,12 @@ impl State {
         number::letters(self.generator.next_u64(), 5)
     }
 
+    pub(super) fn place_of(&self, uid: &Value) -> Option<&Key> {
+        self.store.place_of(uid.as_str()?)
+    }
+
     pub(super) fn has_uid(&self, uid: &Value) -> bool {
-        let place = uid.as_str().and_then(|uid| self.store.place_of(uid));
-        place.is_some()
+        self.place_of(uid).is_some()
     }
 }
 
