@@ -199,7 +199,8 @@ pub(super) fn succeed(kind: &Kind, subresource: &str, live: &Value, next: &mut V
         let own = live["metadata"].get(field).cloned();
         put(&mut next["metadata"], field, own);
     }
-    if kind.generation && subresource != "status" && !same_spec(kind, live, next) {
+    let apart: &[&str] = if kind.status { &["metadata", "status"] } else { &["metadata"] };
+    if kind.generation && subresource != "status" && !same_apart(live, next, apart) {
         let generation = live["metadata"]["generation"].as_i64().unwrap_or(0);
         next["metadata"]["generation"] = json!(generation.saturating_add(1));
     }
@@ -210,11 +211,6 @@ fn put(object: &mut Value, field: &str, value: Option<Value>) {
         Some(value) => object[field] = value,
         None => cut(object, &[field]),
     }
-}
-
-fn same_spec(kind: &Kind, live: &Value, next: &Value) -> bool {
-    let apart: &[&str] = if kind.status { &["metadata", "status"] } else { &["metadata"] };
-    same_apart(live, next, apart)
 }
 
 fn same_apart(one: &Value, other: &Value, apart: &[&str]) -> bool {

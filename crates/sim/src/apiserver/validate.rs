@@ -1,6 +1,6 @@
 //! Defaults, pruning and validation by schema.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::refusal::Cause;
 use super::rules;
@@ -121,10 +121,10 @@ fn check_at(schema: &Schema, value: &Value, path: Path<'_>, found: &mut Vec<Caus
         return;
     }
     match value {
-        Value::Object(object) => check_object(schema, value, object, path, found),
+        Value::Object(_) => check_object(schema, value, path, found),
         Value::Array(items) => check_list(schema, items, path, found),
         Value::String(text) => check_text(schema, text, path, found),
-        Value::Number(number) => check_number(schema, number.as_f64(), value, path, found),
+        Value::Number(_) => check_number(schema, value, path, found),
         _ => {}
     }
     if !schema.choices.is_empty() && !schema.choices.contains(value) {
@@ -135,20 +135,14 @@ fn check_at(schema: &Schema, value: &Value, path: Path<'_>, found: &mut Vec<Caus
     }
 }
 
-fn check_object(
-    schema: &Schema,
-    value: &Value,
-    object: &Map<String, Value>,
-    path: Path<'_>,
-    found: &mut Vec<Cause>,
-) {
+fn check_object(schema: &Schema, object: &Value, path: Path<'_>, found: &mut Vec<Cause>) {
     for name in &schema.required {
-        if !object.contains_key(name) {
+        if object.get(name).is_none() {
             found.push(Cause::required(&Path::Field(&path, name).to_string(), ""));
         }
     }
     let before = found.len();
-    for (name, field) in object {
+    for (name, field) in object.as_object().into_iter().flatten() {
         if let Some(known) = schema.field(name) {
             check_at(known, field, Path::Field(&path, name), found);
         }
@@ -157,7 +151,7 @@ fn check_object(
         return;
     }
     for (rule, message) in &schema.rules {
-        if rules::obeys(rule, value) == Some(false) {
+        if rules::obeys(rule, object) == Some(false) {
             let message = format!("Invalid value: {message}");
             found.push(path.cause("FieldValueInvalid", message));
         }
@@ -209,14 +203,8 @@ fn check_text(schema: &Schema, text: &str, path: Path<'_>, found: &mut Vec<Cause
     }
 }
 
-fn check_number(
-    schema: &Schema,
-    number: Option<f64>,
-    value: &Value,
-    path: Path<'_>,
-    found: &mut Vec<Cause>,
-) {
-    let number = number.unwrap_or_default();
+fn check_number(schema: &Schema, value: &Value, path: Path<'_>, found: &mut Vec<Cause>) {
+    let number = value.as_f64().unwrap_or_default();
     if let Some(least) = schema.minimum.filter(|least| number < *least) {
         let why = format!("{path} in body should be greater than or equal to {least}");
         found.push(Cause::invalid(&path.to_string(), value, &why));

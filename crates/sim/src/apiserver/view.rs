@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::kind::Kind;
 
@@ -63,9 +63,8 @@ fn rename(object: &mut Value, names: [(&str, &str); 7]) {
 }
 
 pub(super) fn metadata_only(object: &Value) -> Value {
-    let mut result = Map::new();
-    result.insert("kind".to_owned(), "PartialObjectMetadata".into());
-    result.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
-    result.insert("metadata".to_owned(), object["metadata"].clone());
-    Value::Object(result)
+    json!({
+        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+        "metadata": object["metadata"],
+    })
 }
