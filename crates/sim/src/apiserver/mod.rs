@@ -13,7 +13,6 @@ mod builtin;
 mod dates;
 mod delete;
 mod discovery;
-mod faults;
 mod fields;
 mod insider;
 mod kind;
@@ -33,7 +32,6 @@ mod selector;
 mod server;
 mod state;
 mod store;
-mod strategic;
 mod table;
 mod typed;
 mod validate;
@@ -45,11 +43,10 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use faults::RequestFault;
 pub use insider::Insider;
 pub use kubeconfig::kubeconfig;
-pub(crate) use server::injected;
 pub use server::{ApiServer, Wire};
+pub(crate) use server::{RequestFault, injected};
 
 /// The elements of a list; none where there is no list.
 pub(crate) fn list(value: &serde_json::Value) -> &[serde_json::Value] {

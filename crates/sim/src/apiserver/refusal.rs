@@ -123,19 +123,12 @@ impl ApiRefusal {
         refusal
     }
 
-    pub(super) fn options(causes: &[Cause]) -> Self {
-        let list: Vec<_> =
-            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-        let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {}", list.join(", "));
+    pub(super) fn options(kind: &str, cause: Cause) -> Self {
+        let why = format!("{}: {}", cause.field, cause.message);
+        let message = format!("{kind}.meta.k8s.io \"\" is invalid: {why}");
         Self::new(422, "Invalid", message).with(json!({
-            "group": "meta.k8s.io", "kind": "ListOptions", "causes": documents(causes),
+            "group": "meta.k8s.io", "kind": kind, "causes": documents(&[cause]),
         }))
-    }
-
-    pub(super) fn of_patch(mut self) -> Self {
-        self.message = self.message.replace("ListOptions", "PatchOptions");
-        self.details["kind"] = json!("PatchOptions");
-        self
     }
 
     pub(super) fn forbidden(kind: &Kind, name: &str, why: &str) -> Self {

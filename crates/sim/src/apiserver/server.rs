@@ -19,7 +19,6 @@ use tokio::time::{sleep, timeout};
 use super::dates;
 use super::delete::Deletion;
 use super::discovery;
-use super::faults::Faults;
 use super::openapi;
 use super::refusal::ApiRefusal;
 use super::request::{Ask, RequestTarget, ResponseForm};
@@ -35,6 +34,18 @@ use wva_supervise::{Clock, SeedTree};
 const BODY_BYTES: usize = 3 * 1024 * 1024;
 /// How long a request waits for a version that is not reached yet, as of the real server.
 const VERSION_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What may go wrong between one client and the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RequestFault {
+    pub(crate) latency: Duration,
+    pub(crate) refuse: Option<u16>,
+    pub(crate) hang: bool,
+    pub(crate) cut_after: Option<Duration>,
+}
+
+/// What becomes of a request that comes now.
+type Faults = dyn Fn() -> RequestFault + Send + Sync;
 
 /// The body of an answer.
 pub type Wire = UnsyncBoxBody<Bytes, Infallible>;
@@ -314,26 +325,22 @@ fn respond(answer: Answer) -> Response<Wire> {
             for warning in warnings {
                 builder = builder.header("warning", format!("299 - {}", json!(warning)));
             }
-            builder.body(full(text(&document)))
+            // A document always has a text.
+            builder.body(full(serde_json::to_vec(&*document).unwrap_or_default()))
         }
         Answer::Text(text) => {
-            Response::builder().header("content-type", "text/plain").body(full(text.to_owned()))
+            Response::builder().header("content-type", "text/plain").body(full(text))
         }
         Answer::Watch(watch) => {
             let frames = watch.lines().map(|line| Ok(Frame::data(line)));
             json(200).body(StreamBody::new(frames).boxed_unsync())
         }
     };
-    built.unwrap_or_else(|_header| Response::new(full(String::new())))
+    built.unwrap_or_else(|_header| Response::new(full("")))
 }
 
-/// A document always has one.
-fn text(document: &Value) -> String {
-    serde_json::to_string(document).unwrap_or_default()
-}
-
-fn full(text: String) -> Wire {
-    Full::new(Bytes::from(text)).boxed_unsync()
+fn full(text: impl Into<Bytes>) -> Wire {
+    Full::new(text.into()).boxed_unsync()
 }
 
 impl<B> tower::Service<Request<B>> for ApiServer

@@ -30,7 +30,7 @@ pub(super) struct WatchStream {
     deadline: Instant,
     bookmark: Instant,
     changed: VersionFollower,
-    opening: Option<Vec<String>>,
+    opening: Vec<String>,
     over: bool,
 }
 
@@ -50,7 +50,6 @@ impl WatchStream {
         }
         let asked = ask.number("resourceVersion")?.unwrap_or(0);
         let current = state.store.revision();
-        let bookmarks = ask.flag("allowWatchBookmarks");
         let state_first = initial.unwrap_or(asked == 0);
         let length = ask.number("timeoutSeconds")?.filter(|length| *length > 0);
         let length = length.map_or(LENGTH, Duration::from_secs);
@@ -59,24 +58,20 @@ impl WatchStream {
             shared: Arc::clone(shared),
             selector,
             shape: ask.shape(),
-            cursor: if state_first { current } else { asked.max(1) },
-            bookmarks,
+            cursor: if state_first || asked == 0 { current } else { asked },
+            bookmarks: ask.flag("allowWatchBookmarks"),
             deadline: now + length.min(cut_after.unwrap_or(length)),
             bookmark: now + BOOKMARK_EVERY,
             changed: shared.versions.follow(&[&target.kind.stored_as]),
-            opening: None,
+            opening: Vec::new(),
             over: false,
             target,
         };
-        if initial == Some(false) && asked == 0 {
-            watch.cursor = current;
-        }
         if state_first {
-            let mut opening = watch.present(state);
-            if initial == Some(true) {
-                opening.push(watch.bookmark_of(current, true));
-            }
-            watch.opening = Some(opening);
+            watch.opening = watch.present(state);
+        }
+        if initial == Some(true) {
+            watch.opening.push(watch.bookmark_of(current, true));
         }
         Ok(watch)
     }
@@ -105,8 +100,8 @@ impl WatchStream {
     }
 
     async fn next(&mut self) -> Option<Vec<String>> {
-        if let Some(opening) = self.opening.take().filter(|opening| !opening.is_empty()) {
-            return Some(opening);
+        if !self.opening.is_empty() {
+            return Some(std::mem::take(&mut self.opening));
         }
         while !self.over {
             let events = self.news();
@@ -204,7 +199,7 @@ fn initial_events(ask: &Ask) -> Result<Option<bool>, ApiRefusal> {
     let how = ask.parameter("resourceVersionMatch");
     let forbid = |why: &str| {
         let cause = Cause::forbidden("resourceVersionMatch", why);
-        Err(ApiRefusal::options(&[cause]))
+        Err(ApiRefusal::options("ListOptions", cause))
     };
     match (ask.parameter("sendInitialEvents"), how) {
         (None, None) => Ok(None),

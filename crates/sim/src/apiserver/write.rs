@@ -13,7 +13,7 @@ use super::request::{Ask, RequestTarget};
 use super::state::{DEFINITIONS, State, namespace_key};
 use super::store::Key;
 use super::validate;
-use super::{list, patch, scale, strategic, view};
+use super::{list, patch, scale, view};
 
 #[derive(Debug)]
 pub(super) struct Written {
@@ -173,7 +173,7 @@ impl State {
             "application/merge-patch+json" => patch::merge(&mut next, &change),
             "application/strategic-merge-patch+json" if !kind.is_custom() => {
                 let schema = (!scaled).then_some(&*kind.schema);
-                strategic::merge(schema, &mut next, &change);
+                patch::strategic(schema, &mut next, &change);
             }
             other => return Err(ApiRefusal::unsupported_media(other)),
         }
@@ -304,7 +304,7 @@ impl State {
 fn appliers(target: &RequestTarget, ask: &Ask, config: &mut Value) -> Result<Writer, ApiRefusal> {
     if ask.parameter("fieldManager").is_none() {
         let cause = Cause::required("fieldManager", ": is required for apply patch");
-        return Err(ApiRefusal::options(&[cause]).of_patch());
+        return Err(ApiRefusal::options("PatchOptions", cause));
     }
     if config["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
         return Err(ApiRefusal::bad_request("metadata.managedFields must be nil"));
