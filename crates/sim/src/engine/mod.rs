@@ -12,7 +12,6 @@ mod page;
 mod profile;
 mod request;
 mod server;
-mod sglang;
 mod statistics;
 mod step;
 #[cfg(test)]

@@ -17,17 +17,17 @@ pub enum Dialect {
     Sglang,
 }
 
-pub(super) struct Writer {
-    pub(super) labels: ExpositionLabels,
-    pub(super) families: Vec<MetricFamily>,
+struct Writer {
+    labels: ExpositionLabels,
+    families: Vec<MetricFamily>,
 }
 
 impl Writer {
-    pub(super) fn gauge(&mut self, name: &'static str, value: f64) {
+    fn gauge(&mut self, name: &'static str, value: f64) {
         self.single(name, MetricKind::Gauge, value);
     }
 
-    pub(super) fn counter(&mut self, name: &'static str, value: u64) {
+    fn counter(&mut self, name: &'static str, value: u64) {
         self.single(name, MetricKind::Counter, number::real(value));
     }
 
@@ -36,7 +36,7 @@ impl Writer {
         self.families.push(family);
     }
 
-    pub(super) fn histogram(&mut self, name: &'static str, buckets: &Histogram) {
+    fn histogram(&mut self, name: &'static str, buckets: &Histogram) {
         let family = MetricFamily::histogram(name, &self.labels, buckets);
         self.families.push(family);
     }
@@ -80,7 +80,7 @@ impl Shown<'_> {
         Page { families }
     }
 
-    pub(super) fn usage(&self) -> f64 {
+    fn usage(&self) -> f64 {
         f64::from(self.used) / f64::from(self.capacity.max(1))
     }
 
@@ -108,6 +108,31 @@ impl Shown<'_> {
         page.histogram("vllm:inter_token_latency_seconds", &s.between_tokens);
         page.histogram("vllm:request_prompt_tokens", &s.prompt_lengths);
         page.histogram("vllm:request_generation_tokens", &s.output_lengths);
+        page.families
+    }
+
+    fn sglang(&self, model: &str) -> Vec<MetricFamily> {
+        let mut page = Writer {
+            labels: labels([("model_name", model), ("engine_type", "unified")]),
+            families: Vec::new(),
+        };
+        let tokens = |blocks: u32| f64::from(blocks) * f64::from(self.block_size);
+        let (used, kept) = (self.used, self.kept);
+        let empty = self.capacity.saturating_sub(used).saturating_sub(kept);
+        let s = self.statistics;
+        let hit_rate = number::real(s.prefix_hits) / number::real(s.prefix_queries.max(1));
+        page.gauge("sglang:num_running_reqs", self.running);
+        page.gauge("sglang:num_queue_reqs", self.waiting);
+        page.gauge("sglang:token_usage", self.usage());
+        page.gauge("sglang:kv_used_tokens", tokens(used));
+        page.gauge("sglang:kv_available_tokens", tokens(empty));
+        page.gauge("sglang:kv_evictable_tokens", tokens(kept));
+        page.gauge("sglang:cache_hit_rate", hit_rate);
+        page.counter("sglang:prompt_tokens_total", s.prompt_tokens);
+        page.counter("sglang:generation_tokens_total", s.generation_tokens);
+        page.histogram("sglang:time_to_first_token_seconds", &s.first_token);
+        page.histogram("sglang:inter_token_latency_seconds", &s.between_tokens);
+        page.histogram("sglang:e2e_request_latency_seconds", &s.whole);
         page.families
     }
 
