@@ -4,7 +4,6 @@
 mod binding;
 mod handover;
 mod page;
-mod picker;
 mod pool;
 mod reading;
 mod served;

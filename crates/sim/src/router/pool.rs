@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::binding::{self, Binding, QueueOrder};
+use super::binding::{self, Binding, Candidate, QueueOrder};
 use super::handover::Handover;
-use super::picker::{Candidate, pick};
 use super::served::{Rejection, RequestVerdict, Served};
 use crate::engine::{Completion, Engine, Phase, Request, RequestEnd, RequestId};
 use crate::load::Arrival;
@@ -104,7 +103,6 @@ pub(crate) struct RouterPool {
     pub(super) statistics: RouterStatistics,
     generator: Generator,
     bound: Option<String>,
-    requests: u64,
     now: Duration,
 }
 
@@ -121,7 +119,6 @@ impl RouterPool {
             statistics: RouterStatistics::default(),
             generator,
             bound: None,
-            requests: 0,
             now: Duration::ZERO,
         }
     }
@@ -176,9 +173,8 @@ impl RouterPool {
     /// A request comes at `at`; its end appears in [`RouterPool::take_served`].
     pub(crate) fn submit(&mut self, arrival: Arrival, at: Duration) -> RequestId {
         self.advance(at);
-        self.requests += 1;
-        let id = RequestId(self.requests);
         self.statistics.requests += 1;
+        let id = RequestId(self.statistics.requests);
         let held = Held {
             request: Request {
                 id,
@@ -427,7 +423,7 @@ impl RouterPool {
             }
         };
         let candidates: Vec<Candidate<&String>> = ready.map(candidate).collect();
-        pick(&candidates, &mut self.generator).cloned()
+        binding::pick(&candidates, &mut self.generator).cloned()
     }
 
     pub(super) fn held_bytes(&self) -> f64 {
