@@ -195,8 +195,7 @@ impl Autoscalers {
         let mut status = sync.status;
         status["conditions"] = merged(sync.object, &sync.conditions, sync.now);
         let present = sync.object.at("/status");
-        let fields = status.as_object().into_iter().flatten();
-        let mut fields = fields.filter(|(name, _)| !name.is_empty());
+        let mut fields = status.as_object().into_iter().flatten();
         if fields.any(|(name, value)| present[name] != *value) {
             let change = json!({"status": status});
             self.server.merge(&format!("{path}/status"), &change).await?;
@@ -225,16 +224,12 @@ fn collection(object: &Object) -> Option<(&'static str, &'static str)> {
 fn merged(object: &Object, conditions: &[HpaCondition], now: Moment) -> Value {
     let last = conditions.iter().map(|one| (one.kind, one));
     let last: BTreeMap<&str, &HpaCondition> = last.collect();
-    let mut judged = object.clone();
-    for (kind, condition) in last {
+    let documents = last.into_iter().map(|(kind, condition)| {
         let status = if condition.holds { "True" } else { "False" };
         let (reason, message) = (condition.reason, &condition.message);
-        let document = json!({
-            "type": kind, "status": status, "reason": reason, "message": message,
-        });
-        judged = judged.having(document, now.wall);
-    }
-    judged.at("/status/conditions").clone()
+        json!({"type": kind, "status": status, "reason": reason, "message": message})
+    });
+    object.having(documents, now.wall)
 }
 
 impl Look<'_> {

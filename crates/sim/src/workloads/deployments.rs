@@ -234,19 +234,14 @@ impl<'a> Rollout<'a> {
             "type": "Progressing", "status": "True", "reason": reason,
             "message": format!("ReplicaSet \"{name}\" {what}."), "lastUpdateTime": stamp(now),
         });
-        let mut judged = self.deployment.clone();
-        for condition in [is_available, progressing] {
-            let present = judged.condition(condition["type"].as_str().unwrap_or_default());
-            let same = present.is_some_and(|present| {
-                ["status", "reason", "message"]
-                    .iter()
-                    .all(|field| present[*field] == condition[*field])
-            });
-            if !same {
-                judged = judged.having(condition, now);
-            }
-        }
-        judged.at("/status/conditions").clone()
+        let is_news = |condition: &Value| {
+            let present = self.deployment.condition(condition["type"].as_str().unwrap_or_default());
+            let differs = |present: &Value| {
+                ["status", "reason", "message"].iter().any(|one| present[*one] != condition[*one])
+            };
+            present.is_none_or(differs)
+        };
+        self.deployment.having([is_available, progressing].into_iter().filter(is_news), now)
     }
 }
 

@@ -207,15 +207,14 @@ fn stopped(pod: &Object) -> Value {
 
 fn with_readiness(pod: &Object, ready: bool, reason: &str, now: WallTime) -> Value {
     let status = if ready { "True" } else { "False" };
-    let mut judged = pod.clone();
-    for kind in ["Ready", "ContainersReady"] {
+    let conditions = ["Ready", "ContainersReady"].map(|kind| {
         let mut condition = json!({"type": kind, "status": status});
         if !ready {
             condition["reason"] = reason.into();
         }
-        judged = judged.having(condition, now);
-    }
-    json!({"conditions": judged.at("/status/conditions")})
+        condition
+    });
+    json!({"conditions": pod.having(conditions, now)})
 }
 
 fn starting(pod: &Object, now: WallTime) -> Vec<Write> {

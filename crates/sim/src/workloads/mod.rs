@@ -118,10 +118,7 @@ struct Passed {
 
 impl Passed {
     fn wait_until(&mut self, due: Option<WallTime>) {
-        self.due = match (self.due, due) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        self.due = self.due.into_iter().chain(due).min();
     }
 }
 
@@ -281,10 +278,10 @@ impl Workloads {
                 let collection = path("v1", set.namespace(), "pods", "");
                 let made = self.server.create(&collection, &pod).await?;
                 let name = made["metadata"]["name"].as_str().unwrap_or_default();
-                match replica_sets::created(&set, name, self.now()) {
-                    Write::Create(events, event) => self.server.create(&events, &event).await,
-                    _ => Ok(made),
-                }
+                let message = format!("Created pod: {name}");
+                let what = ("SuccessfulCreate", &*message);
+                let (events, event) = replica_sets::news(&set, what, self.now());
+                self.server.create(&events, &event).await
             }
         }
     }

@@ -99,28 +99,23 @@ impl Object {
         self.number("/status/containerStatuses/0/restartCount")
     }
 
-    /// The conditions with one of them set; its time moves when its status does.
-    pub(super) fn with_condition(&self, mut condition: Value, now: WallTime) -> Vec<Value> {
-        let kind = condition["type"].as_str().unwrap_or_default().to_owned();
-        let present = self.condition(&kind);
-        condition["lastTransitionTime"] = match present {
-            Some(present) if present["status"] == condition["status"] => {
-                present["lastTransitionTime"].clone()
-            }
-            _ => stamp(now).into(),
-        };
+    /// The conditions with these among them; the time of one moves when its status does.
+    pub(crate) fn having(&self, news: impl IntoIterator<Item = Value>, now: WallTime) -> Value {
         let mut conditions = self.list("/status/conditions").to_vec();
-        match conditions.iter_mut().find(|one| one["type"] == *kind) {
-            Some(place) => *place = condition,
-            None => conditions.push(condition),
+        for mut condition in news {
+            let present = conditions.iter_mut().find(|one| one["type"] == condition["type"]);
+            condition["lastTransitionTime"] = match &present {
+                Some(present) if present["status"] == condition["status"] => {
+                    present["lastTransitionTime"].clone()
+                }
+                _ => stamp(now).into(),
+            };
+            match present {
+                Some(place) => *place = condition,
+                None => conditions.push(condition),
+            }
         }
-        conditions
-    }
-
-    pub(crate) fn having(&self, condition: Value, now: WallTime) -> Self {
-        let mut document = Value::clone(&self.0);
-        document["status"]["conditions"] = self.with_condition(condition, now).into();
-        Self(document.into())
+        conditions.into()
     }
 
     pub(super) fn as_owner(&self, api_version: &str, kind: &str) -> Value {

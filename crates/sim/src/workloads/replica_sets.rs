@@ -4,10 +4,10 @@
 
 use std::cmp::Ordering;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::deployments::status_write;
-use super::event::{Volume, event};
+use super::event::{self, Volume};
 use super::object::{Object, Write, count, pod_path, wall_time};
 use wva_base::moment::WallTime;
 
@@ -41,7 +41,8 @@ pub(super) fn reconcile(set: &Object, pods: &[Object], now: WallTime) -> Vec<Wri
             let options = json!({"preconditions": {"uid": pod.uid()}});
             writes.push(Write::Delete(pod_path(pod), options));
             let message = format!("Deleted pod: {}", pod.name());
-            writes.push(news(set, "SuccessfulDelete", &message, now));
+            let (events, event) = news(set, ("SuccessfulDelete", &*message), now);
+            writes.push(Write::Create(events, event));
         }
     }
     let least = set.number("/spec/minReadySeconds").saturating_mul(1000);
@@ -66,13 +67,13 @@ fn create(set: &Object) -> Write {
     Write::Spawn(set.clone(), pod)
 }
 
-pub(super) fn created(set: &Object, pod: &str, now: WallTime) -> Write {
-    news(set, "SuccessfulCreate", &format!("Created pod: {pod}"), now)
-}
-
-fn news(set: &Object, reason: &str, message: &str, now: WallTime) -> Write {
+pub(super) fn news(
+    set: &Object,
+    (reason, message): (&str, &str),
+    now: WallTime,
+) -> (String, Value) {
     let about = ("apps/v1", "ReplicaSet", set);
-    event(about, COMPONENT, (Volume::Normal, reason), message, now)
+    event::document(about, COMPONENT, (Volume::Normal, reason), message, now)
 }
 
 fn ready_since(pod: &Object) -> Option<WallTime> {

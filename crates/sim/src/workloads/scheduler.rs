@@ -152,7 +152,7 @@ fn obstacle(pod: &Object, node: &Object, left: &Amounts, wanted: &Amounts) -> Op
 
 fn bind(pod: &Object, node: &str, writes: &mut Vec<Write>, now: WallTime) {
     let scheduled = json!({"type": "PodScheduled", "status": "True"});
-    let conditions = pod.with_condition(scheduled, now);
+    let conditions = pod.having([scheduled], now);
     let bound = json!({"spec": {"nodeName": node}});
     writes.push(Write::Merge(pod_path(pod), bound));
     writes.push(kubelet::write(pod, &json!({"conditions": conditions})));
@@ -171,7 +171,7 @@ fn refuse(pod: &Object, why: &str, writes: &mut Vec<Write>, now: WallTime) {
     let unscheduled = json!({
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why,
     });
-    let conditions = pod.with_condition(unscheduled, now);
+    let conditions = pod.having([unscheduled], now);
     writes.push(kubelet::write(pod, &json!({"conditions": conditions})));
     let what = (Volume::Warning, "FailedScheduling");
     writes.push(event(("v1", "Pod", pod), COMPONENT, what, why, now));
