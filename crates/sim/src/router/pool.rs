@@ -337,21 +337,20 @@ impl RouterPool {
 
     fn hand_over(&mut self) {
         while let Some(held) = (self.handover.as_mut()).and_then(|one| one.next(self.now)) {
-            match self.pick_best(&held.request, ServingRole::Decode) {
-                Some(name) => self.send(held, name),
-                None => self.reject(&held, Rejection::NoEndpoints),
-            }
+            let name = self.pick_best(&held.request, ServingRole::Decode);
+            self.send(held, name);
         }
     }
 
     fn dispatch(&mut self, held: Held) {
-        match self.pick(&held.request) {
-            Some(name) => self.send(held, name),
-            None => self.reject(&held, Rejection::NoEndpoints),
-        }
+        let name = self.pick(&held.request);
+        self.send(held, name);
     }
 
-    fn send(&mut self, held: Held, name: String) {
+    fn send(&mut self, held: Held, name: Option<String>) {
+        let Some(name) = name else {
+            return self.reject(&held, Rejection::NoEndpoints);
+        };
         *self.statistics.picked.entry(name.clone()).or_default() += 1;
         let Some(endpoint) = self.endpoints.get_mut(&name) else {
             return;
