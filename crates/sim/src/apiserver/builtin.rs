@@ -71,14 +71,12 @@ type Kinds = (Vec<Arc<Kind>>, Arc<Map<String, Value>>);
 
 pub(super) fn kinds() -> Kinds {
     // The same for every server, and a good part of the time that a short test takes.
-    static KINDS: LazyLock<Kinds> = LazyLock::new(made);
+    static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
+        let definitions = definitions();
+        let kinds = ROWS.iter().map(|row| Arc::new(kind(row, &definitions))).collect();
+        (kinds, Arc::new(definitions))
+    });
     KINDS.clone()
-}
-
-fn made() -> Kinds {
-    let definitions = definitions();
-    let kinds = ROWS.iter().map(|row| Arc::new(kind(row, &definitions))).collect();
-    (kinds, Arc::new(definitions))
 }
 
 fn kind(row: &Row, definitions: &Map<String, Value>) -> Kind {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::kind::Kind;
 use super::refusal::ApiRefusal;
-use super::request::Ask;
+use super::request::{Ask, Payload};
 use super::state::{DEFINITIONS, State, namespace_key};
 use super::store::Key;
 use super::{list, view};
@@ -25,7 +25,10 @@ pub(super) struct Deletion {
 
 impl Deletion {
     pub(super) fn read(ask: &Ask) -> Result<Self, ApiRefusal> {
-        let body = if ask.body.is_empty() { json!({}) } else { ask.document()? };
+        let body = match &ask.body {
+            Payload::Bytes(bytes) if bytes.is_empty() => json!({}),
+            _ => ask.document()?,
+        };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let query = |name: &str| ask.parameter(name).map(str::to_owned);
         let grace = ask.number("gracePeriodSeconds")?;

@@ -16,7 +16,6 @@ mod discovery;
 mod fields;
 mod insider;
 mod kind;
-mod kubeconfig;
 mod managers;
 mod openapi;
 mod overlay;
@@ -44,8 +43,7 @@ mod write;
 mod tests;
 
 pub use insider::Insider;
-pub use kubeconfig::kubeconfig;
-pub use server::{ApiServer, Wire};
+pub use server::{ApiServer, Wire, kubeconfig};
 pub(crate) use server::{RequestFault, injected};
 
 /// The elements of a list; none where there is no list.

@@ -105,27 +105,21 @@ struct Overlay {
 }
 
 pub(super) fn complete(definitions: &mut Map<String, Value>) {
-    for (name, pointer, keyword, value) in extensions() {
+    let mut extend = |name: &str, pointer: &str, keyword: &str, value: Value| {
         let definition = definitions.get_mut(&format!("io.k8s.{name}"));
-        let place = definition.and_then(|definition| definition.pointer_mut(&pointer));
+        let place = definition.and_then(|definition| definition.pointer_mut(pointer));
         if let Some(Value::Object(place)) = place {
             place.insert(keyword.to_owned(), value);
         }
+    };
+    for name in ATOMIC {
+        extend(name, "", "x-kubernetes-map-type", json!("atomic"));
     }
-}
-
-/// Name of a definition, place in it, a keyword and its value.
-fn extensions() -> Vec<(String, String, &'static str, Value)> {
-    let mut all = Vec::new();
-    let whole = ATOMIC.map(|name| (name, "x-kubernetes-map-type", json!("atomic")));
-    let quantity = ("apimachinery.pkg.api.resource.Quantity", "format", json!("quantity"));
-    for (name, keyword, value) in whole.into_iter().chain([quantity]) {
-        all.push((name.to_owned(), String::new(), keyword, value));
-    }
+    extend("apimachinery.pkg.api.resource.Quantity", "", "format", json!("quantity"));
     let fields: BTreeMap<String, Overlay> = serde_yaml::from_str(FIELDS).unwrap_or_default();
     for (name, overlay) in fields {
-        let mut add = |field: &str, keyword, value| {
-            all.push((name.clone(), format!("/properties/{field}"), keyword, value));
+        let mut add = |field: &str, keyword: &str, value: Value| {
+            extend(&name, &format!("/properties/{field}"), keyword, value);
         };
         for field in &overlay.atomic {
             add(field, "x-kubernetes-map-type", json!("atomic"));
@@ -147,5 +141,4 @@ fn extensions() -> Vec<(String, String, &'static str, Value)> {
             add(&field, "default", default);
         }
     }
-    all
 }

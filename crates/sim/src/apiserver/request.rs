@@ -37,15 +37,6 @@ pub(super) enum Payload {
     Document(Value),
 }
 
-impl Payload {
-    pub(super) fn is_empty(&self) -> bool {
-        match self {
-            Self::Bytes(bytes) => bytes.is_empty(),
-            Self::Document(_) => false,
-        }
-    }
-}
-
 #[derive(Debug, Clone)]
 pub(super) struct RequestTarget {
     pub(super) kind: Arc<Kind>,

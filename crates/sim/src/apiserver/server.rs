@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -341,6 +342,21 @@ fn respond(answer: Answer) -> Response<Wire> {
 
 fn full(text: impl Into<Bytes>) -> Wire {
     Full::new(text.into()).boxed_unsync()
+}
+
+/// A kubeconfig for the server at an address: no credentials, no encryption.
+pub fn kubeconfig(address: SocketAddr) -> String {
+    let document = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "embedded",
+        "clusters": [{"name": "embedded", "cluster": {"server": format!("http://{address}")}}],
+        "users": [{"name": "embedded", "user": {}}],
+        "contexts": [{
+            "name": "embedded",
+            "context": {"cluster": "embedded", "user": "embedded", "namespace": "default"},
+        }],
+    });
+    // YAML is a superset of JSON.
+    format!("{document:#}\n")
 }
 
 impl<B> tower::Service<Request<B>> for ApiServer

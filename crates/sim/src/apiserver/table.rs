@@ -64,7 +64,7 @@ fn custom(column: &Column, now: i64) -> Shown<'_> {
     });
     let cell = move |object: &Value| match follow(object, &column.path) {
         Some(value) if column.kind == "date" => age(&value, now),
-        Some(value) if column.kind == "string" => plain(&value).into(),
+        Some(value) if column.kind == "string" && !value.is_string() => value.to_string().into(),
         Some(value) => value,
         None => Value::Null,
     };
@@ -94,13 +94,6 @@ fn follow(object: &Value, path: &str) -> Option<Value> {
         value.is_some() && (value == Some(given)) == is_equal
     })?;
     follow(found, rest)
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 fn age(time: &Value, now: i64) -> Value {

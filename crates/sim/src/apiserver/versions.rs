@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::threads::locked;
 
 #[derive(Debug, Default)]
-struct Inner {
+pub(super) struct Versions {
     current: AtomicU64,
     moved: Notify,
     readers: Mutex<Vec<Weak<Reader>>>,
@@ -25,19 +25,16 @@ struct Reader {
     moved: Notify,
 }
 
-#[derive(Debug, Clone, Default)]
-pub(super) struct Versions(Arc<Inner>);
-
 #[derive(Debug)]
 pub(crate) struct VersionFollower(Arc<Reader>);
 
 impl Versions {
     pub(super) fn set(&self, version: u64, changed: &[&str]) {
-        if self.0.current.swap(version, Ordering::AcqRel) == version {
+        if self.current.swap(version, Ordering::AcqRel) == version {
             return;
         }
-        self.0.moved.notify_waiters();
-        locked(&self.0.readers).retain(|reader| {
+        self.moved.notify_waiters();
+        locked(&self.readers).retain(|reader| {
             let Some(reader) = reader.upgrade() else {
                 return false;
             };
@@ -50,7 +47,7 @@ impl Versions {
     }
 
     pub(super) fn current(&self) -> u64 {
-        self.0.current.load(Ordering::Acquire)
+        self.current.load(Ordering::Acquire)
     }
 
     pub(super) fn follow(&self, resources: &[&str]) -> VersionFollower {
@@ -58,13 +55,13 @@ impl Versions {
             resources: resources.iter().map(|&name| name.to_owned()).collect(),
             moved: Notify::new(),
         });
-        locked(&self.0.readers).push(Arc::downgrade(&reader));
+        locked(&self.readers).push(Arc::downgrade(&reader));
         VersionFollower(reader)
     }
 
     pub(super) async fn reach(&self, version: u64) {
         loop {
-            let mut moved = pin!(self.0.moved.notified());
+            let mut moved = pin!(self.moved.notified());
             // Before the look, so that no move is lost between look and wait.
             moved.as_mut().enable();
             if self.current() >= version {
