@@ -15,8 +15,7 @@ pub(super) struct Point {
 
 impl Point {
     pub(super) fn mark(time: i64) -> Self {
-        let value = stale();
-        Self { time, value }
+        Self { time, value: stale() }
     }
 }
 

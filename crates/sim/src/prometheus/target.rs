@@ -66,16 +66,15 @@ impl ScrapeTarget {
             .map(|(name, value)| (*name, &**value))
             .filter(|(_, value)| !value.is_empty())
             .collect();
-        let mut all: BTreeMap<String, &str> = BTreeMap::new();
+        let target = self.labels.iter().map(|(name, value)| (name.clone(), &**value));
+        let mut all: BTreeMap<String, &str> = target.collect();
         match self.conflicts {
             Conflicts::Honored => {
-                all.extend(self.pairs());
                 // An empty label of the page drops the target's, too.
                 let page = named.labels.iter();
                 all.extend(page.map(|(name, value)| ((*name).to_owned(), &**value)));
             }
             Conflicts::Exported => {
-                all.extend(self.pairs());
                 for (name, value) in &own {
                     let mut name = (*name).to_owned();
                     if self.labels.contains_key(&name) {
@@ -94,9 +93,5 @@ impl ScrapeTarget {
     pub(super) fn report(&self, name: &str) -> LabelSet {
         let pairs = self.labels.iter().map(|(name, value)| (&**name, &**value));
         LabelSet::new(pairs.chain([(NAME, name)]))
-    }
-
-    fn pairs(&self) -> impl Iterator<Item = (String, &str)> {
-        self.labels.iter().map(|(name, value)| (name.clone(), &**value))
     }
 }

@@ -1,6 +1,5 @@
 //! Evaluates expressions, by the rules of Prometheus 3.
 
-mod aggregate;
 mod rows;
 mod window;
 
@@ -88,7 +87,7 @@ impl View<'_> {
             }
             Expr::Aggregate(how, grouping, inner) => {
                 let rows = self.eval(inner, steps)?;
-                Ok(aggregate::aggregate(*how, grouping, rows, steps))
+                Ok(rows::aggregate(*how, grouping, rows, steps))
             }
             Expr::Or { left, right, on } => {
                 let (left, right) = (self.eval(left, steps)?, self.eval(right, steps)?);

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::prometheus::labels::LabelSet;
+use crate::prometheus::number::Sum;
+use crate::prometheus::promql::{Aggregation, Grouping};
 use crate::prometheus::refusal::QueryRefusal;
 
 /// Most steps of a subquery, and most values of one operand.
@@ -14,7 +16,7 @@ const MAX_VALUES: usize = 5_000_000;
 pub(super) struct Steps {
     start: i64,
     interval: i64,
-    pub(super) count: usize,
+    count: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -126,4 +128,40 @@ pub(super) fn either(
     }
     rows.retain(|row| row.values.iter().any(Option::is_some));
     merge(rows)
+}
+
+/// Makes one series of many.
+pub(super) fn aggregate(
+    how: Aggregation,
+    grouping: &Grouping,
+    rows: Vec<Row>,
+    steps: Steps,
+) -> Vec<Row> {
+    let key = |labels: &LabelSet| match grouping {
+        Grouping::By(names) => labels.only(names),
+        Grouping::Without(names) => labels.without(names).unnamed(),
+    };
+    let counted = |value: f64| {
+        if how == Aggregation::Count { 1.0 } else { value }
+    };
+    let mut groups: BTreeMap<LabelSet, Vec<Option<Sum>>> = BTreeMap::new();
+    for row in rows {
+        let group = groups.entry(key(&row.labels)).or_insert_with(|| vec![None; steps.count]);
+        for (group, value) in group.iter_mut().zip(row.values) {
+            match (group, value.map(counted)) {
+                // A number wins over NaN.
+                (Some(group), Some(value)) if how == Aggregation::Max => {
+                    *group = Sum::of(group.total().max(value));
+                }
+                (Some(group), Some(value)) => group.add(value),
+                (group, Some(value)) => *group = Some(Sum::of(value)),
+                (_, None) => {}
+            }
+        }
+    }
+    let finished = |(labels, values): (LabelSet, Vec<Option<Sum>>)| Row {
+        labels,
+        values: values.into_iter().map(|group| group.map(Sum::total)).collect(),
+    };
+    groups.into_iter().map(finished).collect()
 }
