@@ -1,11 +1,9 @@
 //! Discovery: which groups, versions and resources are served.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::kind::Kind;
 use super::refusal::ApiRefusal;
 use super::state::State;
 
@@ -42,36 +40,33 @@ pub(super) fn document(state: &State, path: &[&str]) -> Result<Value, ApiRefusal
             document["apiVersion"] = "v1".into();
             Ok(document)
         }
-        ["api", version] => resources(&groups, "", version),
-        ["apis", group, version] => resources(&groups, group, version),
+        ["api", version] => resources(state, "", version),
+        ["apis", group, version] => resources(state, group, version),
         _ => Err(ApiRefusal::no_such_path()),
     }
 }
 
-type Groups = BTreeMap<String, BTreeMap<String, Vec<Arc<Kind>>>>;
-
-fn groups(state: &State) -> Groups {
-    let mut groups = Groups::new();
+/// The versions of each group.
+fn groups(state: &State) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut groups = BTreeMap::<_, BTreeSet<_>>::new();
     for kind in &state.kinds {
-        let group = groups.entry(kind.group.clone()).or_default();
-        let version = group.entry(kind.version.clone()).or_default();
-        version.push(Arc::clone(kind));
+        groups.entry(&*kind.group).or_default().insert(&*kind.version);
     }
     groups
 }
 
-fn group_document(group: &str, versions: &BTreeMap<String, Vec<Arc<Kind>>>) -> Value {
+fn group_document(group: &str, versions: &BTreeSet<&str>) -> Value {
     let list: Vec<_> = versions
-        .keys()
+        .iter()
         .rev()
         .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
         .collect();
     json!({"name": group, "versions": list, "preferredVersion": list.first()})
 }
 
-fn resources(groups: &Groups, group: &str, version: &str) -> Result<Value, ApiRefusal> {
-    let kinds = groups.get(group).and_then(|versions| versions.get(version));
-    let kinds = kinds.ok_or_else(ApiRefusal::no_such_path)?;
+fn resources(state: &State, group: &str, version: &str) -> Result<Value, ApiRefusal> {
+    let kinds = state.kinds.iter().filter(|kind| kind.group == group && kind.version == version);
+    let first = kinds.clone().next().ok_or_else(ApiRefusal::no_such_path)?;
     let mut list = Vec::new();
     for kind in kinds {
         list.push(json!({
@@ -93,9 +88,8 @@ fn resources(groups: &Groups, group: &str, version: &str) -> Result<Value, ApiRe
             }));
         }
     }
-    let group_version = kinds.first().map(|kind| kind.api_version());
     Ok(json!({
-        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": first.api_version(),
         "resources": list,
     }))
 }

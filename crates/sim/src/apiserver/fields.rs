@@ -104,21 +104,14 @@ impl Fields {
         }
     }
 
-    /// The members' paths as conflicts name them: `.spec.replicas`,
+    /// The members' paths below one as conflicts name them: `.spec.replicas`,
     /// `.spec.containers[name="a"].image`.
-    pub(super) fn paths(&self) -> Vec<String> {
-        let mut paths = Vec::new();
-        self.collect("", &mut paths);
-        paths
-    }
-
-    fn collect(&self, path: &str, paths: &mut Vec<String>) {
-        if self.member && !path.is_empty() {
-            paths.push(path.to_owned());
-        }
-        for (step, fields) in &self.below {
-            fields.collect(&format!("{path}{}", readable(step)), paths);
-        }
+    pub(super) fn paths(&self, path: &str) -> Vec<String> {
+        let own = (self.member && !path.is_empty()).then(|| path.to_owned());
+        let below = self.below.iter();
+        let below =
+            below.flat_map(|(step, fields)| fields.paths(&format!("{path}{}", readable(step))));
+        own.into_iter().chain(below).collect()
     }
 }
 

@@ -246,7 +246,7 @@ fn conflicts(others: &[Entry], set: &Fields, writer: &Writer) -> Vec<Cause> {
         if other.operation == Operation::Update || other.api_version != writer.api_version {
             name = format!("{name} using {}", other.api_version);
         }
-        for field in entry.fields.intersection(set).paths() {
+        for field in entry.fields.intersection(set).paths("") {
             let message = format!("conflict with {name}");
             causes.push(Cause::new(&field, "FieldManagerConflict", message));
         }

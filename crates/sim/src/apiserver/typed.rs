@@ -43,6 +43,10 @@ fn elements<'a>(schema: Option<&Schema>, list: &'a [Value]) -> Option<Vec<(Strin
     list.iter().map(|item| Some((step(item)?, item))).collect::<Option<Vec<_>>>()
 }
 
+fn find<'a>(elements: &[(String, &'a Value)], step: &str) -> Option<&'a Value> {
+    elements.iter().find(|(other, _)| other == step).map(|(_, item)| *item)
+}
+
 fn is_atomic(schema: Option<&Schema>) -> bool {
     schema.is_some_and(|schema| schema.atomic)
 }
@@ -104,13 +108,9 @@ pub(super) fn compare(schema: Option<&Schema>, old: &Value, new: &Value) -> Diff
             match (elements(schema, old_list), elements(schema, new_list)) {
                 (Some(old), Some(new)) => {
                     let steps: BTreeSet<_> = old.iter().chain(&new).map(|(step, _)| step).collect();
-                    let find = |list: &[(String, &'_ Value)], step: &String| {
-                        list.iter().position(|(other, _)| other == step)
-                    };
                     for step in steps {
-                        let before = find(&old, step).and_then(|at| old.get(at)).map(|one| one.1);
-                        let after = find(&new, step).and_then(|at| new.get(at)).map(|one| one.1);
-                        difference.take(step.clone(), items(schema), (before, after));
+                        let pair = (find(&old, step), find(&new, step));
+                        difference.take(step.clone(), items(schema), pair);
                     }
                 }
                 _ => difference.set.member = true,
@@ -168,13 +168,12 @@ fn merged_list(schema: Option<&Schema>, live: &[Value], config: &[Value]) -> Vec
     };
     let mut merged = Vec::new();
     for (step, item) in &old {
-        let said = new.iter().find(|(other, _)| other == step);
-        merged.push(
-            said.map_or_else(|| (*item).clone(), |(_, said)| merge(items(schema), item, said)),
-        );
+        merged.push(match find(&new, step) {
+            Some(said) => merge(items(schema), item, said),
+            None => (*item).clone(),
+        });
     }
-    let known = |step: &String| old.iter().any(|(other, _)| other == step);
-    let added = new.iter().filter(|(step, _)| !known(step));
+    let added = new.iter().filter(|(step, _)| find(&old, step).is_none());
     merged.extend(added.map(|(_, item)| (*item).clone()));
     merged
 }
