@@ -71,19 +71,11 @@ fn read_line(reader: &mut impl BufRead) -> Result<Option<String>, String> {
 }
 
 pub(super) fn fields<const N: usize>(line: u64, text: &str) -> Result<[&str; N], String> {
-    let mut columns = [""; N];
-    let mut found = 0;
-    for (column, field) in columns.iter_mut().zip(text.split(',')) {
-        *column = field.trim();
-        found += 1;
-    }
-    if found == N {
-        Ok(columns)
-    } else {
+    let found: Vec<&str> = text.split(',').map(str::trim).take(N).collect();
+    <[&str; N]>::try_from(found).map_err(|found| {
         let remedy = "add what is missing or delete the line";
-        let problem = format!("{found} columns where {N} are needed; {remedy}");
-        Err(refusal(line, problem))
-    }
+        refusal(line, format_args!("{} columns where {N} are needed; {remedy}", found.len()))
+    })
 }
 
 /// A number of tokens. Traces count 0 for answers that failed at once; here they cost one token.
