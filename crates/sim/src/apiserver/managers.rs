@@ -6,7 +6,7 @@ use super::fields::Fields;
 use super::kind::Kind;
 use super::list;
 use super::refusal::{ApiRefusal, Cause};
-use super::typed::{self, Difference};
+use super::typed;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Writer {
@@ -138,7 +138,7 @@ fn write(object: &mut Value, mut entries: Vec<Entry>) {
 pub(super) fn updated(kind: &Kind, live: &Value, object: &mut Value, writer: &Writer, now: &str) {
     let given = listed(object);
     let reset = matches!(given, [one] if one.as_object().is_some_and(serde_json::Map::is_empty));
-    let entries = if reset && writer.subresource.is_empty() {
+    let mut entries = if reset && writer.subresource.is_empty() {
         Vec::new()
     } else if given.is_empty() || !writer.subresource.is_empty() {
         read(live)
@@ -146,17 +146,6 @@ pub(super) fn updated(kind: &Kind, live: &Value, object: &mut Value, writer: &Wr
         read(object)
     };
     let difference = typed::compare(Some(&kind.schema), live, object);
-    let entries = booked(kind, entries, difference, writer, now);
-    write(object, entries);
-}
-
-fn booked(
-    kind: &Kind,
-    mut entries: Vec<Entry>,
-    difference: Difference,
-    writer: &Writer,
-    now: &str,
-) -> Vec<Entry> {
     let set = owned(difference.set, kind, &writer.subresource);
     for entry in &mut entries {
         entry.fields.subtract(&difference.removed);
@@ -164,18 +153,15 @@ fn booked(
             entry.fields.subtract(&set);
         }
     }
-    if set.is_empty() {
-        return entries;
-    }
-    let position = entries.iter().position(|entry| entry.writer == *writer);
-    match position.and_then(|at| entries.get_mut(at)) {
+    match entries.iter_mut().find(|entry| entry.writer == *writer) {
+        _ if set.is_empty() => {}
         Some(own) => {
             now.clone_into(&mut own.time);
             own.fields.add(set);
         }
         None => entries.push(Entry { writer: writer.clone(), time: now.to_owned(), fields: set }),
     }
-    entries
+    write(object, entries);
 }
 
 /// What applying `config` makes of `live`.

@@ -192,13 +192,8 @@ impl ApiServer {
     async fn reach(&self, ask: &Ask) -> Result<(), ApiRefusal> {
         let asked = ask.number("resourceVersion")?.unwrap_or(0);
         let reached = self.shared.versions.reach(asked);
-        match timeout(VERSION_PATIENCE, reached).await {
-            Ok(()) => Ok(()),
-            Err(_elapsed) => {
-                let current = self.shared.versions.current();
-                Err(ApiRefusal::ahead(asked, current))
-            }
-        }
+        let reached = timeout(VERSION_PATIENCE, reached).await;
+        reached.map_err(|_elapsed| ApiRefusal::ahead(asked, self.shared.versions.current()))
     }
 
     fn resource(

@@ -24,21 +24,17 @@ impl State {
         let (kinds, definitions) = builtin::kinds();
         let mut state = Self { store: ObjectStore::new(), kinds, definitions, generator, clock };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-            state.found_namespace(name);
+            let object = json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {
+                    "name": name, "uid": state.uid(), "creationTimestamp": state.stamp(),
+                    "labels": {"kubernetes.io/metadata.name": name},
+                },
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            });
+            state.store.put(namespace_key(name), object);
         }
         state
-    }
-
-    fn found_namespace(&mut self, name: &str) {
-        let object = json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {
-                "name": name, "uid": self.uid(), "creationTimestamp": self.stamp(),
-                "labels": {"kubernetes.io/metadata.name": name},
-            },
-            "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
-        });
-        self.store.put(namespace_key(name), object);
     }
 
     pub(super) fn kind(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
