@@ -100,15 +100,6 @@ pub(crate) struct Workloads {
     outages: Outages,
 }
 
-struct Cluster {
-    nodes: Vec<Object>,
-    pods: Vec<Object>,
-    sets: Vec<Object>,
-    deployments: Vec<Object>,
-    stateful_sets: Vec<Object>,
-    leader_worker_sets: Vec<Object>,
-}
-
 #[derive(Debug, Default)]
 struct Passed {
     wrote: bool,
@@ -170,8 +161,8 @@ impl Workloads {
     }
 
     pub(crate) async fn strike(&self, fault: &WorkloadFault) -> Result<(), String> {
-        let cluster = self.look();
-        for write in fault.strike(&self.outages, &cluster.nodes, &cluster.pods, self.now()) {
+        let (nodes, pods) = (self.all("nodes."), self.all("pods."));
+        for write in fault.strike(&self.outages, &nodes, &pods, self.now()) {
             self.perform(write).await?;
         }
         Ok(())
@@ -187,19 +178,8 @@ impl Workloads {
         Duration::from_millis(u64::try_from(millis).unwrap_or(1))
     }
 
-    fn look(&self) -> Cluster {
-        let all = |resource| -> Vec<Object> {
-            let found = self.server.list(resource);
-            found.into_iter().map(Object).collect()
-        };
-        Cluster {
-            nodes: all("nodes."),
-            pods: all("pods."),
-            sets: all("replicasets.apps"),
-            deployments: all("deployments.apps"),
-            stateful_sets: all("statefulsets.apps"),
-            leader_worker_sets: all(leader_worker_sets::RESOURCE),
-        }
+    fn all(&self, resource: &str) -> Vec<Object> {
+        self.server.list(resource).into_iter().map(Object).collect()
     }
 
     /// Lets every controller act once, each on what the one before has left.
@@ -207,24 +187,28 @@ impl Workloads {
         let now = self.now();
         let mut passed = Passed::default();
         let silent = self.outages.nodes();
-        let cluster = self.look();
-        for node in &cluster.nodes {
+        let (nodes, pods) = (self.all("nodes."), self.all("pods."));
+        let (deployments, sets) = (self.all("deployments.apps"), self.all("replicasets.apps"));
+        let stateful_sets = self.all("statefulsets.apps");
+        let leader_worker_sets = self.all(leader_worker_sets::RESOURCE);
+        for node in &nodes {
             if let Some(since) = silent.get(node.name()) {
-                let next = nodes::silent(node, &cluster.pods, *since, now);
+                let next = nodes::silent(node, &pods, *since, now);
                 self.carry_out(next, &mut passed).await;
             }
         }
-        for deployment in &cluster.deployments {
-            let writes = deployments::reconcile(deployment, &cluster.sets, now);
+        for deployment in &deployments {
+            let writes = deployments::reconcile(deployment, &sets, now);
             self.write(writes, &mut passed).await;
         }
-        for set in &cluster.leader_worker_sets {
-            let writes = leader_worker_sets::reconcile(set, &cluster.stateful_sets, &cluster.pods);
+        for set in &leader_worker_sets {
+            let writes = leader_worker_sets::reconcile(set, &stateful_sets, &pods);
             self.write(writes, &mut passed).await;
         }
-        let cluster = self.look();
-        for set in &cluster.sets {
-            let writes = replica_sets::reconcile(set, &cluster.pods, now);
+        let (sets, pods) = (self.all("replicasets.apps"), self.all("pods."));
+        let stateful_sets = self.all("statefulsets.apps");
+        for set in &sets {
+            let writes = replica_sets::reconcile(set, &pods, now);
             self.write(writes, &mut passed).await;
             if set.number("/spec/minReadySeconds") > 0
                 && set.number("/status/availableReplicas") < set.number("/status/replicas")
@@ -232,19 +216,18 @@ impl Workloads {
                 passed.wait_until(Some(now.later(Duration::from_secs(1))));
             }
         }
-        for set in &cluster.stateful_sets {
-            let writes = stateful_sets::reconcile(set, &cluster.pods, now);
+        for set in &stateful_sets {
+            let writes = stateful_sets::reconcile(set, &pods, now);
             self.write(writes, &mut passed).await;
         }
-        let cluster = self.look();
-        let writes = scheduler::reconcile(&cluster.nodes, &cluster.pods, now);
+        let writes = scheduler::reconcile(&self.all("nodes."), &self.all("pods."), now);
         self.write(writes, &mut passed).await;
-        for pod in self.look().pods {
+        for pod in self.all("pods.") {
             let node = pod.text("/spec/nodeName");
             if !node.is_empty() && !silent.contains_key(node) {
                 let mut next = kubelet::reconcile(&pod, &self.seed, now);
                 if pod.is_deleted() && !next.writes.is_empty() {
-                    let asleep = sleepers::fall_asleep(&pod, &self.look().nodes);
+                    let asleep = sleepers::fall_asleep(&pod, &self.all("nodes."));
                     next.writes.extend(asleep);
                 }
                 self.carry_out(next, &mut passed).await;
