@@ -217,7 +217,7 @@ impl State {
         };
         let owners = list(&object["metadata"]["ownerReferences"]).iter();
         let mut others = owners.map(|one| &one["uid"]);
-        if others.any(|uid| uid != owner && self.has_uid(uid)) {
+        if others.any(|uid| uid != owner && self.place_of(uid).is_some()) {
             self.disown(key, owner);
         } else {
             self.delete_quietly(key, policy);
@@ -282,7 +282,8 @@ impl State {
             return;
         };
         let owners = list(&object["metadata"]["ownerReferences"]);
-        if !owners.is_empty() && !owners.iter().any(|one| self.has_uid(&one["uid"])) {
+        let is_gone = |owner: &Value| self.place_of(&owner["uid"]).is_none();
+        if !owners.is_empty() && owners.iter().all(is_gone) {
             self.delete_quietly(key, "Background");
         }
     }

@@ -85,10 +85,6 @@ impl State {
     pub(super) fn place_of(&self, uid: &Value) -> Option<&Key> {
         self.store.place_of(uid.as_str()?)
     }
-
-    pub(super) fn has_uid(&self, uid: &Value) -> bool {
-        self.place_of(uid).is_some()
-    }
 }
 
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";

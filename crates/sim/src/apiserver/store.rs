@@ -60,10 +60,7 @@ impl ObjectStore {
 
     /// The first version that changes are known from.
     pub(super) fn horizon(&self) -> u64 {
-        match self.log.front() {
-            Some(first) => first.revision.saturating_sub(1),
-            None => self.revision,
-        }
+        self.log.front().map_or(self.revision, |first| first.revision.saturating_sub(1))
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Arc<Value>> {
