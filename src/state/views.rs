@@ -19,7 +19,7 @@ use crate::policy::pod_autoscaler::record::TargetOwner;
 use crate::policy::record::PublishedRecord;
 use crate::policy::snapshot::{ClusterSnapshot, CycleId, GpuInventory, SignalName, VariantView};
 use crate::policy::units::Replicas;
-use crate::policy::variant::{self, Pods, Refreshed, VariantState};
+use crate::policy::variant::{self, Refreshed, VariantState};
 use wva_base::moment::{Moment, WallTime};
 
 impl Readers {
@@ -74,7 +74,7 @@ impl Readers {
         let shared = variant::VariantObjects {
             object: &record.object,
             target: sighting.lookup(),
-            pods: pods.as_ref().map_or(Pods::Unsynced, Pods::Found),
+            pods: pods.as_ref(),
             claimants: &claimants,
             owner: owner.as_ref(),
             yielding: &yielding,

@@ -12,7 +12,7 @@ use crate::object::{
 };
 use crate::snapshot::{Accelerator, PodView, Readiness, ReplicaTemplate, TargetView, VariantView};
 use crate::units::{Cost, Replicas};
-use crate::variant::{Pods, TargetLookupRef, VariantObjects, VariantState};
+use crate::variant::{TargetLookupRef, VariantObjects, VariantState};
 use wva_base::moment::{Moment, WallTime};
 
 /// `ns/va`, which names Deployment `d`.
@@ -66,7 +66,7 @@ pub(super) fn objects<'a>(
     VariantObjects {
         object,
         target,
-        pods: Pods::Unsynced,
+        pods: None,
         claimants: &[],
         owner: None,
         yielding: &[],
@@ -99,7 +99,7 @@ pub(super) fn refresh(
     let object = object();
     let target = deployment(current, ready);
     let objects = VariantObjects {
-        pods: Pods::Found(pods),
+        pods: Some(pods),
         published: published.map(Replicas),
         ..objects(&object, TargetLookupRef::Found(&target))
     };
@@ -205,10 +205,8 @@ fn a_re_created_target_has_clocks_of_its_own() {
     let mut target = deployment(2, 1);
     target.uid = "another".into();
     let young = pods(&[(35, Readiness::NotReady)]);
-    let objects = VariantObjects {
-        pods: Pods::Found(&young),
-        ..objects(&object, TargetLookupRef::Found(&target))
-    };
+    let objects =
+        VariantObjects { pods: Some(&young), ..objects(&object, TargetLookupRef::Found(&target)) };
     let view = state.refresh(&objects, at(40)).view;
     assert_eq!(pending_for(&view, at(40)), Some(5));
 }
@@ -444,7 +442,7 @@ fn surplus_of_a_rollout_does_not_make_a_count_unapplied() {
             ..deployment(2, 1)
         };
         let objects = VariantObjects {
-            pods: Pods::Found(&none),
+            pods: Some(&none),
             published: Some(Replicas(1)),
             ..objects(&object, TargetLookupRef::Found(&target))
         };

@@ -4,4 +4,4 @@ mod clock;
 mod state;
 
 pub(crate) use clock::oldest_unready;
-pub use state::{Pods, Refreshed, TargetLookupRef, VariantObjects, VariantState, read};
+pub use state::{Refreshed, TargetLookupRef, VariantObjects, VariantState, read};

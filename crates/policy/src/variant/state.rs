@@ -33,8 +33,8 @@ pub struct VariantObjects<'a> {
     pub object: &'a VariantObject,
     /// Its scale target.
     pub target: TargetLookupRef<'a>,
-    /// The live pods of the target, sorted by name.
-    pub pods: Pods<'a>,
+    /// The live pods of the target, sorted by name; `None` while mirrors of pods and their owners are not filled.
+    pub pods: Option<&'a Arc<[PodView]>>,
     /// All variants that name the target, sorted, this one included.
     pub claimants: &'a [VariantKey],
     /// An older object of another kind that scales the target.
@@ -62,15 +62,6 @@ pub enum TargetLookupRef<'a> {
     Unscalable(&'a Arc<str>),
     /// Here it is.
     Found(&'a TargetObject),
-}
-
-/// The outcome of looking pods up.
-#[derive(Debug, Clone, Copy)]
-pub enum Pods<'a> {
-    /// The mirrors of pods and their owners have not been filled yet.
-    Unsynced,
-    /// Here they are.
-    Found(&'a Arc<[PodView]>),
 }
 
 /// The outcome of a refresh.
@@ -266,10 +257,7 @@ impl VariantState {
                     self.clocks = Clocks::default();
                 }
                 self.target_uid = Some(Arc::clone(&object.uid));
-                let pods = match objects.pods {
-                    Pods::Unsynced => None,
-                    Pods::Found(pods) => Some(pods),
-                };
+                let pods = objects.pods;
                 self.clocks.advance(target, view.desired, pods.map(|pods| &**pods), now);
                 view.pods = pods.cloned().unwrap_or_else(|| Arc::from([]));
                 view.pending_since = self.clocks.pending_since();
