@@ -22,48 +22,25 @@ const LARGEST: u32 = i32::MAX.unsigned_abs();
 
 const PERIOD_SECONDS: u32 = 60;
 
-/// What a generated object compares.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HpaMetric {
-    /// A share of the processors that a pod requests.
-    CpuUtilization { percent: u32 },
-    /// Memory of a pod.
-    MemoryAverage { value: String },
-    /// A metric of pods.
-    PodsAverage { name: Arc<str>, value: String },
-    /// A metric of none, shared among replicas.
-    ExternalAverage { name: Arc<str>, value: String },
-}
-
-impl HpaMetric {
-    fn of(source: &MetricSource) -> Self {
-        let name = Arc::clone(&source.metric);
-        let value = decimal(thousandths(source.target));
-        match source.kind {
-            SourceKind::Cpu => Self::CpuUtilization { percent: whole_percent(source.target) },
-            SourceKind::Memory => Self::MemoryAverage { value: mebibytes(source.target) },
-            SourceKind::Pod { .. } | SourceKind::Custom => Self::PodsAverage { name, value },
-            SourceKind::External | SourceKind::Service { .. } => {
-                Self::ExternalAverage { name, value }
-            }
-        }
-    }
-
-    fn manifest(&self) -> Value {
-        let average = |value: &String| json!({"type": "AverageValue", "averageValue": value});
-        match self {
-            Self::CpuUtilization { percent } => json!({"type": "Resource", "resource": {
-                "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent},
-            }}),
-            Self::MemoryAverage { value } => json!({"type": "Resource", "resource": {
-                "name": "memory", "target": average(value),
-            }}),
-            Self::PodsAverage { name, value } => json!({"type": "Pods", "pods": {
-                "metric": {"name": name}, "target": average(value),
-            }}),
-            Self::ExternalAverage { name, value } => json!({"type": "External", "external": {
-                "metric": {"name": name}, "target": average(value),
-            }}),
+/// An entry of `spec.metrics`: what the generated object compares with the target of a source.
+fn metric(source: &MetricSource) -> Value {
+    let MetricSource { kind, metric: name, target } = source;
+    let average = |value: String| json!({"type": "AverageValue", "averageValue": value});
+    let percent = whole_percent(*target);
+    match kind {
+        SourceKind::Cpu => json!({"type": "Resource", "resource": {
+            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent},
+        }}),
+        SourceKind::Memory => json!({"type": "Resource", "resource": {
+            "name": "memory", "target": average(mebibytes(*target)),
+        }}),
+        SourceKind::Pod { .. } | SourceKind::Custom => json!({"type": "Pods", "pods": {
+            "metric": {"name": name}, "target": average(decimal(thousandths(*target))),
+        }}),
+        SourceKind::External | SourceKind::Service { .. } => {
+            json!({"type": "External", "external": {
+                "metric": {"name": name}, "target": average(decimal(thousandths(*target))),
+            }})
         }
     }
 }
@@ -163,8 +140,8 @@ pub struct GeneratedHpa {
     pub target: ScaledObject,
     /// Its bounds.
     pub bounds: ReplicaBounds,
-    /// What it compares.
-    pub metrics: Vec<HpaMetric>,
+    /// What it compares: `spec.metrics`.
+    pub metrics: Vec<Value>,
     /// Growth.
     pub up: HpaPace,
     /// Release.
@@ -181,7 +158,7 @@ impl GeneratedHpa {
             name: format!("{}-hpa", policy.metadata.name).into(),
             target: policy.target.clone(),
             bounds,
-            metrics: policy.sources.iter().map(HpaMetric::of).collect(),
+            metrics: policy.sources.iter().map(metric).collect(),
             up: HpaPace { window: tuning.scale_up_window, percent: percent(up, up.get() - 1.0) },
             down: HpaPace {
                 window: tuning.scale_down_window,
@@ -204,7 +181,7 @@ impl GeneratedHpa {
             "scaleTargetRef": reference,
             "minReplicas": self.bounds.min,
             "maxReplicas": self.bounds.max,
-            "metrics": self.metrics.iter().map(HpaMetric::manifest).collect::<Vec<_>>(),
+            "metrics": self.metrics,
             "behavior": {
                 "scaleUp": self.up.manifest("Max"),
                 "scaleDown": self.down.manifest("Min"),

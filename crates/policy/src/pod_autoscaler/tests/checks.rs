@@ -4,8 +4,9 @@ use super::{object, partly_read, policy};
 use crate::bounds::ZeroPolicy;
 use crate::pod_autoscaler::PodAutoscalerObject;
 use crate::pod_autoscaler::check::SpecProblem;
-use crate::pod_autoscaler::hpa::{GeneratedHpa, HpaMetric};
+use crate::pod_autoscaler::hpa::GeneratedHpa;
 use crate::pod_autoscaler::tuning::Tuning;
+use serde_json::json;
 use std::time::Duration;
 
 fn refused(spec: &str) -> Vec<String> {
@@ -216,7 +217,8 @@ fn integers_of_a_generated_object_fit_their_fields() {
     );
     let hpa = GeneratedHpa::of(&policy, policy.base);
     let most = i32::MAX.unsigned_abs();
-    assert_eq!(hpa.metrics, [HpaMetric::CpuUtilization { percent: most }]);
+    assert_eq!(hpa.metrics.len(), 1);
+    assert_eq!(hpa.metrics[0]["resource"]["target"]["averageUtilization"], most);
     assert_eq!(hpa.up.percent, Some(most));
 }
 
@@ -236,11 +238,7 @@ fn large_quantities_of_a_generated_object_are_canonical() {
         let policy =
             partly_read(&format!("scalingStrategy: HPA\nmetricsSources: [{{{source}}}]"), &[]);
         let hpa = GeneratedHpa::of(&policy, policy.base);
-        let value = match &hpa.metrics[0] {
-            HpaMetric::MemoryAverage { value } | HpaMetric::ExternalAverage { value, .. } => value,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(value, expected, "{target}");
+        assert_eq!(hpa.metrics[0][kind]["target"]["averageValue"], expected, "{target}");
     }
 }
 
@@ -443,11 +441,15 @@ fn a_generated_object_follows_type_rates_and_precision() {
         &[("max-scale-up-rate", "1"), ("max-scale-down-rate", "3")],
     );
     let hpa = GeneratedHpa::of(&policy, policy.base);
-    let pods = HpaMetric::PodsAverage { name: "cpu".into(), value: "1m".to_owned() };
-    let memory = HpaMetric::MemoryAverage { value: "524288".to_owned() };
-    let external = HpaMetric::ExternalAverage { name: "queue".into(), value: "2250m".to_owned() };
-    let cpu = HpaMetric::CpuUtilization { percent: 71 };
-    assert_eq!(hpa.metrics, [pods, memory, external, cpu]);
+    let average = |value: &str| json!({"type": "AverageValue", "averageValue": value});
+    let utilization = json!({"type": "Utilization", "averageUtilization": 71});
+    let expected = [
+        json!({"type": "Pods", "pods": {"metric": {"name": "cpu"}, "target": average("1m")}}),
+        json!({"type": "Resource", "resource": {"name": "memory", "target": average("524288")}}),
+        json!({"type": "External", "external": {"metric": {"name": "queue"}, "target": average("2250m")}}),
+        json!({"type": "Resource", "resource": {"name": "cpu", "target": utilization}}),
+    ];
+    assert_eq!(hpa.metrics, expected);
     assert_eq!((hpa.up.percent, hpa.down.percent), (None, Some(66)));
     let up = &hpa.manifest()["spec"]["behavior"]["scaleUp"];
     assert_eq!(up["selectPolicy"], "Disabled");
