@@ -17,17 +17,17 @@ pub(crate) fn unread_fields(settings: &DynamicSettings) -> Vec<(EntryPlace, Stri
     let selectors = Selectors::of(&all);
     let mut unread = Vec::new();
     for one in &all {
-        let stated = FIELDS.iter().filter(|field| (field.is_stated)(one.entry));
-        let stated: Vec<&FieldReader> = stated.collect();
+        let stated = FIELDS.iter().filter(|(_, _, is_stated)| is_stated(one.entry));
+        let stated: Vec<_> = stated.collect();
         if stated.is_empty() {
             continue;
         }
         let met = selectors.met_by(one);
-        for field in stated {
-            let found = selections(one, &met, field.is_stated);
-            if !found.iter().any(|found| field.reader.reads(*found, settings)) {
+        for (name, reader, is_stated) in stated {
+            let found = selections(one, &met, *is_stated);
+            if !found.iter().any(|found| reader.reads(*found, settings)) {
                 let is_listed = found.iter().any(|found| found.listed.is_some());
-                let text = format!("{}: {}", field.name, field.reader.remedy(is_listed));
+                let text = format!("{name}: {}", reader.remedy(is_listed));
                 unread.push((one.place(), text));
             }
         }
@@ -74,38 +74,13 @@ fn of_part<'m, 'a, V>(
     named.chain(each.into_iter().flatten())
 }
 
-struct FieldReader {
-    name: &'static str,
-    is_stated: fn(&SaturationEntry) -> bool,
-    reader: Reader,
-}
-
-const FIELDS: [FieldReader; 5] = [
-    FieldReader {
-        name: "kvSpareTrigger",
-        is_stated: |entry| entry.kv_spare_trigger.is_some(),
-        reader: Reader::Percentages,
-    },
-    FieldReader {
-        name: "queueSpareTrigger",
-        is_stated: |entry| entry.queue_spare_trigger.is_some(),
-        reader: Reader::Percentages,
-    },
-    FieldReader {
-        name: "scaleUpThreshold",
-        is_stated: |entry| entry.scale_up_threshold.is_some(),
-        reader: Reader::UpperBand,
-    },
-    FieldReader {
-        name: "scaleDownBoundary",
-        is_stated: |entry| entry.scale_down_boundary.is_some(),
-        reader: Reader::LowerBand,
-    },
-    FieldReader {
-        name: "burstReserve",
-        is_stated: |entry| entry.burst_reserve.is_some(),
-        reader: Reader::Slo,
-    },
+/// Fields with what reads them, and whether an entry states them.
+const FIELDS: [(&str, Reader, fn(&SaturationEntry) -> bool); 5] = [
+    ("kvSpareTrigger", Reader::Percentages, |entry| entry.kv_spare_trigger.is_some()),
+    ("queueSpareTrigger", Reader::Percentages, |entry| entry.queue_spare_trigger.is_some()),
+    ("scaleUpThreshold", Reader::UpperBand, |entry| entry.scale_up_threshold.is_some()),
+    ("scaleDownBoundary", Reader::LowerBand, |entry| entry.scale_down_boundary.is_some()),
+    ("burstReserve", Reader::Slo, |entry| entry.burst_reserve.is_some()),
 ];
 
 #[derive(Clone, Copy)]
