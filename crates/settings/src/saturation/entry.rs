@@ -1,7 +1,6 @@
 //! A checked saturation entry: what it states, and nothing about what it leaves out.
 
-use super::analyzer::judge_analyzer;
-use super::document::{FIELDS, SaturationDocument};
+use super::document::{AnalyzerDocument, FIELDS, SaturationDocument};
 use super::limiter::{contradictions, judge_limiters, respelt};
 use crate::config_maps::Purpose;
 use crate::entries::{DocumentVerdict, Entry, EntryKind};
@@ -134,6 +133,38 @@ fn named<T: Copy>(
     found.map(|(_, one)| *one)
 }
 
+fn judge_analyzer(
+    document: AnalyzerDocument,
+    inherited: StatedBand,
+    kind_of_entry: EntryKind,
+    faults: &mut Vec<String>,
+) -> AnalyzerSettings {
+    let parameters = document.parameters.unwrap_or_default();
+    let name = document.name.unwrap_or_default();
+    let kind = document.kind.unwrap_or_else(|| name.clone());
+    let label = if name.is_empty() { &kind } else { &name };
+    if label.is_empty() {
+        faults.push("analyzers: a name is required: write name: saturation".to_owned());
+    }
+    let settings = AnalyzerSettings {
+        enabled: document.enabled.or(parameters.enabled).unwrap_or(true),
+        score: document.score.or(parameters.score).unwrap_or(1.0),
+        scale_up_threshold: document.scale_up_threshold.or(parameters.scale_up_threshold),
+        scale_down_boundary: document.scale_down_boundary.or(parameters.scale_down_boundary),
+        kind: kind.clone(),
+    };
+    if let Some(fault) = weight_fault("score", settings.score) {
+        faults.push(format!("analyzer {label:?}: {fault}"));
+    }
+    let stated = StatedBand::from(&settings).over(inherited);
+    let fault = match kind_of_entry {
+        EntryKind::Default => stated.completed(settings.analysis()).fault(),
+        EntryKind::Model | EntryKind::Tier => stated.fault(),
+    };
+    faults.extend(fault.map(|fault| format!("analyzer {label:?}: {fault}")));
+    settings
+}
+
 /// Analyzers that are listed again. The documented rule is that the first enabled one counts.
 fn repeated(analyzers: &[AnalyzerSettings]) -> impl Iterator<Item = String> {
     let listed = analyzers.iter().enumerate();
@@ -254,7 +285,7 @@ fn judge_thresholds(document: &SaturationDocument, faults: &mut Vec<String>) {
 }
 
 /// What is wrong with a weight. A priority of 0 is documented as "not set"; a score of 0 is none.
-pub(super) fn weight_fault(name: &str, weight: f64) -> Option<String> {
+fn weight_fault(name: &str, weight: f64) -> Option<String> {
     if !weight.is_finite() || weight < 0.0 {
         Some(format!("{name} must be >= 0, got {}: write 1 for the usual one", decimal(weight, 2)))
     } else if weight > MAX_WEIGHT || (weight > 0.0 && weight < MAX_WEIGHT.recip()) {

@@ -1,7 +1,6 @@
 //! Saturation settings by layer: thresholds of the percentage-based analysis, and what the
 //! token-based one, the optimizers and the limiters read.
 
-mod analyzer;
 mod document;
 mod entry;
 mod limiter;
