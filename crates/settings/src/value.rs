@@ -1,6 +1,5 @@
 //! Typed values of settings, and how each kind of setting reads its text.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::address::BindAddress;
@@ -287,22 +286,18 @@ fn lower_first(title: &str) -> String {
     }
 }
 
-impl fmt::Display for Value {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unset => Ok(()),
-            Self::Bool(value) => value.fmt(formatter),
-            Self::Duration(value) => formatter.write_str(&format_duration(*value)),
-            Self::Count(value) => value.fmt(formatter),
-            Self::Text(value) => formatter.write_str(value),
-            Self::Secret(value) => value.fmt(formatter),
-            Self::Url(value) => value.fmt(formatter),
-            Self::Address(value) => value.fmt(formatter),
-            Self::Hosts(value) => value.fmt(formatter),
-            Self::Selector(value) => value.fmt(formatter),
-            Self::PoolGroup(value) => value.fmt(formatter),
-            Self::LogLevel(value) => value.fmt(formatter),
-            Self::LogFormat(value) => value.fmt(formatter),
-        }
-    }
+wva_base::display_of! { Value:
+    Self::Unset => "";
+    Self::Bool(value) => "{value}";
+    Self::Duration(value) => "{}", format_duration(*value);
+    Self::Count(value) => "{value}";
+    Self::Text(value) => "{value}";
+    Self::Secret(value) => "{value}";
+    Self::Url(value) => "{value}";
+    Self::Address(value) => "{value}";
+    Self::Hosts(value) => "{value}";
+    Self::Selector(value) => "{value}";
+    Self::PoolGroup(value) => "{value}";
+    Self::LogLevel(value) => "{value}";
+    Self::LogFormat(value) => "{value}";
 }

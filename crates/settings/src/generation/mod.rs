@@ -212,20 +212,16 @@ fn policy_changes(old: &DynamicSettings, new: &DynamicSettings) -> Vec<SettingCh
     policies
         .into_iter()
         .flat_map(|(purpose, message, changes)| {
-            changes.into_iter().map(move |change| policy_change(purpose, message, change))
+            changes.into_iter().map(move |change| SettingChange {
+                message,
+                key: purpose.as_str(),
+                namespace: change.namespace,
+                old: entry_count(change.old),
+                new: entry_count(change.new),
+                entries: change.entries,
+            })
         })
         .collect()
-}
-
-fn policy_change(purpose: Purpose, message: &'static str, change: ScopeChange) -> SettingChange {
-    SettingChange {
-        message,
-        key: purpose.as_str(),
-        namespace: change.namespace,
-        old: entry_count(change.old),
-        new: entry_count(change.new),
-        entries: change.entries,
-    }
 }
 
 fn entry_count(count: usize) -> String {
