@@ -186,8 +186,13 @@ pub fn judge(
         maker.is_some_and(|maker| makers.iter().any(|known| known.name == *maker))
     };
     let independent: Vec<&Scaler> = scalers.iter().filter(|scaler| !is_made(scaler)).collect();
-    let [scaler] = independent.as_slice() else {
-        return vec![several(&independent)];
+    let scaler = match independent.as_slice() {
+        [] => return vec![ActuationObstacle::NoScaler],
+        [scaler] => *scaler,
+        several => {
+            let titles = several.iter().map(|scaler| scaler.title()).collect();
+            return vec![ActuationObstacle::SeveralScalers { titles }];
+        }
     };
     let mut found = of_one(scaler, variant, bounds, desired);
     let made = scalers.iter().filter(|scaler| is_made(scaler));
@@ -215,15 +220,6 @@ pub fn unasked(scalers: &[Scaler], variant: &VariantKey) -> Option<String> {
         matches!(read, Some(Input::ExternalScaler { is_asked: false, .. }))
     })?;
     Some(scaler.title())
-}
-
-fn several(scalers: &[&Scaler]) -> ActuationObstacle {
-    if scalers.is_empty() {
-        return ActuationObstacle::NoScaler;
-    }
-    ActuationObstacle::SeveralScalers {
-        titles: scalers.iter().map(|scaler| scaler.title()).collect(),
-    }
 }
 
 fn of_one(

@@ -42,23 +42,18 @@ pub enum Scalers {
 impl Scalers {
     /// Whether one of them says that it does not work.
     pub fn any_failing(&self) -> bool {
-        let is_failing =
-            |scaler: &Scaler| matches!(scaler.activity, ScalerActivity::Failing { .. });
-        match self {
-            Self::Unknown => false,
-            Self::Known(scalers) => scalers.iter().any(is_failing),
-        }
+        self.any(|scaler| matches!(scaler.activity, ScalerActivity::Failing { .. }))
     }
 
     /// Whether one of them reads a published series. KEDA asks the external scaler without one.
     pub fn read_series(&self) -> bool {
-        let reads = |scaler: &Scaler| {
-            let mut inputs = scaler.inputs.iter();
-            inputs.any(|input| matches!(input, Input::Published(_)))
-        };
+        self.any(|scaler| scaler.inputs.iter().any(|input| matches!(input, Input::Published(_))))
+    }
+
+    fn any(&self, holds: impl Fn(&Scaler) -> bool) -> bool {
         match self {
             Self::Unknown => false,
-            Self::Known(scalers) => scalers.iter().any(reads),
+            Self::Known(scalers) => scalers.iter().any(holds),
         }
     }
 }
