@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::read::Reader;
-use super::{
-    CollectionState, DirectQueueDocument, ModelDocument, RouterDocument, SnapshotDocument,
-};
+use super::{CollectionState, ModelDocument, SnapshotDocument};
 use crate::key::ModelKey;
 use crate::quantity::Quantity;
 use crate::router_queue::{CountedQueue, DirectQueue, DirectQueues};
@@ -42,44 +40,31 @@ impl Reader {
         &mut self,
         document: &SnapshotDocument,
     ) -> BTreeMap<ModelKey, RouterSamples> {
-        let mut routers = BTreeMap::new();
-        for (index, entry) in document.models.iter().enumerate() {
-            if let Some(router) = &entry.router {
-                let path = format!("models[{index}].router");
-                routers.insert(key(entry), self.router(&path, router));
-            }
-        }
-        routers
-    }
-
-    fn router(&mut self, path: &str, router: &RouterDocument) -> RouterSamples {
         let lag = self.lag;
-        router.map(&mut |field, reading, quantity| {
-            self.sample(&format!("{path}.{field}"), reading, quantity, lag)
-        })
+        let models = document.models.iter().enumerate();
+        let routers = models.filter_map(|(index, entry)| {
+            let samples = entry.router.as_ref()?.map(&mut |field, reading, quantity| {
+                let path = format!("models[{index}].router.{field}");
+                self.sample(&path, reading, quantity, lag)
+            });
+            Some((key(entry), samples))
+        });
+        routers.collect()
     }
 
     pub(super) fn direct_queues(&mut self, document: &SnapshotDocument) -> DirectQueues {
-        let mut queues = DirectQueues::new();
-        for (index, entry) in document.models.iter().enumerate() {
-            if let Some(queue) = &entry.direct_queue {
-                let path = format!("models[{index}].directQueue");
-                queues.insert(key(entry), self.direct_queue(&path, queue));
-            }
-        }
-        queues
-    }
-
-    fn direct_queue(&mut self, path: &str, queue: &DirectQueueDocument) -> DirectQueue {
-        // It was counted apart from any collection, so that its age counts from now.
-        let path = format!("{path}.requests");
-        let counted = (queue.requests)
-            .and_then(|requests| self.sample(&path, requests, Quantity::Requests, Duration::ZERO));
-        DirectQueue {
-            counted: counted
-                .map(|sample| CountedQueue { requests: sample.value, at: self.before(sample.age) }),
-            failure: queue.failure.clone(),
-        }
+        let models = document.models.iter().enumerate();
+        let queues = models.filter_map(|(index, entry)| {
+            let queue = entry.direct_queue.as_ref()?;
+            // It was counted apart from any collection, so that its age counts from now.
+            let path = format!("models[{index}].directQueue.requests");
+            let counted = (queue.requests)
+                .and_then(|stated| self.sample(&path, stated, Quantity::Requests, Duration::ZERO));
+            let counted = counted
+                .map(|sample| CountedQueue { requests: sample.value, at: self.before(sample.age) });
+            Some((key(entry), DirectQueue { counted, failure: queue.failure.clone() }))
+        });
+        queues.collect()
     }
 }
 

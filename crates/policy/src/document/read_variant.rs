@@ -248,30 +248,16 @@ impl Reader {
     }
 
     fn target(&mut self, path: &str, variant: &VariantDocument) -> TargetView {
-        let TargetDocument {
-            state,
-            api_version,
-            kind,
-            name,
-            current,
-            surge,
-            ready,
-            lagging: _,
-            claimants,
-            owner,
-            why,
-        } = &variant.target;
-        let name = name.as_ref().unwrap_or(&variant.name);
-        let kind = kind.clone().unwrap_or_else(|| Arc::from("Deployment"));
-        if *state == TargetState::UnsupportedKind {
-            return TargetView::UnsupportedKind {
-                kind,
-                name: Arc::clone(name),
-                why: why.clone().unwrap_or_else(|| Arc::from("not stated")),
-            };
+        let document = &variant.target;
+        let state = document.state;
+        let name = document.name.as_ref().unwrap_or(&variant.name);
+        let kind = document.kind.clone().unwrap_or_else(|| Arc::from("Deployment"));
+        let why = || document.why.clone().unwrap_or_else(|| Arc::from("not stated"));
+        if state == TargetState::UnsupportedKind {
+            return TargetView::UnsupportedKind { kind, name: Arc::clone(name), why: why() };
         }
         let reference = TargetReference {
-            api_version: api_version.clone(),
+            api_version: document.api_version.clone(),
             kind: Arc::clone(&kind),
             name: Arc::clone(name),
         };
@@ -280,9 +266,8 @@ impl Reader {
             self.fault(format!("{path}.{field}"), why);
             TargetKey::new(Arc::clone(&variant.namespace), TargetKind::Deployment, Arc::clone(name))
         });
-        if *state != TargetState::Resolved
-            && (current.is_some() || surge.is_some() || ready.is_some())
-        {
+        let counts = [document.current, document.surge, document.ready];
+        if state != TargetState::Resolved && counts.iter().any(Option::is_some) {
             self.fault(path, "only a resolved target has replicas; drop current, surge and ready");
         }
         match state {
@@ -291,12 +276,10 @@ impl Reader {
             TargetState::Unknown | TargetState::UnsupportedKind => TargetView::Unknown { target },
             TargetState::Contested => TargetView::Contested {
                 target,
-                claimants: self.claimants(path, claimants),
-                owner: owner.clone(),
+                claimants: self.claimants(path, &document.claimants),
+                owner: document.owner.clone(),
             },
-            TargetState::Malformed => TargetView::Malformed {
-                why: why.clone().unwrap_or_else(|| Arc::from("not stated")),
-            },
+            TargetState::Malformed => TargetView::Malformed { why: why() },
         }
     }
 
