@@ -161,15 +161,6 @@ pub struct AutoscalerSituation {
     pub rivals: TargetRivals,
 }
 
-/// What the objects before one have, so that it is compared with those alone that share it.
-#[derive(Debug, Default)]
-struct SeenObjects<'d> {
-    /// Namespaces and names.
-    names: BTreeMap<(&'d str, &'d str), Vec<usize>>,
-    /// Targets of variants.
-    of_variants: BTreeMap<&'d TargetKey, usize>,
-}
-
 /// Pods of one replica where the document does not state them.
 fn presumed(policy: &AutoscalerPolicy) -> Result<PodsPerReplica, String> {
     let target = &policy.target;
@@ -215,48 +206,35 @@ impl Reader {
         document: &SnapshotDocument,
         views: &[VariantView],
     ) -> Vec<AutoscalerSituation> {
-        let mut seen = SeenObjects::default();
+        let mut of_variants = BTreeMap::new();
         for (index, view) in views.iter().enumerate() {
             if let Some(own) = view.target.resolved() {
-                seen.of_variants.entry(&own.key).or_insert(index);
+                of_variants.entry(&own.key).or_insert(index);
             }
         }
+        let mut names: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
         let mut found = Vec::new();
         for (index, one) in document.pod_autoscalers.iter().enumerate() {
             let path = format!("podAutoscalers[{index}]");
-            self.check_name(index, &one.object, &mut seen);
-            self.check_variants(&path, &one.object, &seen);
+            let metadata = &one.object.metadata;
+            let namesakes = names.entry((&*metadata.namespace, &*metadata.name)).or_default();
+            for other in &*namesakes {
+                let why = format!("podAutoscalers[{other}] has this name, too; give it another");
+                self.fault(format!("{path}.object.metadata.name"), why);
+            }
+            namesakes.push(index);
+            // A variant scales whole targets, so a role of one is the target, too.
+            let target = one.object.spec.scale_target_ref.key(&metadata.namespace);
+            if let Some(index) = target.and_then(|key| of_variants.get(&key)) {
+                let why = format!(
+                    "variants[{index}] scales it, too; leave one of them out, or write state: contested there"
+                );
+                self.fault(format!("{path}.object.spec.scaleTargetRef"), why);
+            }
             found.extend(self.autoscaler(&path, one));
         }
         find_rivals(&mut found);
         found
-    }
-
-    /// A variant scales whole targets, so a role of one is the target, too.
-    fn check_variants(&mut self, path: &str, object: &PodAutoscalerObject, seen: &SeenObjects<'_>) {
-        let target = (object.spec.scale_target_ref).key(&object.metadata.namespace);
-        if let Some(index) = target.and_then(|key| seen.of_variants.get(&key)) {
-            let why = format!(
-                "variants[{index}] scales it, too; leave one of them out, or write state: contested there"
-            );
-            self.fault(format!("{path}.object.spec.scaleTargetRef"), why);
-        }
-    }
-
-    fn check_name<'d>(
-        &mut self,
-        index: usize,
-        object: &'d PodAutoscalerObject,
-        seen: &mut SeenObjects<'d>,
-    ) {
-        let metadata = &object.metadata;
-        let namesakes = seen.names.entry((&*metadata.namespace, &*metadata.name));
-        let namesakes = namesakes.or_default();
-        for other in &*namesakes {
-            let why = format!("podAutoscalers[{other}] has this name, too; give it another");
-            self.fault(format!("podAutoscalers[{index}].object.metadata.name"), why);
-        }
-        namesakes.push(index);
     }
 
     fn autoscaler(
