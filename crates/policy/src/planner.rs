@@ -183,7 +183,8 @@ impl<'a> Cycle<'a> {
     fn open(&self, model: &'a ModelKey, group: &'a Group<'a>) -> Work<'a> {
         let zero = ZeroPolicy::from(self.settings.may_go_to_zero(model));
         let policy = self.settings.saturation.policy(model);
-        let (analysis, figures) = self.analyze(group, &policy);
+        let members: Vec<&VariantView> = group.resolved.iter().map(|(view, _)| *view).collect();
+        let (analysis, figures) = saturation::analyze(&members, self.reader, &policy.thresholds);
         let mut work = Work {
             key: model,
             group,
@@ -218,15 +219,6 @@ impl<'a> Cycle<'a> {
                 hybrid::decide(self, work, analysis, saturation, model);
             }
         }
-    }
-
-    fn analyze(
-        &self,
-        group: &Group<'a>,
-        policy: &SaturationPolicy,
-    ) -> (SaturationAnalysis, Vec<VariantFigures>) {
-        let members: Vec<&VariantView> = group.resolved.iter().map(|(view, _)| *view).collect();
-        saturation::analyze(&members, self.reader, &policy.thresholds)
     }
 
     fn drafts(
