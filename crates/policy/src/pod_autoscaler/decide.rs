@@ -90,8 +90,8 @@ impl AutoscalerDecision {
     /// The reason as gauge and history hold it.
     pub fn reason(&self) -> String {
         let Self { current, desired, algorithm, .. } = self;
-        let mut last = self.steps.last().into_iter();
-        let is_below = last.any(|step| matches!(step.why, AutoscalerReason::BelowMinimum { .. }));
+        let last = self.steps.last().map(|step| &step.why);
+        let is_below = matches!(last, Some(AutoscalerReason::BelowMinimum { .. }));
         match (self.outcome, algorithm) {
             (AutoscalerOutcome::FailedComputeScale, _) => "FailedComputeScale".to_owned(),
             (_, AutoscalerAlgorithm::BoundaryCheck) if desired < current => {
@@ -100,16 +100,13 @@ impl AutoscalerDecision {
             (_, AutoscalerAlgorithm::BoundaryCheck) if is_below => {
                 "current replicas below minimum".to_owned()
             }
-            (_, AutoscalerAlgorithm::BoundaryCheck | AutoscalerAlgorithm::Hpa) => self.last_step(),
+            (_, AutoscalerAlgorithm::BoundaryCheck | AutoscalerAlgorithm::Hpa) => {
+                last.map(ToString::to_string).unwrap_or_default()
+            }
             _ if desired > current => format!("{} above target", algorithm.as_str()),
             _ if desired < current => "All metrics below target".to_owned(),
             _ => "stable".to_owned(),
         }
-    }
-
-    fn last_step(&self) -> String {
-        let last = self.steps.last();
-        last.map(|step| step.why.to_string()).unwrap_or_default()
     }
 }
 
