@@ -240,11 +240,6 @@ impl SaturationLayers {
             || listed.is_some_and(|list| !list.is_empty())
     }
 
-    pub(crate) fn selects_slo(&self, model: &ModelKey) -> bool {
-        let named = self.field(model, |entry| entry.analyzer_name.clone());
-        named.as_deref() == Some(SLO)
-    }
-
     /// Whether a model may go to zero, if its entries say so at all.
     pub fn scale_to_zero(&self, model: &ModelKey) -> Option<bool> {
         self.field(model, |entry| entry.scale_to_zero)
@@ -367,7 +362,8 @@ impl SaturationLayers {
     }
 
     fn analysis(&self, model: &ModelKey) -> SaturationMethod {
-        if self.selects_slo(model) {
+        let named = self.field(model, |entry| entry.analyzer_name.clone());
+        if named.as_deref() == Some(SLO) {
             SaturationMethod::Slo
         } else if self.selects_tokens(model) {
             SaturationMethod::Tokens
