@@ -26,11 +26,6 @@ const NAMESPACES: &str = "namespaces";
 /// An address that every setting needs and no plan uses.
 const NO_PROMETHEUS: (&str, &str) = ("PROMETHEUS_BASE_URL", "https://prometheus.invalid");
 
-/// Something in a settings file that is not accepted; with its path and the remedy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BundleError(pub String);
-
 /// Settings, and what is to be known about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
@@ -43,15 +38,18 @@ pub struct Bundle {
 }
 
 /// Reads settings for one plan, as [`read_noted`] does, without the notes.
-pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<BundleError>> {
+pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<String>> {
     Ok(read_noted(text)?.settings)
 }
 
 /// Reads settings for one plan. What was meant and does not act, like an unknown key, is refused,
 /// where a running controller would only mention it: an offline plan has no log.
-pub fn read_noted(text: &str) -> Result<Bundle, Vec<BundleError>> {
-    let (sources, form, mut errors) = sources(text)?;
-    let said = |error: &dyn ToString| BundleError(form.placed(&error.to_string()));
+///
+/// # Errors
+/// Everything that is not accepted, with its path and the remedy.
+pub fn read_noted(text: &str) -> Result<Bundle, Vec<String>> {
+    let (sources, is_rewritten, mut errors) = sources(text)?;
+    let said = |error: &dyn ToString| placed(&error.to_string(), is_rewritten);
     let (started, fatal) = match start(&sources) {
         Ok(started) => (Some(started), Vec::new()),
         Err(fatal) => (start_without(sources, &fatal), fatal),
@@ -113,46 +111,35 @@ fn start_without(mut sources: Sources, fatal: &[SettingError]) -> Option<FirstGe
     }
 }
 
-/// The sources that a file stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Each as the text that a ConfigMap holds, or there are none.
-    Text,
-    /// At least one as YAML of the file itself, which is written anew before it is read.
-    Yaml,
-}
-
-impl Form {
-    fn placed(self, message: &str) -> String {
-        match message.rsplit_once(" at line ") {
-            Some((before, position)) if self == Self::Yaml => {
-                let mut rest = position.split_once(" column ").map_or("", |(_, rest)| rest);
-                rest = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
-                format!("{before}{rest}")
-            }
-            _ => message.to_owned(),
+/// A message, without the position in a text that was written anew.
+fn placed(message: &str, is_rewritten: bool) -> String {
+    match message.rsplit_once(" at line ") {
+        Some((before, position)) if is_rewritten => {
+            let mut rest = position.split_once(" column ").map_or("", |(_, rest)| rest);
+            rest = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            format!("{before}{rest}")
         }
+        _ => message.to_owned(),
     }
 }
 
-/// The sources that a file stands for, how it is written, and what belongs to none of them.
-fn sources(text: &str) -> Result<(Sources, Form, Vec<BundleError>), Vec<BundleError>> {
-    let one = |why: String| vec![BundleError(why)];
+/// The sources that a file stands for, whether entries are written anew for them, and what belongs to none of them.
+fn sources(text: &str) -> Result<(Sources, bool, Vec<String>), Vec<String>> {
     if text.len() > MAX_BUNDLE {
         let size = text.len();
-        return Err(one(format!("the settings have {size} bytes; at most {MAX_BUNDLE} are read")));
+        return Err(vec![format!("the settings have {size} bytes; at most {MAX_BUNDLE} are read")]);
     }
     let text = text.trim_start_matches('\u{feff}');
-    check_bounds(text).map_err(|error| one(error.to_string()))?;
+    check_bounds(text).map_err(|error| vec![error.to_string()])?;
     let mut keys = match serde_yaml::from_str(text) {
         Ok(Value::Null) => Mapping::new(),
         Ok(Value::Mapping(keys)) => keys,
         Ok(_) => {
-            return Err(one("the settings are not a list of keys with values".to_owned()));
+            return Err(vec!["the settings are not a list of keys with values".to_owned()]);
         }
-        Err(error) => return Err(one(YamlError::from(error).to_string())),
+        Err(error) => return Err(vec![YamlError::from(error).to_string()]),
     };
-    let form = form_of(&keys);
+    let is_rewritten = !are_texts(&keys);
     let mut errors = Vec::new();
     let mut sources = Sources::default();
     let [saturation, to_zero, queueing, classes] =
@@ -170,18 +157,19 @@ fn sources(text: &str) -> Result<(Sources, Form, Vec<BundleError>), Vec<BundleEr
     if !keys.contains_key(key) {
         sources.environment.insert(key.to_owned(), address.to_owned());
     }
-    let rest = serde_yaml::to_string(&keys).map_err(|error| one(error.to_string()))?;
+    let rest = serde_yaml::to_string(&keys).map_err(|error| vec![error.to_string()])?;
     sources.config_file = Some(rest);
-    Ok((sources, form, errors))
+    Ok((sources, is_rewritten, errors))
 }
 
-fn form_of(keys: &Mapping) -> Form {
+/// Whether each entry is the text that a ConfigMap holds, and none is YAML of the file itself.
+fn are_texts(keys: &Mapping) -> bool {
     let namespaces = keys.get(NAMESPACES).and_then(Value::as_mapping);
     let namespaces = namespaces.into_iter().flat_map(Mapping::values);
     let scopes = std::iter::once(keys).chain(namespaces.filter_map(Value::as_mapping));
     let sections = scopes.flat_map(|scope| SECTIONS.iter().filter_map(|name| scope.get(*name)));
     let mut entries = sections.filter_map(Value::as_mapping).flat_map(Mapping::values);
-    if entries.all(Value::is_string) { Form::Text } else { Form::Yaml }
+    entries.all(Value::is_string)
 }
 
 fn is_section(value: &Value) -> bool {
@@ -189,30 +177,28 @@ fn is_section(value: &Value) -> bool {
 }
 
 /// A key with more than a single value below it, which none of the settings has.
-fn unknown_section((key, value): (&Value, &Value)) -> Option<BundleError> {
+fn unknown_section((key, value): (&Value, &Value)) -> Option<String> {
     let key = key.as_str()?;
     is_section(value).then(|| {
         let known = SECTIONS.into_iter().chain([NAMESPACES]);
-        BundleError(format!(
+        format!(
             "sections are {}, and other keys take a single value: unknown section {}",
             known.clone().collect::<Vec<_>>().join(", "),
             with_suggestion(key, known)
-        ))
+        )
     })
 }
 
-fn read_namespaces(value: Value, sources: &mut Sources, errors: &mut Vec<BundleError>) {
+fn read_namespaces(value: Value, sources: &mut Sources, errors: &mut Vec<String>) {
+    let misplaced =
+        || format!("{NAMESPACES}: write each namespace with its policy sections below it");
     let Value::Mapping(namespaces) = value else {
-        errors.push(BundleError(format!(
-            "{NAMESPACES}: write each namespace with its policy sections below it"
-        )));
+        errors.push(misplaced());
         return;
     };
     for (name, sections) in namespaces {
         let (Value::String(name), Value::Mapping(mut sections)) = (name, sections) else {
-            errors.push(BundleError(format!(
-                "{NAMESPACES}: write each namespace with its policy sections below it"
-            )));
+            errors.push(misplaced());
             continue;
         };
         let mut put = |policy: &mut PolicySources, section: &str| {
@@ -225,7 +211,7 @@ fn read_namespaces(value: Value, sources: &mut Sources, errors: &mut Vec<BundleE
         put(&mut sources.scale_to_zero, SECTIONS[1]);
         put(&mut sources.queueing_model, SECTIONS[2]);
         let unknown = sections.keys().filter_map(Value::as_str);
-        errors.extend(unknown.map(|key| BundleError(unknown_of_namespace(&name, key))));
+        errors.extend(unknown.map(|key| unknown_of_namespace(&name, key)));
     }
 }
 
@@ -248,16 +234,9 @@ fn unknown_of_namespace(name: &str, key: &str) -> String {
 }
 
 /// Takes the entries of one ConfigMap out of a mapping: each a text, as in a ConfigMap, or YAML.
-fn take(
-    keys: &mut Mapping,
-    section: &str,
-    path: &str,
-    errors: &mut Vec<BundleError>,
-) -> Option<Data> {
+fn take(keys: &mut Mapping, section: &str, path: &str, errors: &mut Vec<String>) -> Option<Data> {
     let Value::Mapping(entries) = keys.remove(section)? else {
-        errors.push(BundleError(format!(
-            "{path}: write the entries of its ConfigMap below it, like default"
-        )));
+        errors.push(format!("{path}: write the entries of its ConfigMap below it, like default"));
         return None;
     };
     let mut data = BTreeMap::new();
@@ -270,10 +249,9 @@ fn take(
             (Value::String(name), Ok(text)) => {
                 data.insert(name, text);
             }
-            (_, Err(error)) => errors.push(BundleError(format!("{path}: {error}"))),
-            (name, Ok(_)) => errors.push(BundleError(format!(
-                "{path}: {name:?} is no name of an entry; write text like default"
-            ))),
+            (_, Err(error)) => errors.push(format!("{path}: {error}")),
+            (name, Ok(_)) => errors
+                .push(format!("{path}: {name:?} is no name of an entry; write text like default")),
         }
     }
     Some(data)

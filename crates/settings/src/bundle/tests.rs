@@ -4,7 +4,7 @@ use wva_policy::params::RequiredSignals;
 
 #[test]
 fn a_position_is_named_in_a_written_text() {
-    let fault = |text: &str| read_bundle(text).unwrap_err().remove(0).to_string();
+    let fault = |text: &str| read_bundle(text).unwrap_err().remove(0);
     let as_text = fault("saturation:\n  default: |\n    kvCacheThreshold: 0.7\n    priority: x\n");
     assert!(as_text.ends_with("expected a number at line 2 column 11"), "{as_text}");
     let as_yaml = fault("saturation:\n  default:\n    kvCacheThreshold: 0.7\n    priority: x\n");
@@ -162,8 +162,7 @@ const MISTAKES: &[(&str, &str)] = &[
 #[test]
 fn every_mistake_is_named_with_its_place() {
     for (text, said) in MISTAKES {
-        let errors = read_bundle(text).expect_err(text);
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let texts = read_bundle(text).expect_err(text);
         assert!(texts.join("\n").contains(said), "{text}: {texts:?}");
     }
     let long = "a".repeat(MAX_BUNDLE + 1);
@@ -182,8 +181,7 @@ fn no_mistake_hides_another_one() {
     let sound = file("true", "5m", "queueingModel", "0.7", "");
     assert!(read_bundle(&sound).is_ok());
     let faulty = file("2", "-5m", "queueingModl", "70", "\nPROMETHEUS_BASE_URL: p");
-    let errors = read_bundle(&faulty).unwrap_err();
-    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let texts = read_bundle(&faulty).unwrap_err();
     let parts = [
         "unknown section \"queueingModl\"",
         "PROMETHEUS_BASE_URL=\"p\"",
@@ -204,5 +202,5 @@ fn aliases_cannot_make_it_grow_without_end() {
     let uses = "*a, ".repeat(1_000);
     let bomb = format!("a: &a [{part}]\nb: [{uses}]\n");
     let errors = read_bundle(&bomb).unwrap_err();
-    assert!(errors[0].to_string().contains("too large"), "{errors:?}");
+    assert!(errors[0].contains("too large"), "{errors:?}");
 }
