@@ -19,51 +19,38 @@ pub(super) fn available(
         None => (
             Unknown,
             Reason::AwaitingFirstDecision,
-            "No planning cycle has looked at this variant yet",
+            "No planning cycle has looked at this variant yet".to_owned(),
         ),
         Some(MetricsState::Available) => (
             True,
             Reason::MetricsFound,
-            "Saturation metrics data is available for scaling decisions",
+            "Saturation metrics data is available for scaling decisions".to_owned(),
         ),
         Some(MetricsState::Missing) => {
-            return missing(
-                Reason::MetricsMissing,
-                "No saturation metrics available",
-                &because("pods may not be ready or metrics not yet scraped"),
-            );
+            let why = because("pods may not be ready or metrics not yet scraped");
+            (False, Reason::MetricsMissing, format!("No saturation metrics available - {why}"))
         }
         Some(MetricsState::Stale) => (
             False,
             Reason::MetricsStale,
-            "Saturation metrics are too old to act on - check that Prometheus still scrapes the pods",
+            "Saturation metrics are too old to act on - check that Prometheus still scrapes the pods"
+                .to_owned(),
         ),
         Some(MetricsState::QueryFailed | MetricsState::NotCollected) => {
-            return missing(
-                Reason::PrometheusError,
-                "Prometheus did not answer the saturation queries",
-                &because("see the controller's log for the error"),
-            );
+            let why = because("see the controller's log for the error");
+            let message = format!("Prometheus did not answer the saturation queries - {why}");
+            (False, Reason::PrometheusError, message)
         }
         Some(MetricsState::NoReplicas) => (
             False,
             Reason::NoReplicas,
-            "The scale target has no replicas, so there is nothing to measure",
+            "The scale target has no replicas, so there is nothing to measure".to_owned(),
         ),
         Some(MetricsState::NotEvaluated) => (
             Unknown,
             Reason::SkippedProcessing,
-            "Metrics are not looked at while the scale target is not resolved",
+            "Metrics are not looked at while the scale target is not resolved".to_owned(),
         ),
     };
     Condition::new(ConditionType::MetricsAvailable, status, reason, message)
-}
-
-fn missing(reason: ConditionReason, what: &str, why: &str) -> Condition {
-    Condition::new(
-        ConditionType::MetricsAvailable,
-        ConditionStatus::False,
-        reason,
-        format!("{what} - {why}"),
-    )
 }
