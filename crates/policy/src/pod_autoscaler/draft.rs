@@ -63,7 +63,11 @@ impl Draft<'_> {
             ScalingStrategy::Hpa => {
                 let hpa = format!("{}-hpa", self.policy.metadata.name).into();
                 self.step(Stage::Hpa, self.count, Why::Delegated { hpa });
-                self.wake_for_hpa();
+                // The HPA controller leaves a target at zero alone, so that what load put to sleep would never wake.
+                if self.state.asleep {
+                    let min = bounds.min;
+                    self.step(Stage::BoundaryCheck, min, Why::BelowMinimum { min });
+                }
                 return (Algorithm::Hpa, AutoscalerOutcome::Decided);
             }
             ScalingStrategy::Kpa => Algorithm::Kpa,
@@ -74,14 +78,6 @@ impl Draft<'_> {
             return (Algorithm::BoundaryCheck, AutoscalerOutcome::Decided);
         }
         (algorithm, self.by_metrics())
-    }
-
-    /// The HPA controller leaves a target at zero alone, so that what load put to sleep would never wake.
-    fn wake_for_hpa(&mut self) {
-        if self.state.asleep {
-            let min = self.bounds.bounds.min;
-            self.step(Stage::BoundaryCheck, min, Why::BelowMinimum { min });
-        }
     }
 
     /// What bounds decide without metrics. A target that was scaled to zero by hand stays there; one that load put
