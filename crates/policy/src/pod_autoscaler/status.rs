@@ -241,6 +241,27 @@ impl PodAutoscalerStatus {
         let is_zero = newest.is_some_and(|entry| entry.new_scale == Replicas::ZERO);
         is_zero && self.desired_scale == Replicas::ZERO
     }
+
+    /// Adds an entry, if there is one, unless it repeats the newest one within a few seconds.
+    fn remember(&mut self, entry: Option<ScalingHistoryEntry>, now: WallTime) {
+        let Some(entry) = entry else {
+            return;
+        };
+        let newest = self.scaling_history.last_mut();
+        let repeated = newest.filter(|newest| {
+            let is_same = newest.new_scale == entry.new_scale && newest.success == entry.success;
+            // A failure that lasts would push all else out, also where its text names other pods at each tick.
+            let is_lasting = !entry.success && newest.reason == entry.reason;
+            let is_recent = now.since(newest.timestamp.wall()) <= ENTRY_GAP;
+            is_same && (is_lasting || (is_recent && entry.success))
+        });
+        if let Some(newest) = repeated {
+            newest.error = entry.error;
+        } else {
+            self.last_scale_time = Some(entry.timestamp);
+            self.scaling_history.push(entry);
+        }
+    }
 }
 
 /// The status after a tick. It equals `stored` if nothing is to be written. A failure that lasts is
@@ -261,9 +282,7 @@ pub fn next_status(
     };
     match (&record.verdict, outcome) {
         (AutoscalerVerdict::Decided(decision), ScaleOutcome::HpaApplied(hpa)) => {
-            if let Some(entry) = history_entry(record, decision, outcome, now) {
-                next.remember(entry, now);
-            }
+            next.remember(history_entry(record, decision, outcome, now), now);
             next.actual_scale = hpa.current;
             next.desired_scale = hpa.desired;
             next.last_scale_time = hpa.last_scale_time.map(StatusTime::from);
@@ -271,9 +290,7 @@ pub fn next_status(
         (AutoscalerVerdict::Decided(decision), _) if !is_delegated(record) => {
             next.actual_scale = decision.current;
             next.desired_scale = decision.desired;
-            if let Some(entry) = history_entry(record, decision, outcome, now) {
-                next.remember(entry, now);
-            }
+            next.remember(history_entry(record, decision, outcome, now), now);
         }
         _ => {}
     }
@@ -340,26 +357,6 @@ fn history_entry(
         success: failed.is_none(),
         error: failed,
     })
-}
-
-impl PodAutoscalerStatus {
-    /// Adds an entry, unless it repeats the newest one within a few seconds.
-    fn remember(&mut self, entry: ScalingHistoryEntry, now: WallTime) {
-        let newest = self.scaling_history.last_mut();
-        let repeated = newest.filter(|newest| {
-            let is_same = newest.new_scale == entry.new_scale && newest.success == entry.success;
-            // A failure that lasts would push all else out, also where its text names other pods at each tick.
-            let is_lasting = !entry.success && newest.reason == entry.reason;
-            let is_recent = now.since(newest.timestamp.wall()) <= ENTRY_GAP;
-            is_same && (is_lasting || (is_recent && entry.success))
-        });
-        if let Some(newest) = repeated {
-            newest.error = entry.error;
-        } else {
-            self.last_scale_time = Some(entry.timestamp);
-            self.scaling_history.push(entry);
-        }
-    }
 }
 
 /// The forecast of this tick, or the last one where there is none, as long as the specification has one.
