@@ -294,9 +294,7 @@ impl<'a> Cycle<'a> {
             Some(MetricsState::Missing)
         }
     }
-}
 
-impl Cycle<'_> {
     /// V1, or the safety net; whether it could be analysed.
     fn percentage(&self, work: &mut Work<'_>, analysis: &SaturationAnalysis) -> bool {
         if let Some(state) = self.unusable(&work.drafts) {
