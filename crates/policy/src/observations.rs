@@ -15,7 +15,6 @@ use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
 use super::sample_reader::SampleReader;
 use super::scale_down_memory::{FleetState, Occupancy};
-use super::slo::SloGoal;
 use super::snapshot::{ClusterSnapshot, PodView, VariantView};
 use super::startup::StartOutlook;
 use super::throughput;
@@ -118,10 +117,6 @@ impl Observations {
         self.inputs(|inputs| inputs.throughput.as_ref())
     }
 
-    fn slo(&self) -> BTreeMap<ModelKey, &(throughput::ThroughputModelInput, SloGoal)> {
-        self.inputs(|inputs| inputs.slo.as_ref())
-    }
-
     fn inputs<'a, T>(
         &'a self,
         of: impl Fn(&'a AnalyzerInputs) -> Option<T>,
@@ -133,9 +128,10 @@ impl Observations {
     pub(super) fn update(self, before: Learned, now: Moment) -> Learned {
         let tokens = self.inputs(|inputs| Some(&inputs.tokens));
         let queueing = self.inputs(|inputs| Some(&inputs.queueing));
+        let slo = self.inputs(|inputs| inputs.slo.as_ref());
         let mut next = before;
         next.throughput = next.throughput.learn(&self.throughput(), now);
-        next.slo = next.slo.learn(&self.slo(), now);
+        next.slo = next.slo.learn(&slo, now);
         next.tokens = next.tokens.learn(&tokens, now);
         next.queueing = next.queueing.learn(&queueing);
         let exists = |key: &VariantKey| self.variants.contains_key(key);
