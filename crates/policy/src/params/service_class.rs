@@ -52,18 +52,15 @@ impl ServiceClasses {
         model: &str,
         labels: impl IntoIterator<Item = &'a str>,
     ) -> Option<ClassTargets<'_>> {
-        let in_class = |class: &'_ ServiceClass, model: &str| class.targets.get(model).copied();
         let mut labels = labels.into_iter();
         let labelled = labels.find_map(|label| self.of_class(model, label));
         labelled.or_else(|| {
             [model, ANY_MODEL].into_iter().find_map(|model| {
-                let ranked = self.all().filter_map(|class| {
-                    in_class(class, model).map(|targets| ClassTargets { class, targets })
+                let named = self.all().filter_map(|class| {
+                    let targets = *class.targets.get(model)?;
+                    Some(ClassTargets { class, targets })
                 });
-                ranked.min_by(|left, right| {
-                    (left.class.priority, &left.class.name)
-                        .cmp(&(right.class.priority, &right.class.name))
-                })
+                named.min_by_key(|found| (found.class.priority, &found.class.name))
             })
         })
     }
@@ -72,8 +69,7 @@ impl ServiceClasses {
     pub fn of_class(&self, model: &str, name: &str) -> Option<ClassTargets<'_>> {
         let class = self.named(name)?;
         let targets = class.targets.get(model).or_else(|| class.targets.get(ANY_MODEL))?;
-        let targets = *targets;
-        Some(ClassTargets { class, targets })
+        Some(ClassTargets { class, targets: *targets })
     }
 
     /// Every class.
