@@ -267,9 +267,7 @@ impl SaturationLayers {
     }
 
     pub(super) fn any_to_zero(&self) -> bool {
-        let models = self.entries.models_named();
-        let mut models = models.iter();
-        models.any(|named| self.seen_by(named).scale_to_zero(&named.model) == Some(true))
+        self.any_policy(|policy| policy.scale_to_zero == Some(true))
     }
 
     /// Whether growth is limited to GPUs; only the global `default` says so.
