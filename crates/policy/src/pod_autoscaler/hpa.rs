@@ -101,26 +101,16 @@ fn mebibytes(target: TargetValue) -> String {
     format!("{amount:.0}{unit}")
 }
 
-/// How fast a direction may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HpaPace {
-    /// Stabilisation.
-    pub window: Duration,
-    /// Percent a minute; `None` if the direction is disabled.
-    pub percent: Option<u32>,
-}
-
-impl HpaPace {
-    fn manifest(self, select: &str) -> Value {
-        let window = self.window.as_secs();
-        match self.percent {
-            None => json!({"stabilizationWindowSeconds": window, "selectPolicy": "Disabled"}),
-            Some(percent) => json!({
-                "stabilizationWindowSeconds": window,
-                "selectPolicy": select,
-                "policies": [{"type": "Percent", "value": percent, "periodSeconds": PERIOD_SECONDS}],
-            }),
-        }
+/// How fast a direction may go: `percent` a minute, or not at all.
+fn pace(window: Duration, percent: Option<u32>, select: &str) -> Value {
+    let window = window.as_secs();
+    match percent {
+        None => json!({"stabilizationWindowSeconds": window, "selectPolicy": "Disabled"}),
+        Some(percent) => json!({
+            "stabilizationWindowSeconds": window,
+            "selectPolicy": select,
+            "policies": [{"type": "Percent", "value": percent, "periodSeconds": PERIOD_SECONDS}],
+        }),
     }
 }
 
@@ -136,16 +126,8 @@ pub struct GeneratedHpa {
     pub owner: AutoscalerMetadata,
     /// Its name.
     pub name: Arc<str>,
-    /// What it scales.
-    pub target: ScaledObject,
-    /// Its bounds.
-    pub bounds: ReplicaBounds,
-    /// What it compares: `spec.metrics`.
-    pub metrics: Vec<Value>,
-    /// Growth.
-    pub up: HpaPace,
-    /// Release.
-    pub down: HpaPace,
+    /// Its `spec`.
+    pub spec: Value,
 }
 
 impl GeneratedHpa {
@@ -153,40 +135,34 @@ impl GeneratedHpa {
     pub fn of(policy: &AutoscalerPolicy, bounds: ReplicaBounds) -> Self {
         let tuning = &policy.tuning;
         let (up, down) = (tuning.scale_up_rate, tuning.scale_down_rate);
+        let growth = percent(up, up.get() - 1.0);
+        let release = percent(down, 1.0 - 1.0 / down.get());
+        let ScaledObject { api_version, kind, name, .. } = &policy.target;
+        // The API server stores no empty version, and the object would never be what it should.
+        let api_version = Some(api_version).filter(|version| !version.is_empty());
+        let mut reference = serde_json::Map::new();
+        reference.extend(api_version.map(|version| ("apiVersion".to_owned(), json!(version))));
+        reference.insert("kind".to_owned(), json!(kind));
+        reference.insert("name".to_owned(), json!(name));
         Self {
             owner: policy.metadata.clone(),
             name: format!("{}-hpa", policy.metadata.name).into(),
-            target: policy.target.clone(),
-            bounds,
-            metrics: policy.sources.iter().map(metric).collect(),
-            up: HpaPace { window: tuning.scale_up_window, percent: percent(up, up.get() - 1.0) },
-            down: HpaPace {
-                window: tuning.scale_down_window,
-                percent: percent(down, 1.0 - 1.0 / down.get()),
-            },
+            spec: json!({
+                "scaleTargetRef": reference,
+                "minReplicas": bounds.min,
+                "maxReplicas": bounds.max,
+                "metrics": policy.sources.iter().map(metric).collect::<Vec<_>>(),
+                "behavior": {
+                    "scaleUp": pace(tuning.scale_up_window, growth, "Max"),
+                    "scaleDown": pace(tuning.scale_down_window, release, "Min"),
+                },
+            }),
         }
     }
 
     /// As a manifest of `autoscaling/v2`.
     pub fn manifest(&self) -> Value {
         let AutoscalerMetadata { namespace, name, uid, labels, annotations, .. } = &self.owner;
-        let ScaledObject { api_version, kind, name: scaled, .. } = &self.target;
-        // The API server stores no empty version, and the object would never be what it should.
-        let api_version = Some(api_version).filter(|version| !version.is_empty());
-        let mut reference = serde_json::Map::new();
-        reference.extend(api_version.map(|version| ("apiVersion".to_owned(), json!(version))));
-        reference.insert("kind".to_owned(), json!(kind));
-        reference.insert("name".to_owned(), json!(scaled));
-        let spec = json!({
-            "scaleTargetRef": reference,
-            "minReplicas": self.bounds.min,
-            "maxReplicas": self.bounds.max,
-            "metrics": self.metrics,
-            "behavior": {
-                "scaleUp": self.up.manifest("Max"),
-                "scaleDown": self.down.manifest("Min"),
-            },
-        });
         json!({
             "apiVersion": "autoscaling/v2",
             "kind": "HorizontalPodAutoscaler",
@@ -204,7 +180,7 @@ impl GeneratedHpa {
                     "blockOwnerDeletion": true,
                 }],
             },
-            "spec": spec,
+            "spec": self.spec,
         })
     }
 }

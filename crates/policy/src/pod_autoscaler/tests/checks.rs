@@ -215,11 +215,11 @@ fn integers_of_a_generated_object_fit_their_fields() {
         ",
         &[("max-scale-up-rate", "1e12")],
     );
-    let hpa = GeneratedHpa::of(&policy, policy.base);
+    let spec = GeneratedHpa::of(&policy, policy.base).spec;
     let most = i32::MAX.unsigned_abs();
-    assert_eq!(hpa.metrics.len(), 1);
-    assert_eq!(hpa.metrics[0]["resource"]["target"]["averageUtilization"], most);
-    assert_eq!(hpa.up.percent, Some(most));
+    assert_eq!(spec["metrics"].as_array().unwrap().len(), 1);
+    assert_eq!(spec["metrics"][0]["resource"]["target"]["averageUtilization"], most);
+    assert_eq!(spec["behavior"]["scaleUp"]["policies"][0]["value"], most);
 }
 
 /// As the API server writes them. What is stored otherwise would be written again at each tick.
@@ -237,8 +237,8 @@ fn large_quantities_of_a_generated_object_are_canonical() {
             format!("metricSourceType: {kind}, targetMetric: {metric}, targetValue: '{target}'");
         let policy =
             partly_read(&format!("scalingStrategy: HPA\nmetricsSources: [{{{source}}}]"), &[]);
-        let hpa = GeneratedHpa::of(&policy, policy.base);
-        assert_eq!(hpa.metrics[0][kind]["target"]["averageValue"], expected, "{target}");
+        let spec = GeneratedHpa::of(&policy, policy.base).spec;
+        assert_eq!(spec["metrics"][0][kind]["target"]["averageValue"], expected, "{target}");
     }
 }
 
@@ -440,17 +440,17 @@ fn a_generated_object_follows_type_rates_and_precision() {
         ",
         &[("max-scale-up-rate", "1"), ("max-scale-down-rate", "3")],
     );
-    let hpa = GeneratedHpa::of(&policy, policy.base);
+    let spec = GeneratedHpa::of(&policy, policy.base).spec;
     let average = |value: &str| json!({"type": "AverageValue", "averageValue": value});
     let utilization = json!({"type": "Utilization", "averageUtilization": 71});
-    let expected = [
-        json!({"type": "Pods", "pods": {"metric": {"name": "cpu"}, "target": average("1m")}}),
-        json!({"type": "Resource", "resource": {"name": "memory", "target": average("524288")}}),
-        json!({"type": "External", "external": {"metric": {"name": "queue"}, "target": average("2250m")}}),
-        json!({"type": "Resource", "resource": {"name": "cpu", "target": utilization}}),
-    ];
-    assert_eq!(hpa.metrics, expected);
-    assert_eq!((hpa.up.percent, hpa.down.percent), (None, Some(66)));
-    let up = &hpa.manifest()["spec"]["behavior"]["scaleUp"];
+    let expected = json!([
+        {"type": "Pods", "pods": {"metric": {"name": "cpu"}, "target": average("1m")}},
+        {"type": "Resource", "resource": {"name": "memory", "target": average("524288")}},
+        {"type": "External", "external": {"metric": {"name": "queue"}, "target": average("2250m")}},
+        {"type": "Resource", "resource": {"name": "cpu", "target": utilization}},
+    ]);
+    assert_eq!(spec["metrics"], expected);
+    let (up, down) = (&spec["behavior"]["scaleUp"], &spec["behavior"]["scaleDown"]);
+    assert_eq!((&up["policies"], &down["policies"][0]["value"]), (&json!(null), &json!(66)));
     assert_eq!(up["selectPolicy"], "Disabled");
 }
