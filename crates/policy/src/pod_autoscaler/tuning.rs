@@ -121,13 +121,11 @@ impl WithoutEffect {
     /// Adds it. That nothing reads an annotation comes before a value that is wrong.
     pub fn add_to(self, faults: &mut Vec<Self>) {
         if let Self::Annotation { key, .. } = &self {
-            faults.retain(|fault| !fault.is_of(key));
+            faults.retain(
+                |fault| !matches!(fault, Self::Annotation { key: other, .. } if other == key),
+            );
         }
         faults.push(self);
-    }
-
-    fn is_of(&self, annotation: &str) -> bool {
-        matches!(self, Self::Annotation { key, .. } if key == annotation)
     }
 }
 
