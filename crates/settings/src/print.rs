@@ -74,6 +74,9 @@ fn overruled(spec: &Spec, values: &SettingValues) -> Option<&'static str> {
 impl SettingsReport {
     /// Reports on what was resolved from `sources`.
     pub fn new(resolution: &Resolution, sources: &Sources) -> Self {
+        let Diagnostics { problems, notices } = &resolution.diagnostics;
+        let refused = problems.iter().map(ToString::to_string);
+        let notices = notices.iter().map(ToString::to_string);
         let not_read = sources.main == MainConfigMap::NotRead && sources.config_file.is_none();
         // What is missing everywhere else may stand in the ConfigMap that was not read.
         let may_be_there = |error: &&SettingError| not_read && error.origin.layer == Layer::Default;
@@ -85,7 +88,7 @@ impl SettingsReport {
                 MainConfigMap::Present(_) => "read",
             },
             settings: SettingRow::all(&resolution.values),
-            remarks: remarks(&resolution.diagnostics),
+            remarks: refused.chain(notices).collect(),
             errors: resolution
                 .fatal
                 .iter()
@@ -137,12 +140,6 @@ pub fn changed(values: &SettingValues) -> String {
             .then(|| format!("{}={}", spec.name, shortened(&value.to_string())))
     });
     changed.collect::<Vec<_>>().join(", ")
-}
-
-fn remarks(diagnostics: &Diagnostics) -> Vec<String> {
-    let refused = diagnostics.problems.iter().map(ToString::to_string);
-    let notices = diagnostics.notices.iter().map(ToString::to_string);
-    refused.chain(notices).collect()
 }
 
 #[cfg(test)]
