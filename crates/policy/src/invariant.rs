@@ -21,22 +21,17 @@ pub enum PlanViolation {
     /// V1 grew a variant whose replicas are pending within the limit.
     #[error("D1: {key} was grown to {target} while replicas of it are pending")]
     GrownWhilePending { key: VariantKey, target: Replicas },
-    /// A target lies outside the bounds.
     #[error("D2: {key} has target {target}, and its bounds allow {allowed}")]
     OutOfBounds { key: VariantKey, target: Replicas, allowed: Replicas },
-    /// A variant of the snapshot has no decision.
     #[error("D3: {key} has no decision")]
     NotDecided { key: VariantKey },
-    /// A decision is about a variant that the snapshot does not hold.
     #[error("D3: {key} was decided and is not in the snapshot")]
     NotInSnapshot { key: VariantKey },
     /// A variant without usable metrics was moved by more than its bounds.
     #[error("D4: {key} has no usable metrics, and its target is {target} instead of {kept}")]
     MovedWithoutMetrics { key: VariantKey, target: Replicas, kept: Replicas },
-    /// The record does not follow from the snapshot.
     #[error("D5: the record of {key} does not follow from the snapshot: {part}")]
     RecordDiffers { key: VariantKey, part: &'static str },
-    /// More than one step in one model.
     #[error("D6: {model} takes a second step with {key}")]
     SecondStep { model: ModelKey, key: VariantKey },
     /// The step was not taken by the variant that the costs name.
