@@ -130,7 +130,11 @@ impl PublishedRecord {
             generation: view.generation,
             allocation: if is_behind { AllocationStatus::Kept } else { allocation(view, values) },
             values,
-            conditions: judged(view, decision, hints, quarantine)
+            conditions: conditions(view, decision, hints)
+                .map(|condition| match quarantine {
+                    Some(why) => condition.quarantined(why),
+                    None => condition,
+                })
                 .map(|condition| as_before(condition, previous)),
             standing,
             actuation: decision.map_or_else(ActuationMode::default, |decision| decision.actuation),
@@ -210,19 +214,6 @@ fn as_before(condition: Condition, previous: Option<&PublishedRecord>) -> Condit
     match known.find(|known| known.kind == condition.kind) {
         Some(known) => condition.in_words_of(known),
         None => condition,
-    }
-}
-
-fn judged(
-    view: &VariantView,
-    decision: Option<&Decision>,
-    hints: Hints<'_>,
-    quarantine: Option<&str>,
-) -> Conditions {
-    let conditions = conditions(view, decision, hints);
-    match quarantine {
-        Some(why) => conditions.map(|condition| condition.quarantined(why)),
-        None => conditions,
     }
 }
 
