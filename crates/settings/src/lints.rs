@@ -114,16 +114,15 @@ pub fn unused_entries(settings: &DynamicSettings, served: &BTreeSet<ModelKey>) -
             let models = class.targets.keys();
             models.map(move |model| (&class.name, model))
         });
-        let unused_entries =
+        let unused =
             rows.filter(|(_, model)| *model != ANY_MODEL && !names.contains(model.as_str()));
-        unused_entries.map(move |(class, model)| (place.clone(), class, model))
-    });
-    let classes = classes.map(|(place, class, model)| {
-        let (class, model) = (shortened(class), shortened(model));
-        let text = format!(
-            "class {class:?}: no variant serves model {model:?}; correct its name, or remove the row"
-        );
-        Warning::advice(&place, &text)
+        unused.map(move |(class, model)| {
+            let (class, model) = (shortened(class), shortened(model));
+            let text = format!(
+                "class {class:?}: no variant serves model {model:?}; correct its name, or remove the row"
+            );
+            Warning::advice(&place, &text)
+        })
     });
     let acting: BTreeSet<&str> = (settings.saturation.tiers.values()).map(|tier| &**tier).collect();
     let tiers = saturation::tiers(&settings.saturation);
