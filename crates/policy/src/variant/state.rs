@@ -375,12 +375,10 @@ pub fn read(object: &VariantObject) -> Result<&VariantSpec, Arc<str>> {
 
 /// The cost, and a note where it cannot be read.
 fn cost(spec: &VariantSpec) -> (Cost, Arc<[Arc<str>]>) {
-    match spec.cost.as_deref().filter(|text| !text.is_empty()) {
-        None => (Cost::DEFAULT, Arc::from([])),
-        Some(text) => match Cost::parse(text) {
-            Ok(cost) => (cost, Arc::from([])),
-            Err(invalid) => (Cost::DEFAULT, Arc::from([Arc::from(invalid.to_string())])),
-        },
+    let stated = spec.cost.as_deref().filter(|text| !text.is_empty());
+    match stated.map(Cost::parse).transpose() {
+        Ok(cost) => (cost.unwrap_or(Cost::DEFAULT), Arc::from([])),
+        Err(invalid) => (Cost::DEFAULT, Arc::from([Arc::from(invalid.to_string())])),
     }
 }
 
