@@ -81,10 +81,8 @@ impl ReplicaPods {
     /// GPUs of all pods together. A leader without a template of its own is made from the workers'.
     fn gpus(&self) -> BTreeMap<Arc<str>, Gpus> {
         let size = self.size.max(Replicas::ONE);
-        let leader = sum(self.serving());
-        let worker = sum(&self.worker);
-        let mut gpus = leader;
-        for (resource, count) in worker {
+        let mut gpus = sum(self.serving());
+        for (resource, count) in sum(&self.worker) {
             let further = count.times(size.minus_one());
             let entry = gpus.entry(resource).or_default();
             *entry = entry.plus(further);
