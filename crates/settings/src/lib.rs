@@ -5,7 +5,6 @@
 //! `scale_to_zero`, `queueing_model` and `service_class` read the policy ConfigMaps.
 
 pub mod address;
-pub mod boolean;
 pub mod bundle;
 pub mod config_maps;
 mod controllers;

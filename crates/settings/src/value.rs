@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::address::BindAddress;
-use super::boolean::parse_bool;
 use super::controllers::check_controllers;
 use super::endpoint_hosts::EndpointHosts;
 use super::logging::{LogFormatSetting, LogLevel};
@@ -211,6 +210,16 @@ impl ValueKind {
     }
 }
 
+/// Reads `1`, `t`, `true` and `0`, `f`, `false` in any letter case, as Go's flags do. Everything else is no answer;
+/// in particular `yes` is not quietly read as false.
+fn parse_bool(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "t" | "true" => Some(true),
+        "0" | "f" | "false" => Some(false),
+        _ => None,
+    }
+}
+
 fn named(
     text: &str,
     checked: Result<(), wva_base::names::InvalidName>,
@@ -300,4 +309,22 @@ wva_base::display_of! { Value:
     Self::PoolGroup(value) => "{value}";
     Self::LogLevel(value) => "{value}";
     Self::LogFormat(value) => "{value}";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_bool;
+
+    #[test]
+    fn only_unmistakable_spellings_are_read() {
+        for text in ["1", "t", "T", "true", "TRUE", "True", "tRuE"] {
+            assert_eq!(parse_bool(text), Some(true), "{text}");
+        }
+        for text in ["0", "f", "F", "false", "FALSE", "False"] {
+            assert_eq!(parse_bool(text), Some(false), "{text}");
+        }
+        for text in ["", "yes", "no", "on", "off", " true", "2", "y"] {
+            assert_eq!(parse_bool(text), None, "{text}");
+        }
+    }
 }
