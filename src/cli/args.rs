@@ -32,7 +32,6 @@ impl ControllerArguments {
     /// The file that `--config-file` names.
     pub fn config_file(&self) -> Option<&str> {
         self.flags
-            .0
             .get(schema::CONFIG_FILE.name)
             .map(|given| given.text.as_str())
             .filter(|path| !path.is_empty())
@@ -176,7 +175,7 @@ impl Parser {
         match text {
             Some(text) => {
                 let given = GivenFlag { name: flag, text };
-                self.parsed.flags.0.insert(spec.name, given);
+                self.parsed.flags.insert(spec.name, given);
             }
             None => self
                 .errors
@@ -232,7 +231,7 @@ mod tests {
     }
 
     fn texts(arguments: &[&str]) -> Vec<(&'static str, String)> {
-        let flags = parsed(arguments).unwrap().flags.0;
+        let flags = parsed(arguments).unwrap().flags;
         flags.into_iter().map(|(key, given)| (key, given.text)).collect()
     }
 
@@ -356,7 +355,7 @@ mod tests {
     fn every_flag_of_the_schema_is_found() {
         for spec in schema::all() {
             for flag in spec.flags {
-                let flags = parsed(&[&format!("--{flag}=x")]).unwrap().flags.0;
+                let flags = parsed(&[&format!("--{flag}=x")]).unwrap().flags;
                 assert_eq!(flags.get(spec.name).map(|given| given.name), Some(*flag));
             }
         }

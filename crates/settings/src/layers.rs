@@ -255,10 +255,8 @@ impl<'a> Texts<'a> {
     }
 
     fn of_flags(sources: &'a Sources) -> Self {
-        let by_name = sources
-            .flags
-            .0
-            .iter()
+        let flags = sources.flags.iter();
+        let by_name = flags
             .map(|(key, given)| ((*key).to_owned(), (given.name, given.text.as_str())))
             .collect();
         Self { layer: Layer::Flag, later: Vec::new(), nested: None, by_name }
@@ -352,7 +350,7 @@ pub(super) fn base_texts(sources: &Sources) -> Result<Base, SettingError> {
 }
 
 fn unreadable(sources: &Sources, layer: Layer, why: &str) -> SettingError {
-    let path = sources.flags.0.get(schema::CONFIG_FILE.name);
+    let path = sources.flags.get(schema::CONFIG_FILE.name);
     let (name, path) = match layer {
         Layer::ConfigFile => ("--config-file", path),
         _ => (NESTED_FILE, None),
@@ -387,7 +385,7 @@ mod tests {
                       POD_NAMESPACE: [a]\nextra: {b: 1}\n";
         let mut sources = of_file(&format!("{address}{faults}"));
         let given = GivenFlag { name: "config-file", text: "/wva.yaml".to_owned() };
-        sources.flags.0.insert(schema::CONFIG_FILE.name, given);
+        sources.flags.insert(schema::CONFIG_FILE.name, given);
         let refused = start(&sources).unwrap_err();
         let mut refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
         refused.sort();

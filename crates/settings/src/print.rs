@@ -192,7 +192,7 @@ mod tests {
         let state = |key: &'static str, name: &'static str, text: &str, shown: &str| {
             let mut sources = sources();
             let text = text.to_owned();
-            sources.flags.0.insert(key, GivenFlag { name, text });
+            sources.flags.insert(key, GivenFlag { name, text });
             let report = SettingsReport::new(&resolve(&sources, None), &sources);
             let mut rows = report.settings.into_iter();
             rows.find(|row| row.key == shown).unwrap().state

@@ -33,7 +33,7 @@ impl fmt::Debug for Sources {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Sources")
-            .field("flags", &self.flags.0.keys())
+            .field("flags", &self.flags.keys())
             .field("environment", &self.environment.len())
             .field("config_file", &self.config_file.is_some())
             .field("main", &self.main)
@@ -73,8 +73,7 @@ pub struct PolicySources {
 }
 
 /// Flags by key of the schema.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FlagValues(pub BTreeMap<&'static str, GivenFlag>);
+pub type FlagValues = BTreeMap<&'static str, GivenFlag>;
 
 /// A flag as it was given.
 #[derive(Clone, PartialEq, Eq)]

@@ -232,7 +232,7 @@ fn names_that_are_old_unknown_or_out_of_place_are_mentioned() {
         ],
     );
     let inert = GivenFlag { name: "zap-devel", text: "true".to_owned() };
-    sources.flags.0.insert("ZAP_DEVEL", inert);
+    sources.flags.insert("ZAP_DEVEL", inert);
     let started = start(&sources).unwrap();
     let texts: Vec<String> = started.diagnostics.notices.iter().map(Warning::to_string).collect();
     assert_eq!(
@@ -356,7 +356,7 @@ fn pod_autoscalers_are_on_unless_a_setting_or_the_list_of_controllers_switches_t
         let mut sources = sources(environment, main);
         if let Some(list) = list {
             let given = GivenFlag { name: "controllers", text: list.to_owned() };
-            sources.flags.0.insert("CONTROLLERS", given);
+            sources.flags.insert("CONTROLLERS", given);
         }
         let started = start(&sources).map_err(|errors| errors[0].to_string())?;
         Ok::<_, String>(started.generation.statics.pod_autoscalers)

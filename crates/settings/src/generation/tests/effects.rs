@@ -67,7 +67,7 @@ fn the_switch_of_aibrix_leaves_no_webhooks() {
     let webhooks = |address: &str, switch: &str| {
         let mut sources = sources(&[("WEBHOOK_BIND_ADDRESS", address)], &[]);
         let given = GivenFlag { name: "disable-webhook", text: switch.to_owned() };
-        sources.flags.0.insert("DISABLE_WEBHOOK", given);
+        sources.flags.insert("DISABLE_WEBHOOK", given);
         start(&sources).unwrap().generation.statics.serving.webhooks
     };
     assert_ne!(webhooks(":9443", "false"), BindAddress::Off);
