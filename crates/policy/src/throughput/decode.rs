@@ -26,18 +26,20 @@ const SETTLING_CYCLES: usize = 2;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DecodeEngine {
-    window: ObservationWindow,
-    intercept: Option<f64>,
+    pub(super) window: ObservationWindow,
+    /// Of the last fit, in seconds.
+    pub(super) intercept: Option<f64>,
     /// The last fit; it outlives the window, since the engine stays what it is when its requests
     /// change.
-    fitted: Option<LatencyLine>,
+    pub(super) fitted: Option<LatencyLine>,
     #[serde(default)]
     proof: Option<Proof>,
-    mismatches: u8,
+    pub(super) mismatches: u8,
     /// Latencies of a token on a full replica, one for each cycle. They do not depend on the shape of
     /// the requests, so smoothing them does not blur a change of shape.
     full_latencies: VecDeque<f64>,
-    per_replica: Option<f64>,
+    /// Tokens per second of a full replica, with the smoothed latency.
+    pub(super) per_replica: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,36 +78,14 @@ impl DecodeEngine {
         LatencyModel::of(&self.window, &current, self.intercept)
     }
 
-    pub(crate) fn fitted(&self) -> Option<LatencyLine> {
-        self.fitted
-    }
-
     /// Whether the last fitted line rests on two rate windows.
     pub fn is_proven(&self) -> bool {
         self.fitted.is_some() && self.proof.is_some_and(Proof::is_given)
     }
 
-    pub(crate) fn mismatches(&self) -> u8 {
-        self.mismatches
-    }
-
-    pub fn observations(&self) -> usize {
-        self.window.len()
-    }
-
-    /// Intercept of the last fit, in seconds.
-    pub(crate) fn intercept(&self) -> Option<f64> {
-        self.intercept
-    }
-
     /// Latency of a token on a full replica in seconds, the median of the last cycles.
     pub(crate) fn full_latency(&self) -> Option<f64> {
         median(self.full_latencies.iter().copied())
-    }
-
-    /// Tokens per second of a full replica, with the smoothed latency.
-    pub fn per_replica(&self) -> Option<f64> {
-        self.per_replica
     }
 
     /// Whether the capacity rests on more than a first impression.

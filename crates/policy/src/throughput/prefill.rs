@@ -12,8 +12,8 @@ use wva_base::moment::Moment;
 /// the requests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PrefillEngine {
-    window: ObservationWindow,
-    fitted: Option<Fit>,
+    pub(super) window: ObservationWindow,
+    pub(super) fitted: Option<Fit>,
     #[serde(default)]
     proof: Option<Proof>,
 }
@@ -31,13 +31,5 @@ impl PrefillEngine {
     /// Whether the last fit rests on two rate windows.
     pub fn is_proven(&self) -> bool {
         self.fitted.is_some() && self.proof.is_some_and(Proof::is_given)
-    }
-
-    pub(crate) fn fitted(&self) -> Option<Fit> {
-        self.fitted
-    }
-
-    pub fn observations(&self) -> usize {
-        self.window.len()
     }
 }

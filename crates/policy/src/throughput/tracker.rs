@@ -20,13 +20,14 @@ const RETENTION: Duration = Duration::from_hours(1);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tracker {
     engine: Arc<str>,
-    shape: RequestShape,
+    /// The mean request, as last seen.
+    pub(super) shape: RequestShape,
     last_observed: Moment,
     /// Since when every look found a replica with a queue at its threshold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queued_since: Option<Moment>,
     rates: Rates,
-    work: Work,
+    pub(super) work: Work,
 }
 
 /// What is learned of its engine, by what the engine does.
@@ -54,15 +55,6 @@ impl Tracker {
             Self::learn_decode(known, input, params, now)
         }
         .filter(|tracker| now.since(tracker.last_observed) <= RETENTION)
-    }
-
-    /// The mean request, as last seen.
-    pub fn shape(&self) -> RequestShape {
-        self.shape
-    }
-
-    pub fn work(&self) -> &Work {
-        &self.work
     }
 
     /// The rate of a full replica with requests like the present ones.

@@ -143,7 +143,7 @@ impl ThroughputVariantFigures {
         let Some(tracker) = own.or(donor) else {
             return Self { role: input.role, ..Self::default() };
         };
-        let shape = tracker.shape();
+        let shape = tracker.shape;
         let mut figures = Self {
             role: input.role,
             counted: Replicas::from_len(input.capacities().count()),
@@ -151,7 +151,7 @@ impl ThroughputVariantFigures {
             measured: tracker.measured(),
             ..Self::default()
         };
-        let is_seen = match tracker.work() {
+        let is_seen = match &tracker.work {
             Work::Decode(engine) => figures.add_decode(input, engine, shape, params),
             Work::Prefill(engine) => figures.add_prefill(input, engine, shape),
         };
@@ -184,19 +184,19 @@ impl ThroughputVariantFigures {
         let model = engine.model(&readings);
         self.kv_tokens = Some(shape.kv_tokens());
         self.model = Some(model);
-        self.intercept = engine.intercept();
-        self.observations = engine.observations();
-        self.mismatches = engine.mismatches();
+        self.intercept = engine.intercept;
+        self.observations = engine.window.len();
+        self.mismatches = engine.mismatches;
         self.full_latency = engine.full_latency();
         self.rate_now = rate_now(model, input.full_sequences(shape));
         // An engine whose latency was never seen between idle and full has no line, and may yet have shown
         // what it does at its best.
         let measured = (self.measured).filter(|measured| measured.is_proven());
-        let measured = measured.filter(|_| engine.per_replica().is_none());
-        self.per_replica = (engine.per_replica()).or_else(|| Some(measured?.rate));
+        let measured = measured.filter(|_| engine.per_replica.is_none());
+        self.per_replica = (engine.per_replica).or_else(|| Some(measured?.rate));
         self.is_settled = engine.is_settled() || measured.is_some();
         let growth_usage = params.kv_threshold * params.band.scale_up;
-        self.line_capacity = engine.fitted().and_then(|line| {
+        self.line_capacity = engine.fitted.and_then(|line| {
             let capacity = mean(input.capacities())?;
             let sequences = input.max_sequences.map(|most| most * growth_usage);
             LineCapacity::of(line, capacity, shape, sequences, growth_usage)
@@ -214,10 +214,10 @@ impl ThroughputVariantFigures {
         engine: &PrefillEngine,
         shape: RequestShape,
     ) -> bool {
-        self.prompt_line = engine.fitted();
-        self.observations = engine.observations();
+        self.prompt_line = engine.fitted;
+        self.observations = engine.window.len();
         let source = RateSource::of_line(engine.is_proven());
-        let of_line = (engine.fitted()).and_then(|fit| Some((fit.line.asymptotic_rate()?, source)));
+        let of_line = (engine.fitted).and_then(|fit| Some((fit.line.asymptotic_rate()?, source)));
         self.service = Service::of(self.measured, of_line, shape.effective_input());
         self.per_replica = self.service.map(|service| service.tokens_per_second);
         self.is_settled = self.service.is_some_and(|service| service.source.is_proven());

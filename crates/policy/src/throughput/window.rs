@@ -112,10 +112,6 @@ impl ObservationWindow {
         self.observations.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.observations.is_empty()
-    }
-
     /// Whether there is enough to separate slope and intercept.
     pub fn is_ready(&self, domain: Domain) -> bool {
         let all = || self.observations.iter().map(|observation| observation.x);
