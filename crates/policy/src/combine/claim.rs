@@ -26,11 +26,13 @@ pub struct CapacityClaim {
 
 /// One claim for each voter with a view on the role, weighed against each other, and the votes
 /// behind them.
-#[derive(Debug)]
-pub(super) struct Weighed {
-    pub(super) votes: Vec<Vote>,
-    pub(super) combined: Option<f64>,
-    pub(super) claims: Vec<CapacityClaim>,
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Weighed {
+    pub claims: Vec<CapacityClaim>,
+    /// The votes, in replicas of one variant.
+    pub votes: Vec<Vote>,
+    /// What the votes combine to, not rounded.
+    pub replicas: Option<f64>,
 }
 
 /// Weighs the voters' amounts in replicas of one variant, the reference, once, and moves each amount
@@ -59,11 +61,8 @@ pub(super) fn weigh(
         })
         .collect();
     let Some(reference) = reference(&scored, costs) else {
-        return Weighed {
-            votes: Vec::new(),
-            combined: None,
-            claims: scored.into_iter().map(|(_, claim)| claim).collect(),
-        };
+        let claims = scored.into_iter().map(|(_, claim)| claim).collect();
+        return Weighed { claims, ..Weighed::default() };
     };
     let rated: Vec<(f64, CapacityClaim, Option<f64>)> = scored
         .into_iter()
@@ -82,12 +81,12 @@ pub(super) fn weigh(
             })
         })
         .collect();
-    let combined = combine_votes(direction, &votes);
+    let replicas = combine_votes(direction, &votes);
     let claims = rated
         .into_iter()
-        .map(|(_, claim, rate)| limited(direction, claim, rate, combined))
+        .map(|(_, claim, rate)| limited(direction, claim, rate, replicas))
         .collect();
-    Weighed { votes, combined, claims }
+    Weighed { claims, votes, replicas }
 }
 
 fn limited(

@@ -27,7 +27,7 @@ pub use capacity_source::CapacitySource;
 pub use participation::lacks_saturation_vote;
 
 pub(crate) use balance::Band;
-pub(crate) use claim::CapacityClaim;
+pub(crate) use claim::{CapacityClaim, Weighed};
 pub(crate) use liveness::{AnalyzerLog, AskedLog, Liveness};
 pub(crate) use participation::{Participation, participation};
 pub(crate) use role_target::{Awaited, BlockReason, RoleTarget};
@@ -122,7 +122,7 @@ impl Consensus {
     /// Keeps every role from shrinking, since `role` serves and no analyzer could judge it.
     pub(crate) fn hold_partners_of(&mut self, role: ServingRole) {
         for role_target in self.roles.values_mut() {
-            if matches!(role_target, RoleTarget::Release { .. }) {
+            if matches!(role_target, RoleTarget::Release(_)) {
                 *role_target = RoleTarget::Hold(BlockReason::Unjudged { role });
             }
         }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::balance::View;
 use super::capacity_source::CapacitySource;
-use super::claim::{CapacityClaim, weigh};
+use super::claim::{Weighed, weigh};
 use super::liveness::Liveness;
-use super::votes::{Vote, VoteDirection};
+use super::votes::VoteDirection;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::VariantKey;
 use crate::reason::{MissingInput, ViewGap};
@@ -20,21 +20,9 @@ use wva_base::text::listed;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum RoleTarget {
     /// Add capacity until every claim is met.
-    Grow {
-        /// One for each voter with a view on the role.
-        claims: Vec<CapacityClaim>,
-        /// The votes, in replicas of one variant.
-        votes: Vec<Vote>,
-        /// What the votes combine to, not rounded.
-        replicas: Option<f64>,
-    },
-    /// Take capacity away while every claim leaves it.
-    Release {
-        /// One for each live voter with a view on the role.
-        claims: Vec<CapacityClaim>,
-        votes: Vec<Vote>,
-        replicas: Option<f64>,
-    },
+    Grow(Weighed),
+    /// Take capacity away while every claim, of live voters, leaves it.
+    Release(Weighed),
     Hold(BlockReason),
 }
 
@@ -159,12 +147,7 @@ pub(super) fn decide(
     let is_short =
         |view: &&View<'_>| view.roles.get(&role).is_some_and(|balance| balance.required > 0.0);
     if all.iter().any(is_short) {
-        let weighed = weigh(VoteDirection::Up, role, &all, costs);
-        return RoleTarget::Grow {
-            claims: weighed.claims,
-            votes: weighed.votes,
-            replicas: weighed.combined,
-        };
+        return RoleTarget::Grow(weigh(VoteDirection::Up, role, &all, costs));
     }
     let undetermined =
         |view: &&View<'_>| BlockReason::undetermined(view.result.analyzer, view.result.liveness);
@@ -176,8 +159,7 @@ pub(super) fn decide(
     if let Some(hold) = obstacle(role, &live) {
         return RoleTarget::Hold(hold);
     }
-    let weighed = weigh(VoteDirection::Down, role, &live, costs);
-    RoleTarget::Release { claims: weighed.claims, votes: weighed.votes, replicas: weighed.combined }
+    RoleTarget::Release(weigh(VoteDirection::Down, role, &live, costs))
 }
 
 fn obstacle(role: ServingRole, live: &[&View<'_>]) -> Option<BlockReason> {

@@ -17,7 +17,7 @@ use super::cover::prices;
 use super::feed::{SINGLY, TOLERANCE, follow, reach};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
-use crate::combine::{CapacityClaim, RoleTarget};
+use crate::combine::{CapacityClaim, RoleTarget, Weighed};
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::{Budget, GpuPool, GpuPools, NotCounted, PoolFigures};
 use crate::reason::Reason;
@@ -146,7 +146,7 @@ impl<'a> Work<'a> {
         let mut needs = Vec::new();
         // Prefill, which decides what decode receives, is before it in order.
         for (role, role_target) in &contest.role_targets {
-            let RoleTarget::Grow { claims, .. } = role_target else {
+            let RoleTarget::Grow(Weighed { claims, .. }) = role_target else {
                 continue;
             };
             let candidates =

@@ -12,7 +12,7 @@ use super::shed::Shed;
 use super::{Method, ReplicaAllocation};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
-use crate::combine::{CapacityClaim, RoleTarget};
+use crate::combine::{CapacityClaim, RoleTarget, Weighed};
 use crate::key::VariantKey;
 use crate::reason::{Reason, ReleaseObstacle};
 use crate::rounding;
@@ -28,7 +28,7 @@ pub(super) fn grow(
     let mut allocation = ReplicaAllocation::default();
     let mut reached = None;
     for (role, role_target) in role_targets {
-        let RoleTarget::Grow { claims, .. } = role_target else {
+        let RoleTarget::Grow(Weighed { claims, .. }) = role_target else {
             continue;
         };
         let claims = outstanding(candidates.iter(), *role, claims);
@@ -168,7 +168,7 @@ pub(super) fn release(
 ) -> ReplicaAllocation {
     let mut allocation = ReplicaAllocation::default();
     for (role, role_target) in role_targets {
-        if let RoleTarget::Release { claims, .. } = role_target {
+        if let RoleTarget::Release(Weighed { claims, .. }) = role_target {
             release_role(&mut allocation, candidates, *role, claims, method);
         }
     }
@@ -259,8 +259,8 @@ fn keep_rest(
                 Reason::NoView { role: candidate.role, missing: Vec::new(), abstaining: Vec::new() }
             }
             Some(RoleTarget::Hold(hold)) => Reason::Held { hold: hold.clone() },
-            Some(RoleTarget::Release { claims, .. }) if knows(claims, key) => Reason::ModelGrows,
-            Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => Reason::NotSized,
+            Some(RoleTarget::Release(weighed)) if knows(&weighed.claims, key) => Reason::ModelGrows,
+            Some(RoleTarget::Grow(_) | RoleTarget::Release(_)) => Reason::NotSized,
         };
         record(allocation, key, candidate.count, candidate.count, why);
     }

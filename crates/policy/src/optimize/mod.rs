@@ -65,8 +65,7 @@ pub(crate) fn cost_aware(
     role_targets: &BTreeMap<ServingRole, RoleTarget>,
     method: Method,
 ) -> ReplicaAllocation {
-    let grows =
-        role_targets.values().any(|role_target| matches!(role_target, RoleTarget::Grow { .. }));
+    let grows = role_targets.values().any(|role_target| matches!(role_target, RoleTarget::Grow(_)));
     let release = || joint::release(candidates, role_targets, method);
     if !grows {
         return release();

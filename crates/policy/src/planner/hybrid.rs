@@ -66,7 +66,7 @@ fn by_tokens(cycle: &Cycle<'_>, work: &mut Work<'_>, config: AnalyzerConfig) -> 
             |consensus| {
                 let mut roles = consensus.roles.values();
                 !consensus.roles.is_empty()
-                    && roles.all(|role_target| matches!(role_target, RoleTarget::Release { .. }))
+                    && roles.all(|role_target| matches!(role_target, RoleTarget::Release(_)))
             },
         );
     if releases { Shrinking::Safe } else { Shrinking::Unsafe }

@@ -82,7 +82,7 @@ pub(super) fn decide(
         .consensus
         .roles
         .values()
-        .any(|role_target| matches!(role_target, RoleTarget::Grow { .. }));
+        .any(|role_target| matches!(role_target, RoleTarget::Grow(_)));
     if is_limited {
         work.sharing = Sharing::of(cycle, work, configs, &decision);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::world::{self, key};
 use crate::capacity::{AnalyzerName, ServingRole};
-use crate::combine::{CapacityClaim, RoleTarget};
+use crate::combine::{CapacityClaim, RoleTarget, Weighed};
 use crate::key::VariantKey;
 use crate::optimize::{Candidate, Method, cost_aware};
 use crate::reason::Reason;
@@ -48,15 +48,13 @@ fn counts(
 }
 
 fn grow(analyzer: AnalyzerName, given: &[Given], amount: f64) -> RoleTarget {
-    RoleTarget::Grow { claims: claims(analyzer, given, amount), votes: Vec::new(), replicas: None }
+    let claims = claims(analyzer, given, amount);
+    RoleTarget::Grow(Weighed { claims, ..Weighed::default() })
 }
 
 fn release(given: &[Given], amount: f64) -> RoleTarget {
-    RoleTarget::Release {
-        claims: claims(AnalyzerName::Slo, given, amount),
-        votes: Vec::new(),
-        replicas: None,
-    }
+    let claims = claims(AnalyzerName::Slo, given, amount);
+    RoleTarget::Release(Weighed { claims, ..Weighed::default() })
 }
 
 #[test]

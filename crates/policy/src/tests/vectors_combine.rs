@@ -12,8 +12,8 @@ use super::world::{at, key};
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
 use crate::combine::{
     AnalyzerLog, AnalyzerResult, Balance, Band, BlockReason, CapacitySource, Liveness,
-    Participation, RoleTarget, Vote, VoteDirection, combine, combine_votes, lacks_saturation_vote,
-    participation,
+    Participation, RoleTarget, Vote, VoteDirection, Weighed, combine, combine_votes,
+    lacks_saturation_vote, participation,
 };
 use crate::key::{ModelKey, VariantKey};
 use crate::params::AnalyzerSettings;
@@ -224,7 +224,7 @@ fn n107_n109_a_silent_voter_has_no_veto_and_silence_is_no_basis() {
         "{veto:?}"
     );
     full.liveness = Liveness::Silent;
-    assert!(matches!(outcome(&[roomy.clone(), full]), Some(RoleTarget::Release { .. })));
+    assert!(matches!(outcome(&[roomy.clone(), full]), Some(RoleTarget::Release(_))));
     let mut silent = roomy;
     silent.liveness = Liveness::Silent;
     assert!(matches!(outcome(&[silent]), Some(RoleTarget::Hold(_))));
@@ -257,7 +257,7 @@ fn n113_two_candidates_without_saturation_hold_the_model() {
         Some(RoleTarget::Hold(BlockReason::Unsized { anchor: CapacitySource::Ambiguous { .. } }))
     ));
     let [saturation, ..] = results;
-    assert!(matches!(outcome(&[saturation, throughput]), Some(RoleTarget::Grow { .. })));
+    assert!(matches!(outcome(&[saturation, throughput]), Some(RoleTarget::Grow(_))));
 }
 
 #[test]
@@ -268,14 +268,14 @@ fn latency_objectives_size_a_model_where_saturation_does_not_vote() {
     let held = outcome(&[throughput.clone(), one(AnalyzerName::QueueingModel)]);
     assert!(matches!(held, Some(RoleTarget::Hold(_))), "{held:?}");
     let grown = outcome(&[throughput, one(AnalyzerName::Slo)]);
-    assert!(matches!(grown, Some(RoleTarget::Grow { .. })), "{grown:?}");
+    assert!(matches!(grown, Some(RoleTarget::Grow(_))), "{grown:?}");
 }
 
 #[test]
 fn n115_only_a_variant_of_known_capacity_is_claimed() {
     let ballot =
         result(AnalyzerName::Throughput, 1.0, 10_200.0, &[("v", 5_000.0, 0), ("w", 0.0, 0)]);
-    let Some(RoleTarget::Grow { claims, replicas, .. }) = outcome(&[ballot]) else {
+    let Some(RoleTarget::Grow(Weighed { claims, replicas, .. })) = outcome(&[ballot]) else {
         panic!("it grows");
     };
     assert!(is_near(claims[0].amount, 12_000.0));
@@ -288,14 +288,14 @@ fn n275_a_voter_without_a_view_on_the_role_abstains() {
     let roomy = result(AnalyzerName::Saturation, 1.0, IDLE, &[("v", 10_000.0, 3)]);
     let mut other = result(AnalyzerName::Throughput, 1.0, 0.0, &[("v", 10_000.0, 3)]);
     other.assessment.as_mut().unwrap().demand.clear();
-    assert!(matches!(outcome(&[roomy, other]), Some(RoleTarget::Release { .. })));
+    assert!(matches!(outcome(&[roomy, other]), Some(RoleTarget::Release(_))));
 }
 
 #[test]
 fn n277_every_claim_keeps_its_own_unit() {
     let one = result(AnalyzerName::Saturation, 1.0, 3_400.0, &[("v", 1_000.0, 0)]);
     let other = result(AnalyzerName::Throughput, 1.0, 85.0, &[("v", 50.0, 0)]);
-    let Some(RoleTarget::Grow { claims, votes, replicas }) = outcome(&[one, other]) else {
+    let Some(RoleTarget::Grow(Weighed { claims, votes, replicas })) = outcome(&[one, other]) else {
         panic!("it grows");
     };
     assert!(is_near(votes[0].replicas, 4.0) && is_near(votes[1].replicas, 2.0));
@@ -311,7 +311,7 @@ fn n277_every_claim_keeps_its_own_unit() {
 fn a_weighted_vote_is_rounded_once() {
     let large = result(AnalyzerName::Saturation, 1.0, 8_500.0, &[("v", 1_000.0, 0)]);
     let small = result(AnalyzerName::Throughput, 2.0, 212.5, &[("v", 50.0, 0)]);
-    let Some(RoleTarget::Grow { claims, .. }) = outcome(&[large, small]) else {
+    let Some(RoleTarget::Grow(Weighed { claims, .. })) = outcome(&[large, small]) else {
         panic!("it grows");
     };
     // 10 at weight 1 against 5 at weight 2.
@@ -332,7 +332,7 @@ fn a_voter_counts_where_it_cannot_size_every_variant() {
         content(&[("v", 10_000.0, 1), ("w", 10_000.0, 1)]),
         content(&[("w", 10_000.0, 1)]),
     ] {
-        let Some(RoleTarget::Grow { claims, votes, replicas }) =
+        let Some(RoleTarget::Grow(Weighed { claims, votes, replicas })) =
             outcome(&[saturation.clone(), short.clone()])
         else {
             panic!("it grows");
@@ -352,7 +352,8 @@ fn a_release_weighs_a_voter_that_cannot_size_every_variant() {
     let roomy =
         result(AnalyzerName::Saturation, 9.0, 0.0, &[("v", 10_000.0, 4), ("w", 10_000.0, 4)]);
     let careful = result(AnalyzerName::Throughput, 1.0, 2_325.0, &[("v", 1_000.0, 4)]);
-    let Some(RoleTarget::Release { votes, replicas, .. }) = outcome(&[roomy, careful]) else {
+    let Some(RoleTarget::Release(Weighed { votes, replicas, .. })) = outcome(&[roomy, careful])
+    else {
         panic!("it shrinks");
     };
     // 8 at weight 9 against 1 at weight 1, which is 4 less 2325 / 775: 1 + 7 * 8 / 10.

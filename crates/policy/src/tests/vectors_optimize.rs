@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::vectors::{Tally, run};
 use super::world::{self, key};
 use crate::capacity::{AnalyzerName, ServingRole};
-use crate::combine::{CapacityClaim, RoleTarget};
+use crate::combine::{CapacityClaim, RoleTarget, Weighed};
 use crate::key::VariantKey;
 use crate::optimize::{Candidate, Method, ReplicaAllocation, cost_aware};
 use crate::reason::Reason;
@@ -75,20 +75,12 @@ impl Round {
 
     fn role_targets(&self) -> BTreeMap<ServingRole, RoleTarget> {
         let grow = self.required.iter().map(|(role, amount)| {
-            let role_target = RoleTarget::Grow {
-                claims: vec![self.claim(*role, *amount)],
-                votes: Vec::new(),
-                replicas: None,
-            };
-            (*role, role_target)
+            let claims = vec![self.claim(*role, *amount)];
+            (*role, RoleTarget::Grow(Weighed { claims, ..Weighed::default() }))
         });
         let release = self.spare.iter().map(|(role, amount)| {
-            let role_target = RoleTarget::Release {
-                claims: vec![self.claim(*role, *amount)],
-                votes: Vec::new(),
-                replicas: None,
-            };
-            (*role, role_target)
+            let claims = vec![self.claim(*role, *amount)];
+            (*role, RoleTarget::Release(Weighed { claims, ..Weighed::default() }))
         });
         grow.chain(release).collect()
     }

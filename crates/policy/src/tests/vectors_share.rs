@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::vectors::run;
 use super::world::{candidate, key};
 use crate::capacity::{AnalyzerName, ServingRole};
-use crate::combine::{CapacityClaim, RoleTarget};
+use crate::combine::{CapacityClaim, RoleTarget, Weighed};
 use crate::key::ModelKey;
 use crate::limit::{Budget, GpuCount, GpuPools, ManagedUse, Physical};
 use crate::optimize::{Contender, Contest, share};
@@ -79,9 +79,8 @@ impl ModelGiven {
                 anticipated: 0.0,
                 per_replica,
             };
-            let role_target =
-                RoleTarget::Grow { claims: vec![claim], votes: Vec::new(), replicas: None };
-            (*role, role_target)
+            let weighed = Weighed { claims: vec![claim], ..Weighed::default() };
+            (*role, RoleTarget::Grow(weighed))
         };
         Contest {
             priority: self.priority,
@@ -145,11 +144,10 @@ fn a_share_goes_to_the_variant_that_serves_every_claim() {
         ]),
     };
     let mut contest = given.contest();
-    let Some(RoleTarget::Grow { claims, .. }) = contest.role_targets.get_mut(&ServingRole::Both)
-    else {
+    let Some(RoleTarget::Grow(weighed)) = contest.role_targets.get_mut(&ServingRole::Both) else {
         panic!("it grows");
     };
-    claims.push(CapacityClaim {
+    weighed.claims.push(CapacityClaim {
         analyzer: AnalyzerName::Throughput,
         amount: 4.0,
         anticipated: 1.0,

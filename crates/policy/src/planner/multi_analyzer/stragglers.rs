@@ -28,13 +28,13 @@ pub(super) fn take(
                 BlockReason::Vetoed { .. }
                     | BlockReason::Waiting { analyzer: AnalyzerName::Slo, .. }
             ),
-            Some(RoleTarget::Grow { .. } | RoleTarget::Release { .. }) => false,
+            Some(RoleTarget::Grow(_) | RoleTarget::Release(_)) => false,
         };
         if held {
             return None;
         }
         let mut others = consensus.roles.iter().filter(|(other, _)| **other != role);
-        let is_alone = !others.any(|(_, target)| matches!(target, RoleTarget::Grow { .. }));
+        let is_alone = !others.any(|(_, target)| matches!(target, RoleTarget::Grow(_)));
         let Candidate { count, bounds, .. } = candidates.remove(key)?;
         let straggler = Straggler { is_replaced: straggler.is_replaced && is_alone, ..*straggler };
         let change = CountChange {
