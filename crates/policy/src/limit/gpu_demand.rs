@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::pools::GpuPools;
-use super::rescale::{RescaleSwitches, finite_budget, groups};
+use super::rescale::{finite_budget, groups};
 use super::rescale_candidate::RescaleCandidate;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
@@ -44,11 +44,11 @@ pub struct HeadroomShare {
 pub(crate) fn by_headroom(
     models: &BTreeMap<ModelKey, RescaleCandidate>,
     needs: &BTreeMap<ModelKey, GpuDemand>,
-    switches: &RescaleSwitches,
+    is_shared: impl Fn(Option<&str>) -> bool,
     pools: &GpuPools,
 ) -> BTreeMap<ModelKey, BTreeMap<ServingRole, HeadroomShare>> {
     let mut answer: BTreeMap<ModelKey, BTreeMap<ServingRole, HeadroomShare>> = BTreeMap::new();
-    for members in groups(models, switches, pools).values() {
+    for members in groups(models, is_shared, pools).values() {
         let Some(budget) = finite_budget(members, pools) else {
             continue;
         };

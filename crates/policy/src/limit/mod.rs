@@ -39,7 +39,7 @@ pub(crate) use not_counted::{NotCounted, claims_not_counted};
 pub(crate) use pass::{GrowthRequest, allocate};
 pub(crate) use pool::HeldGpus;
 pub(crate) use pools::{GpuPools, GpuSupply, ManagedUse, UncountedUse};
-pub(crate) use rescale::{AwaitedStart, BudgetClaim, RescaleSwitches, Turn, rescale};
+pub(crate) use rescale::{AwaitedStart, BudgetClaim, Turn, rescale};
 pub(crate) use rescale_candidate::{RescaleCandidate, ShareVariant};
 pub(crate) use withheld::DemandGap;
 

@@ -16,14 +16,6 @@ use crate::change::CountChange;
 use crate::key::{ModelKey, VariantKey};
 use crate::units::{Gpus, Replicas};
 
-/// Whose budgets are shared by priority (`enableRescale`). A namespace is asked for itself and
-/// inherits nothing from the cluster.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct RescaleSwitches {
-    pub cluster: bool,
-    pub namespaces: BTreeSet<Arc<str>>,
-}
-
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Rescaled {
     pub changes: BTreeMap<VariantKey, CountChange>,
@@ -85,113 +77,42 @@ pub(crate) struct AwaitedStart {
     pub gpus: Gpus,
 }
 
-/// Shares every contended budget whose switch is on. A budget that is unknown, unlimited or overdrawn
-/// is left alone, as is a model on several accelerators. A budget is shared without the GPUs of `awaited` starts of
-/// more priority than every model that shares it, so that those give up what the start lacks.
+/// Shares every contended budget whose scope, a namespace or the cluster, `is_shared` allows. A budget that is
+/// unknown, unlimited or overdrawn is left alone, as is a model on several accelerators. A budget is shared without
+/// the GPUs of `awaited` starts of more priority than every model that shares it, so that those give up what the
+/// start lacks.
 ///
 /// `start` starts models from zero that come before the models of a turn, takes their GPUs, and returns the
 /// variants that were started. Each counts as a replica that exists.
 pub(crate) fn rescale(
     models: &BTreeMap<ModelKey, RescaleCandidate>,
-    switches: &RescaleSwitches,
+    is_shared: impl Fn(Option<&str>) -> bool,
     pools: &mut GpuPools,
     awaited: &[AwaitedStart],
     mut start: impl FnMut(&Turn<'_>, &mut GpuPools) -> Vec<VariantKey>,
 ) -> Rescaled {
-    let groups = groups(models, switches, pools);
     let mut rescaled = Rescaled::default();
     let mut started = BTreeSet::new();
-    for ((_, _, drawn), members) in &groups {
-        let serving = Serving { members, drawn, awaited, started: &mut started };
-        serving.run(pools, &mut start, &mut rescaled);
-    }
-    rescaled
-}
-
-pub(super) fn groups<'a>(
-    models: &'a BTreeMap<ModelKey, RescaleCandidate>,
-    switches: &RescaleSwitches,
-    pools: &GpuPools,
-) -> BTreeMap<Group, Members<'a>> {
-    let mut groups: BTreeMap<Group, Members<'a>> = BTreeMap::new();
-    for (key, model) in models {
-        let group = group_of(key, model, pools);
-        if let Some(group) = group.filter(|(_, scope, _)| switches.allow(scope.as_ref())) {
-            groups.entry(group).or_default().insert(key, model);
-        }
-    }
-    groups
-}
-
-fn group_of(key: &ModelKey, model: &RescaleCandidate, pools: &GpuPools) -> Option<Group> {
-    let mut variants = model.variants.values();
-    let accelerator = &variants.next()?.accelerator;
-    if variants.any(|variant| variant.accelerator != *accelerator) {
-        return None;
-    }
-    let pools: BTreeSet<GpuPool> =
-        (pools.rooms(&key.namespace, accelerator).into_iter()).map(|room| room.pool).collect();
-    let is_own = |pool: &GpuPool| matches!(pool, GpuPool::NamespaceQuota { .. });
-    let scope = pools.iter().any(is_own);
-    let (GpuPool::Inventory { accelerator: kind }
-    | GpuPool::NoNode { accelerator: kind, .. }
-    | GpuPool::ClusterQuota { accelerator: kind, .. }
-    | GpuPool::NamespaceQuota { accelerator: kind, .. }) = pools.first()?;
-    let kind = Arc::clone(kind);
-    Some((kind, scope.then(|| Arc::clone(&key.namespace)), pools))
-}
-
-impl RescaleSwitches {
-    fn allow(&self, scope: Option<&Arc<str>>) -> bool {
-        scope.map_or(self.cluster, |namespace| self.namespaces.contains(namespace))
-    }
-}
-
-struct Serving<'a> {
-    members: &'a Members<'a>,
-    drawn: &'a BTreeSet<GpuPool>,
-    awaited: &'a [AwaitedStart],
-    started: &'a mut BTreeSet<VariantKey>,
-}
-
-impl Serving<'_> {
-    /// GPUs of starts that come before every member.
-    fn awaited(&self) -> Gpus {
-        let members = self.members.values();
-        let highest = members.fold(f64::NEG_INFINITY, |most, model| most.max(model.priority));
-        (self.awaited.iter())
-            .filter(|start| start.priority > highest && !start.pools.is_disjoint(self.drawn))
-            .map(|start| start.gpus)
-            .sum()
-    }
-
-    fn run(
-        self,
-        pools: &mut GpuPools,
-        start: &mut impl FnMut(&Turn<'_>, &mut GpuPools) -> Vec<VariantKey>,
-        rescaled: &mut Rescaled,
-    ) {
-        let standing: Vec<(&ModelKey, RescaleCandidate)> = (self.members.iter())
-            .map(|(key, model)| (*key, model.with_started(self.started)))
-            .collect();
+    for ((_, _, drawn), members) in &groups(models, is_shared, pools) {
+        let standing: Vec<(&ModelKey, RescaleCandidate)> =
+            members.iter().map(|(key, model)| (*key, model.with_started(&started))).collect();
         let members: Members<'_> = standing.iter().map(|(key, model)| (*key, model)).collect();
-        let Some((budget, is_awaited)) = contended_budget(&members, pools, self.awaited()) else {
-            return;
+        let awaited = gpus_before(&members, drawn, awaited);
+        let Some((budget, is_awaited)) = contended_budget(&members, pools, awaited) else {
+            continue;
         };
         let bidders: BTreeMap<&ModelKey, Bidder> =
             members.iter().map(|(key, model)| (*key, model.bidder(budget))).collect();
         let filled = water_fill(budget, &bidders);
-        let mut ordered: Vec<(&ModelKey, &RescaleCandidate)> =
-            members.iter().map(|(key, model)| (*key, *model)).collect();
+        let mut ordered: Vec<(&ModelKey, &RescaleCandidate)> = members.into_iter().collect();
         ordered.sort_by(|one, other| {
             (other.1.priority.total_cmp(&one.1.priority)).then_with(|| one.0.cmp(other.0))
         });
         for (key, model) in ordered {
-            let turn =
-                Turn { priority: model.priority, pools: self.drawn, changes: &rescaled.changes };
-            self.started.extend(start(&turn, pools));
+            let turn = Turn { priority: model.priority, pools: drawn, changes: &rescaled.changes };
+            started.extend(start(&turn, pools));
             let share = filled.shares.get(key).copied().unwrap_or_default();
-            let now = model.with_started(self.started);
+            let now = model.with_started(&started);
             for (role, share) in now.split(share) {
                 let share = if is_awaited { now.whole_replicas(role, share) } else { share };
                 let changes = now.settle(key, role, share, pools);
@@ -215,6 +136,48 @@ impl Serving<'_> {
             }
         }
     }
+    rescaled
+}
+
+/// GPUs of starts that come before every member.
+fn gpus_before(members: &Members<'_>, drawn: &BTreeSet<GpuPool>, awaited: &[AwaitedStart]) -> Gpus {
+    let highest = members.values().fold(f64::NEG_INFINITY, |most, model| most.max(model.priority));
+    let before =
+        |start: &&AwaitedStart| start.priority > highest && !start.pools.is_disjoint(drawn);
+    awaited.iter().filter(before).map(|start| start.gpus).sum()
+}
+
+pub(super) fn groups<'a>(
+    models: &'a BTreeMap<ModelKey, RescaleCandidate>,
+    is_shared: impl Fn(Option<&str>) -> bool,
+    pools: &GpuPools,
+) -> BTreeMap<Group, Members<'a>> {
+    let mut groups: BTreeMap<Group, Members<'a>> = BTreeMap::new();
+    for (key, model) in models {
+        let group = group_of(key, model, pools);
+        if let Some(group) = group.filter(|(_, scope, _)| is_shared(scope.as_deref())) {
+            groups.entry(group).or_default().insert(key, model);
+        }
+    }
+    groups
+}
+
+fn group_of(key: &ModelKey, model: &RescaleCandidate, pools: &GpuPools) -> Option<Group> {
+    let mut variants = model.variants.values();
+    let accelerator = &variants.next()?.accelerator;
+    if variants.any(|variant| variant.accelerator != *accelerator) {
+        return None;
+    }
+    let pools: BTreeSet<GpuPool> =
+        (pools.rooms(&key.namespace, accelerator).into_iter()).map(|room| room.pool).collect();
+    let is_own = |pool: &GpuPool| matches!(pool, GpuPool::NamespaceQuota { .. });
+    let scope = pools.iter().any(is_own);
+    let (GpuPool::Inventory { accelerator: kind }
+    | GpuPool::NoNode { accelerator: kind, .. }
+    | GpuPool::ClusterQuota { accelerator: kind, .. }
+    | GpuPool::NamespaceQuota { accelerator: kind, .. }) = pools.first()?;
+    let kind = Arc::clone(kind);
+    Some((kind, scope.then(|| Arc::clone(&key.namespace)), pools))
 }
 
 /// What is free and what the members hold, less what is awaited, and whether anything is; none where that is enough

@@ -12,7 +12,7 @@ use crate::combine::{BlockReason, CapacitySource};
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::{
     AwaitedStart, DemandGap, GpuCount, GpuDemand, GpuPool, GpuPools, RescaleCandidate,
-    RescaleSwitches, ShareVariant, Turn, Withheld, by_headroom, rescale,
+    ShareVariant, Turn, Withheld, by_headroom, rescale,
 };
 use crate::pending_decision::PendingDecision;
 use crate::plan::{MetricsState, PlanStage, Reason};
@@ -199,16 +199,17 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
     if asked.is_empty() {
         return;
     }
-    let switches = switches(cycle, &asked);
+    let settings = &cycle.settings.saturation;
+    let is_shared = |scope: Option<&str>| settings.rescale_enabled(scope);
     let needs = asked
         .iter()
         .map(|(key, share)| (key.clone(), GpuDemand::of(&share.sharer, share.scale_up)))
         .collect();
     let sharers = in_one_unit(asked);
-    let mut headroom = by_headroom(&sharers, &needs, &switches, pools);
+    let mut headroom = by_headroom(&sharers, &needs, is_shared, pools);
     let mut starts = Starts::of(cycle, works, pools);
     let awaited = starts.awaited(cycle, works, pools, &sharers);
-    let rescaled = rescale(&sharers, &switches, pools, &awaited, |turn, pools| {
+    let rescaled = rescale(&sharers, is_shared, pools, &awaited, |turn, pools| {
         starts.serve(cycle, works, turn, pools)
     });
     for work in works {
@@ -315,18 +316,6 @@ impl Starts {
             }
             started
         })
-    }
-}
-
-fn switches(cycle: &Cycle<'_>, asked: &BTreeMap<ModelKey, Share>) -> RescaleSwitches {
-    let settings = &cycle.settings.saturation;
-    let namespaces: BTreeSet<&Arc<str>> = asked.keys().map(|key| &key.namespace).collect();
-    RescaleSwitches {
-        cluster: settings.rescale_enabled(None),
-        namespaces: (namespaces.into_iter())
-            .filter(|namespace| settings.rescale_enabled(Some(namespace)))
-            .map(Arc::clone)
-            .collect(),
     }
 }
 

@@ -11,8 +11,8 @@ use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::{
-    Bidder, Budget, GpuPool, GpuPools, ManagedUse, Physical, RescaleCandidate, RescaleSwitches,
-    Rescaled, ShareVariant, rescale, round_shares, water_fill,
+    Bidder, Budget, GpuPool, GpuPools, ManagedUse, Physical, RescaleCandidate, Rescaled,
+    ShareVariant, rescale, round_shares, water_fill,
 };
 use crate::params::{Limiter, LimiterScope, Quota};
 use crate::snapshot::{Accelerator, DeclaredBounds};
@@ -149,9 +149,10 @@ impl World {
     }
 
     fn rescale(&self, pools: &mut GpuPools) -> Rescaled {
-        let switches =
-            RescaleSwitches { cluster: self.cluster, namespaces: self.namespaces.clone() };
-        rescale(&self.sharers(), &switches, pools, &[], |_, _| Vec::new())
+        let is_shared = |scope: Option<&str>| {
+            scope.map_or(self.cluster, |namespace| self.namespaces.contains(namespace))
+        };
+        rescale(&self.sharers(), is_shared, pools, &[], |_, _| Vec::new())
     }
 }
 
