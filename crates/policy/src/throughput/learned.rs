@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assess::report;
 use super::input::ThroughputModelInput;
-use super::streak::{Streak, wanted};
+use super::role::{Streak, wanted};
 use super::tracker::Tracker;
 use crate::capacity::ServingRole;
 use crate::coupling::Coupling;

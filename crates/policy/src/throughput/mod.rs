@@ -21,7 +21,6 @@ pub(crate) mod prefill;
 pub(crate) mod readings;
 pub(crate) mod role;
 pub(crate) mod shape;
-pub(crate) mod streak;
 pub(crate) mod supply;
 pub(crate) mod tracker;
 pub(crate) mod variant;

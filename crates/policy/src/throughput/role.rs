@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::average::mean;
 use super::floor::{FloorLoad, Landing, MIN_HORIZON, hold, orders_nothing, queue_order, served};
 use super::input::{Params, ThroughputVariantInput};
-use super::streak::{Streak, wanted};
 use super::variant::ThroughputVariantFigures;
 use crate::combine::{Balance, Band, VoteDirection};
 use crate::units::Replicas;
+
+/// One look orders nothing, in neither direction.
+const CONFIRMING_CYCLES: u8 = 2;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoleLoad {
@@ -74,6 +76,39 @@ pub struct FloorFigures {
     pub landing_demand: f64,
     /// Tokens per second of it that may act.
     pub permitted: f64,
+}
+
+/// How many cycles in a row wanted the same direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Streak {
+    pub direction: VoteDirection,
+    /// Cycles, the latest one included.
+    pub cycles: u8,
+}
+
+impl Streak {
+    /// Continues a streak with a cycle, or starts a new one; none where the cycle wants neither.
+    pub(super) fn next(previous: Option<Self>, wanted: Option<VoteDirection>) -> Option<Self> {
+        let direction = wanted?;
+        let before = previous
+            .filter(|streak| streak.direction == direction)
+            .map_or(0, |streak| streak.cycles);
+        Some(Self { direction, cycles: before.saturating_add(1) })
+    }
+
+    fn confirms(self, direction: VoteDirection) -> bool {
+        self.direction == direction && self.cycles >= CONFIRMING_CYCLES
+    }
+}
+
+pub(super) fn wanted(balance: &Balance) -> Option<VoteDirection> {
+    if balance.required > 0.0 {
+        Some(VoteDirection::Up)
+    } else if balance.spare > 0.0 {
+        Some(VoteDirection::Down)
+    } else {
+        None
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
