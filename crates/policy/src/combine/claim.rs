@@ -1,4 +1,4 @@
-//! What one voter wants of an optimizer.
+//! What each voter wants of an optimizer, and its vote in replicas.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,10 +6,28 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::balance::View;
-use super::votes::{Vote, VoteDirection, combine_votes};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::VariantKey;
 use crate::units::Cost;
+
+/// One analyzer's wish, in replicas of one and the same variant, not rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Vote {
+    pub analyzer: AnalyzerName,
+    /// Its weight, not negative.
+    pub score: f64,
+    /// Replicas to add or to release.
+    pub replicas: f64,
+}
+
+/// Which end of the votes is the safe one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum VoteDirection {
+    /// Growth: the largest vote.
+    Up,
+    /// Release: the smallest vote.
+    Down,
+}
 
 /// Capacity that one voter wants added to, or allows to be taken from, one role.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,27 +82,21 @@ pub(super) fn weigh(
         let claims = scored.into_iter().map(|(_, claim)| claim).collect();
         return Weighed { claims, ..Weighed::default() };
     };
-    let rated: Vec<(f64, CapacityClaim, Option<f64>)> = scored
-        .into_iter()
-        .map(|(score, claim)| {
-            let rate = rate(&claim, &reference, costs);
-            (score, claim, rate)
-        })
-        .collect();
-    let votes: Vec<Vote> = rated
+    let rates: Vec<Option<f64>> =
+        scored.iter().map(|(_, claim)| rate(claim, &reference, costs)).collect();
+    let votes: Vec<Vote> = scored
         .iter()
-        .filter_map(|(score, claim, rate)| {
-            Some(Vote {
-                analyzer: claim.analyzer,
-                score: *score,
-                replicas: claim.amount / (*rate)?,
-            })
+        .zip(&rates)
+        .filter_map(|((score, claim), rate)| {
+            let replicas = claim.amount / (*rate)?;
+            Some(Vote { analyzer: claim.analyzer, score: *score, replicas })
         })
         .collect();
     let replicas = combine_votes(direction, &votes);
-    let claims = rated
+    let claims = scored
         .into_iter()
-        .map(|(_, claim, rate)| limited(direction, claim, rate, replicas))
+        .zip(rates)
+        .map(|((_, claim), rate)| limited(direction, claim, rate, replicas))
         .collect();
     Weighed { claims, votes, replicas }
 }
@@ -103,6 +115,32 @@ fn limited(
         };
     }
     claim
+}
+
+/// One number of replicas out of many: the safe end `e` of the votes, drawn towards each vote that
+/// outweighs it, `e - sum((e - v) * max(0, s - s_e)) / sum(s)`. Equal scores give the plain maximum
+/// or minimum, the result always lies within the votes, and only the ratios of the scores count.
+/// A vote without a score counts where no other one does. Not rounded; `None` without votes,
+/// which is no basis to act on and not a vote for zero.
+pub(crate) fn combine_votes(direction: VoteDirection, votes: &[Vote]) -> Option<f64> {
+    let safer = |one: &Vote, other: &Vote| {
+        let by_count = one.replicas.total_cmp(&other.replicas);
+        let by_count = match direction {
+            VoteDirection::Up => by_count,
+            VoteDirection::Down => by_count.reverse(),
+        };
+        by_count.then_with(|| one.score.total_cmp(&other.score))
+    };
+    let weighed = || votes.iter().filter(|vote| vote.score > 0.0);
+    let Some(end) = weighed().max_by(|one, other| safer(one, other)) else {
+        let end = votes.iter().max_by(|one, other| safer(one, other));
+        return end.map(|end| end.replicas);
+    };
+    let weight: f64 = weighed().map(|vote| vote.score).sum();
+    let drawn: f64 = weighed()
+        .map(|vote| (end.replicas - vote.replicas) * (vote.score - end.score).max(0.0))
+        .sum();
+    Some(end.replicas - drawn / weight)
 }
 
 /// What one replica of the reference means to a claim. A claim that cannot size the reference takes

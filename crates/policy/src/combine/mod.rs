@@ -6,12 +6,10 @@
 //! capacities that this voter sees.
 
 mod balance;
-mod capacity_source;
 mod claim;
 mod liveness;
 mod participation;
 mod role_target;
-mod votes;
 
 use std::collections::BTreeMap;
 
@@ -23,17 +21,15 @@ use super::reason::ViewGap;
 use super::units::{Cost, Replicas};
 
 pub use balance::Balance;
-pub use capacity_source::CapacitySource;
 pub use participation::lacks_saturation_vote;
 
 pub(crate) use balance::Band;
-pub(crate) use claim::{CapacityClaim, Weighed};
+pub(crate) use claim::{CapacityClaim, VoteDirection, Weighed};
+#[cfg(test)]
+pub(crate) use claim::{Vote, combine_votes};
 pub(crate) use liveness::{AnalyzerLog, AskedLog, Liveness};
 pub(crate) use participation::{Participation, participation};
 pub(crate) use role_target::{Awaited, BlockReason, RoleTarget};
-pub(crate) use votes::VoteDirection;
-#[cfg(test)]
-pub(crate) use votes::{Vote, combine_votes};
 
 /// One analyzer's part in one cycle of one model.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +58,24 @@ pub struct VoterFigures {
     pub unit: Option<CapacityUnit>,
     /// Demand, supply, and what follows; a role without an entry is one that it abstains from.
     pub roles: BTreeMap<ServingRole, Balance>,
+}
+
+/// The analyzer that sizes a model, or why none can.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CapacitySource {
+    /// Saturation where it votes, else the SLO analyzer, else the one other voter.
+    Sized {
+        /// The analyzer.
+        by: AnalyzerName,
+    },
+    /// No voter is live and informative: there is nothing to size with.
+    #[serde(rename = "Nobody")]
+    NoVoter,
+    /// Several voters besides these two are, and none of them comes first.
+    Ambiguous {
+        /// These.
+        candidates: Vec<AnalyzerName>,
+    },
 }
 
 /// What the analyzers agreed on for one model.
@@ -132,7 +146,7 @@ impl Consensus {
 /// Combines the seats of one model. `costs` names its variants; a variant that it does not name
 /// cannot be scaled and supplies capacity only.
 pub(crate) fn combine(results: &[AnalyzerResult], costs: &BTreeMap<VariantKey, Cost>) -> Consensus {
-    let anchor = capacity_source::choose(results);
+    let anchor = choose(results);
     let views: Vec<balance::View<'_>> = results
         .iter()
         .filter(|result| result.participation == Participation::Votes)
@@ -147,4 +161,32 @@ pub(crate) fn combine(results: &[AnalyzerResult], costs: &BTreeMap<VariantKey, C
         }
     }
     Consensus { anchor, voters: views.into_iter().map(balance::View::figures).collect(), roles }
+}
+
+/// Saturation where it votes, is live and says something; else the SLO analyzer, likewise; else the only other voter
+/// that does.
+fn choose(results: &[AnalyzerResult]) -> CapacitySource {
+    let candidates: Vec<AnalyzerName> = results
+        .iter()
+        .filter(|result| {
+            result.participation == Participation::Votes
+                && result.liveness == Liveness::Live
+                && result
+                    .assessment
+                    .as_ref()
+                    .is_some_and(|assessment| !assessment.variants.is_empty())
+        })
+        .map(|result| result.analyzer)
+        .collect();
+    match candidates.as_slice() {
+        [] => CapacitySource::NoVoter,
+        several if several.contains(&AnalyzerName::Saturation) => {
+            CapacitySource::Sized { by: AnalyzerName::Saturation }
+        }
+        several if several.contains(&AnalyzerName::Slo) => {
+            CapacitySource::Sized { by: AnalyzerName::Slo }
+        }
+        [only] => CapacitySource::Sized { by: *only },
+        _ => CapacitySource::Ambiguous { candidates },
+    }
 }

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::CapacitySource;
 use super::balance::View;
-use super::capacity_source::CapacitySource;
-use super::claim::{Weighed, weigh};
+use super::claim::{VoteDirection, Weighed, weigh};
 use super::liveness::Liveness;
-use super::votes::VoteDirection;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::VariantKey;
 use crate::reason::{MissingInput, ViewGap};
