@@ -1,4 +1,4 @@
-//! GPUs that nodes offer.
+//! GPUs that nodes offer, and that pods hold of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,13 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::pools::Physical;
 use super::short_name;
-use super::usage::{GpuPod, PodPhase, usage_by_node};
 use crate::accelerator::{AMD_PRODUCT_NAME, GKE_ACCELERATOR};
 use crate::params::LabelSelector;
 use crate::units::Gpus;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Vendor {
+struct Vendor {
     /// Prefix of the label that names the product of a node's GPUs.
     pub prefix: &'static str,
     /// Another label that names the product, where the first one is absent.
@@ -25,7 +24,7 @@ pub(crate) struct Vendor {
     pub devices: &'static [&'static str],
 }
 
-pub(crate) const VENDORS: [Vendor; 3] = [
+const VENDORS: [Vendor; 3] = [
     Vendor {
         prefix: "nvidia.com",
         otherwise: Some(GKE_ACCELERATOR),
@@ -85,7 +84,7 @@ impl Vendor {
 
     /// GPUs of a node that pods hold: those that they request, and devices of their claims. Where no device plugin
     /// runs, requests are met by devices, for which Kubernetes makes claims.
-    pub(super) fn held(self, node: Option<&NodeView>, held: impl Fn(&str) -> Gpus) -> Gpus {
+    fn held(self, node: Option<&NodeView>, held: impl Fn(&str) -> Gpus) -> Gpus {
         let [requested, devices] =
             [self.resources, self.devices].map(|resources| sum(resources, &held));
         let of_plugin = |node| sum(self.resources, |resource| NodeView::offers(node, resource));
@@ -183,6 +182,42 @@ impl NodeView {
     }
 }
 
+/// What is read of a pod that requests GPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuPod {
+    /// Its namespace and name, where known.
+    pub named: Option<(Arc<str>, Arc<str>)>,
+    /// The node it is bound to.
+    pub node: Option<Arc<str>>,
+    /// Whether it still holds what it asked for.
+    pub phase: PodPhase,
+    /// Requests of each container, by resource.
+    pub containers: Vec<BTreeMap<Arc<str>, u32>>,
+    /// Requests of each init container, by resource.
+    pub init_containers: Vec<BTreeMap<Arc<str>, u32>>,
+}
+
+/// Whether a pod still holds its resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum PodPhase {
+    /// Pending, running or unknown.
+    Active,
+    /// Deleted and not gone: it holds what it asked for until it is.
+    Leaving,
+    /// Succeeded or failed.
+    Finished,
+}
+
+/// GPUs of one resource that a pod holds: containers run together, init containers one by one.
+pub fn pod_gpus(pod: &GpuPod, resource: &str) -> Gpus {
+    let of = |container: &BTreeMap<Arc<str>, u32>| {
+        Gpus(container.get(resource).copied().unwrap_or_default())
+    };
+    let together: Gpus = pod.containers.iter().map(of).sum();
+    let largest = pod.init_containers.iter().map(of).max();
+    together.max(largest.unwrap_or_default())
+}
+
 /// Limits and use by short type name over the selected nodes that pods may be placed on. What runs on a
 /// closed node counts on neither side: it holds no GPU that anybody could have.
 ///
@@ -229,6 +264,27 @@ pub(crate) fn physical(
     let unlisted = limits.keys().filter(|kind| !listed.contains(*kind));
     uncounted.extend(unlisted.cloned());
     Physical::Known { unlisted: uncounted, limits, used }
+}
+
+/// GPUs in use by node and prefix of their vendor, of all pods that are bound and not finished.
+fn usage_by_node(
+    nodes: &BTreeMap<Arc<str>, NodeView>,
+    pods: &[GpuPod],
+) -> BTreeMap<Arc<str>, BTreeMap<&'static str, Gpus>> {
+    let mut bound: BTreeMap<&Arc<str>, Vec<&GpuPod>> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| pod.phase != PodPhase::Finished) {
+        if let Some(node) = &pod.node {
+            bound.entry(node).or_default().push(pod);
+        }
+    }
+    let by_vendor = |node: &Arc<str>, pods: &[&GpuPod]| {
+        let held = |resource: &str| pods.iter().map(|pod| pod_gpus(pod, resource)).sum::<Gpus>();
+        let of = |vendor: Vendor| (vendor.prefix, vendor.held(nodes.get(node), held));
+        let held = VENDORS.into_iter().map(of);
+        held.filter(|(_, gpus)| *gpus > Gpus::ZERO).collect()
+    };
+    let bound = bound.into_iter();
+    bound.map(|(node, pods)| (Arc::clone(node), by_vendor(node, &pods))).collect()
 }
 
 /// GPUs by short type name that will be free without anybody's doing: those of pods that are deleted

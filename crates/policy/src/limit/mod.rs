@@ -18,17 +18,15 @@ mod pool;
 mod pools;
 mod rescale;
 mod rescale_candidate;
-mod usage;
 mod water_filling;
 mod withheld;
 
 pub use budget::Budget;
 pub use figures::{PoolFigures, PoolScope};
-pub use inventory::{NodeView, Scheduling, is_gpu_device};
+pub use inventory::{GpuPod, NodeView, PodPhase, Scheduling, is_gpu_device, pod_gpus};
 pub use not_counted::{GpuCount, ReplicaClaim};
 pub use pool::GpuPool;
 pub use pools::Physical;
-pub use usage::{GpuPod, PodPhase, pod_gpus};
 pub use withheld::Withheld;
 
 pub use accelerator_name::reconcile;
