@@ -6,13 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::average::median;
 use super::input::DecodeReading;
-use super::line::LatencyLine;
-use super::model::{LatencyModel, LatencyModelSource, SATURATED_USAGE};
+use super::line::{Fit, LatencyLine};
 use super::shape::RequestShape;
 use super::supply::{full_sequences, rate_at};
 use super::window::{Domain, ObservationWindow, Proof};
 use wva_base::moment::Moment;
 
+pub(crate) const SATURATED_USAGE: f64 = 0.85;
+/// Latency of a token on an idle engine, in seconds, while none was fitted.
+const DEFAULT_INTERCEPT: f64 = 0.006;
 /// Deviation of the modelled from the observed decode rate that counts as a mismatch.
 const MISMATCH: f64 = 0.15;
 /// Fullness from which on the rates are compared.
@@ -23,6 +25,32 @@ const MISMATCH_CYCLES: u8 = 3;
 const SMOOTHED_CYCLES: usize = 5;
 /// Cycles before a capacity is more than a first impression.
 const SETTLING_CYCLES: usize = 2;
+
+/// Where a line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LatencyModelSource {
+    /// Fitted to the window.
+    #[serde(rename = "T1-ols")]
+    Fitted,
+    /// Slope of this cycle, intercept of the last fit.
+    #[serde(rename = "T2-pinned")]
+    Pinned,
+    /// Slope of this cycle, intercept by default.
+    #[serde(rename = "T2-default")]
+    Default,
+    /// No valid line.
+    #[serde(rename = "T2-failed")]
+    Failed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencyModel {
+    /// The line; none with [`LatencyModelSource::Failed`].
+    pub line: Option<LatencyLine>,
+    pub source: LatencyModelSource,
+    /// What a fitted line explains of the variance (R²).
+    pub determination: Option<f64>,
+}
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DecodeEngine {
@@ -72,10 +100,25 @@ impl DecodeEngine {
         self.compare(readings, sight, model);
     }
 
+    /// Fitted where the window allows, else through this cycle's readings and the intercept of the last fit.
     pub(super) fn model(&self, readings: &[DecodeReading]) -> LatencyModel {
+        if let Some(Fit { line, determination }) = self.window.fit(Domain::USAGE) {
+            return LatencyModel {
+                line: Some(line),
+                source: LatencyModelSource::Fitted,
+                determination: Some(determination),
+            };
+        }
         let current: Vec<_> =
             readings.iter().map(|reading| (reading.fullness, reading.latency)).collect();
-        LatencyModel::of(&self.window, &current, self.intercept)
+        let line = LatencyLine::pinned(&current, self.intercept.unwrap_or(DEFAULT_INTERCEPT))
+            .filter(|line| line.is_valid(SATURATED_USAGE));
+        let source = match (line, self.intercept) {
+            (None, _) => LatencyModelSource::Failed,
+            (Some(_), Some(_)) => LatencyModelSource::Pinned,
+            (Some(_), None) => LatencyModelSource::Default,
+        };
+        LatencyModel { line, source, determination: None }
     }
 
     /// Whether the last fitted line rests on two rate windows.

@@ -16,7 +16,6 @@ pub(crate) mod floor;
 pub(crate) mod input;
 pub(crate) mod learned;
 pub(crate) mod line;
-pub(crate) mod model;
 pub(crate) mod prefill;
 pub(crate) mod readings;
 pub(crate) mod role;
@@ -27,7 +26,7 @@ pub(crate) mod variant;
 pub(crate) mod window;
 
 pub use assess::ThroughputReport;
-pub use model::LatencyModelSource;
+pub use decode::LatencyModelSource;
 
 pub(crate) use assess::assess;
 pub(crate) use input::{

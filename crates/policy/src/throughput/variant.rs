@@ -3,10 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::average::mean;
-use super::decode::{DecodeEngine, rate_now};
+use super::decode::{DecodeEngine, LatencyModel, rate_now};
 use super::input::{DecodeReading, Params, ThroughputReplicaInput, ThroughputVariantInput};
 use super::line::{Fit, LatencyLine};
-use super::model::LatencyModel;
 use super::prefill::PrefillEngine;
 use super::readings::Measured;
 use super::shape::RequestShape;
