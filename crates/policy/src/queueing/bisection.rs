@@ -87,7 +87,8 @@ pub(crate) fn bisect_between<E>(
     if (value > last) == rising && (value > first) == rising {
         return found(to, Position::Beyond);
     }
-    let known = Bracket::around(value, (from, first), (to, last)).narrowed(&function)?;
+    let ends = Bracket { value, low: (from, first), high: (to, last) };
+    let known = ends.narrowed(&function)?;
     let (mut low, mut high) = (from, to);
     let mut middle = low;
     for _ in 0..MAX_STEPS {
@@ -136,10 +137,6 @@ enum Side {
 }
 
 impl Bracket {
-    fn around(value: f64, low: (f64, f64), high: (f64, f64)) -> Self {
-        Self { value, low, high }
-    }
-
     fn side(&self, argument: f64) -> Option<Side> {
         if argument <= self.low.0 {
             Some(Side::Low)

@@ -54,10 +54,6 @@ struct Weights {
 }
 
 impl Weights {
-    fn of_idle() -> Self {
-        Self { idle: 1.0, all: 1.0, in_service: 0.0, waiting: 0.0, last: 1.0 }
-    }
-
     /// Whether the last state and all that follow change nothing, if each of them weighs at most
     /// `factor` times the one before it.
     fn is_negligible(&self, factor: f64) -> bool {
@@ -145,7 +141,7 @@ impl BirthDeathQueue {
 
     fn weights(&self, arrival_rate: f64) -> Result<Weights, QueueError> {
         self.load(arrival_rate)?;
-        let mut sums = Weights::of_idle();
+        let mut sums = Weights { idle: 1.0, all: 1.0, in_service: 0.0, waiting: 0.0, last: 1.0 };
         let room = usize::try_from(self.room).unwrap_or(usize::MAX);
         let mut served = 0.0;
         for time in self.times.iter().take(room) {

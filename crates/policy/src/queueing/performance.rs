@@ -14,7 +14,7 @@ pub(crate) const RATE_MARGIN: f64 = 1e-3;
 #[derive(Debug, Clone)]
 pub struct ReplicaModel {
     parameters: ServiceParameters,
-    workload: Workload,
+    pub(super) workload: Workload,
     batch: f64,
     queue: BirthDeathQueue,
 }
@@ -83,11 +83,6 @@ impl ReplicaModel {
             min: RequestRate::from_per_milli(self.queue.first_rate() * RATE_MARGIN),
             max: RequestRate::from_per_milli(self.queue.full_rate() * (1.0 - RATE_MARGIN)),
         }
-    }
-
-    /// Tokens of a mean answer.
-    pub fn output_tokens(&self) -> f64 {
-        self.workload.output_tokens
     }
 
     /// Latencies at a request rate.

@@ -120,7 +120,7 @@ impl ReplicaModel {
             for_throughput,
             rate: RequestRate(lowest),
             performance,
-            tokens_per_second: performance.throughput.0 * self.output_tokens(),
+            tokens_per_second: performance.throughput.0 * self.workload.output_tokens,
         })
     }
 

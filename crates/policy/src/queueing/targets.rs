@@ -56,7 +56,7 @@ pub(crate) fn model_targets(
                 .into_iter()
                 .map(|(parameters, work)| inferred(&parameters, work, policy.slo_multiplier))
                 .filter(Latencies::is_usable)
-                .reduce(Latencies::max)
+                .reduce(|one, other| one.zip(other, f64::max))
                 .map(found(TargetSource::Learned))
         })
         .or_else(|| {
@@ -83,17 +83,7 @@ pub(crate) fn inferred(
 }
 
 pub(crate) fn from_observed(observed: Latencies) -> Latencies {
-    let capped = |value: Millis, cap: Millis| Millis((value.0 * OBSERVED_FACTOR).min(cap.0));
-    Latencies {
-        time_to_first_token: capped(
-            observed.time_to_first_token,
-            OBSERVED_CAPS.time_to_first_token,
-        ),
-        inter_token_latency: capped(
-            observed.inter_token_latency,
-            OBSERVED_CAPS.inter_token_latency,
-        ),
-    }
+    observed.zip(OBSERVED_CAPS, |latency, cap| (latency * OBSERVED_FACTOR).min(cap))
 }
 
 impl Latencies {
@@ -102,11 +92,12 @@ impl Latencies {
         both.iter().all(|value| *value > 0.0 && value.is_finite())
     }
 
-    fn max(self, other: Self) -> Self {
-        let longer = |left: Millis, right: Millis| Millis(left.0.max(right.0));
+    /// Combines each latency with the same one of another pair, in milliseconds.
+    fn zip(self, other: Self, of: fn(f64, f64) -> f64) -> Self {
+        let both = |one: Millis, other: Millis| Millis(of(one.0, other.0));
         Self {
-            time_to_first_token: longer(self.time_to_first_token, other.time_to_first_token),
-            inter_token_latency: longer(self.inter_token_latency, other.inter_token_latency),
+            time_to_first_token: both(self.time_to_first_token, other.time_to_first_token),
+            inter_token_latency: both(self.inter_token_latency, other.inter_token_latency),
         }
     }
 }
