@@ -85,12 +85,7 @@ impl AnalyzerInputs {
         let mut replicas =
             self.queueing.variants.values().flat_map(|variant| variant.replicas.values());
         replicas.any(|replica| {
-            let is_busy = replica.rate.is_some_and(|rate| rate.0 > 0.0);
-            let is_whole = replica.input_tokens.is_some()
-                && replica.output_tokens.is_some()
-                && replica.time_to_first_token.is_some()
-                && replica.inter_token_latency.is_some();
-            is_busy && !is_whole
+            replica.rate.is_some_and(|rate| rate.0 > 0.0) && replica.lacking().is_some()
         })
     }
 }

@@ -178,8 +178,7 @@ impl GapBuilder<'_> {
         variant: &VariantKey,
         given: &ThroughputVariantInput,
     ) {
-        let seen = u32::try_from(given.replicas.len()).unwrap_or(u32::MAX);
-        let unseen = given.ready.saturating_sub(Replicas(seen));
+        let unseen = given.ready.saturating_sub(Replicas::from_len(given.replicas.len()));
         self.add_silent(analyzer, (given.role, variant), unseen, given.ready);
     }
 

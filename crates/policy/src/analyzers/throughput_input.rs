@@ -182,11 +182,11 @@ pub(super) fn has_partial_metrics(model: &ThroughputModelInput) -> bool {
     let mut variants = model.variants.values();
     model.hides_requests.is_some()
         || variants.any(|variant| {
-            let seen = u32::try_from(variant.replicas.len()).unwrap_or(u32::MAX);
+            let seen = Replicas::from_len(variant.replicas.len());
             let mut replicas = variant.replicas.values();
             let is_hidden =
                 |replica: &ThroughputReplicaInput| hidden_signal(variant.role, replica).is_some();
-            seen < variant.ready.0 || replicas.any(is_hidden)
+            seen < variant.ready || replicas.any(is_hidden)
         })
 }
 

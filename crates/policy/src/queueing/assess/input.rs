@@ -60,7 +60,7 @@ pub struct QueueingReplicaInput {
 }
 
 impl QueueingReplicaInput {
-    fn lacking(&self) -> Option<SignalName> {
+    pub(crate) fn lacking(&self) -> Option<SignalName> {
         let signals = [
             (self.rate.is_none(), SignalName::ArrivalRate),
             (self.input_tokens.is_none(), SignalName::InputTokens),
