@@ -10,7 +10,7 @@ use guard::Guard;
 use stand_in::{hold_early_releases, hold_unlearned_releases, name_unmeasured};
 
 use super::gates;
-use super::rescaled::Sharing;
+use super::rescaled::{Share, Sharing};
 use super::{Cycle, Work};
 use crate::analyzers::{AnalyzerConfig, Opinions, liveness, load_of, opinions, queued_at};
 use crate::bounds::Bounds;
@@ -60,13 +60,11 @@ pub(super) fn decide(
     analysis: &SaturationAnalysis,
     configs: &[AnalyzerConfig],
 ) {
-    let is_limited = cycle.settings.limits_growth();
     let decision = match open(cycle, work, configs) {
         Ok(decision) => decision,
         Err(state) => {
-            if is_limited {
-                work.sharing = Sharing::without_metrics(cycle, work, state);
-            }
+            let gap = DemandGap::NoUsableMetrics { state };
+            work.sharing = Sharing::of(cycle, work, || Err(gap));
             return;
         }
     };
@@ -83,10 +81,8 @@ pub(super) fn decide(
         .roles
         .values()
         .any(|role_target| matches!(role_target, RoleTarget::Grow(_)));
-    if is_limited {
-        work.sharing = Sharing::of(cycle, work, configs, &decision);
-    }
-    if grows && is_limited {
+    work.sharing = Sharing::of(cycle, work, || Share::of(work, configs, &decision));
+    if grows && cycle.settings.limits_growth() {
         work.growth = Some(Growth {
             role_targets: decision.consensus.roles.clone(),
             candidates: decision.candidates.clone(),

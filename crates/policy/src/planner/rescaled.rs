@@ -15,7 +15,7 @@ use crate::limit::{
     ShareVariant, Turn, Withheld, by_headroom, rescale,
 };
 use crate::pending_decision::PendingDecision;
-use crate::plan::{MetricsState, PlanStage, Reason};
+use crate::plan::{PlanStage, Reason};
 use crate::units::{Gpus, Replicas};
 
 #[derive(Debug)]
@@ -40,33 +40,18 @@ impl Sharing {
     pub(super) fn of(
         cycle: &Cycle<'_>,
         work: &Work<'_>,
-        configs: &[AnalyzerConfig],
-        decision: &AnalyzerDecision,
+        share: impl FnOnce() -> Result<Share, DemandGap>,
     ) -> Self {
-        if !is_asked(cycle, work) {
-            return Self::None;
-        }
-        Share::of(work, configs, decision).map_or_else(Self::Unknown, Self::Asked)
-    }
-
-    pub(super) fn without_metrics(cycle: &Cycle<'_>, work: &Work<'_>, state: MetricsState) -> Self {
-        if is_asked(cycle, work) {
-            Self::Unknown(DemandGap::NoUsableMetrics { state })
+        if cycle.settings.limits_growth() && is_asked(cycle, work) {
+            share().map_or_else(Self::Unknown, Self::Asked)
         } else {
             Self::None
-        }
-    }
-
-    fn take(&mut self) -> Option<Share> {
-        match std::mem::replace(self, Self::None) {
-            Self::Asked(share) => Some(share),
-            Self::None | Self::Unknown(_) => None,
         }
     }
 }
 
 impl Share {
-    fn of(
+    pub(super) fn of(
         work: &Work<'_>,
         configs: &[AnalyzerConfig],
         decision: &AnalyzerDecision,
@@ -241,7 +226,9 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
 
 /// Takes the share of a model, with the replicas that have their GPUs by now and do not exist.
 fn take_share(work: &mut Work<'_>) -> Option<Share> {
-    let mut share = work.sharing.take()?;
+    let Sharing::Asked(mut share) = std::mem::replace(&mut work.sharing, Sharing::None) else {
+        return None;
+    };
     for draft in &work.drafts {
         if let Some(variant) = share.sharer.variants.get_mut(&draft.view.key) {
             variant.ordered = draft.reserved;
@@ -293,9 +280,9 @@ impl Starts {
             let (_, priority, drawn) = start;
             *priority >= turn.priority && !drawn.is_disjoint(turn.pools)
         };
-        let (due, later) = std::mem::take(&mut self.0).into_iter().partition(is_due);
+        let (due, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.0).into_iter().partition(is_due);
         self.0 = later;
-        let due: Vec<(usize, f64, BTreeSet<GpuPool>)> = due;
         if due.is_empty() {
             return Vec::new();
         }

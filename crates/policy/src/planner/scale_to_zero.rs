@@ -293,8 +293,7 @@ fn keeps_instead(work: &mut Work<'_>, variant: &VariantKey) -> bool {
 fn begin(cycle: &Cycle<'_>, work: &mut Work<'_>, variant: &VariantKey, cause: WakeCause) {
     let source = cycle.reader.queued(work.key).map(|queue| queue.source);
     let source = source.filter(|_| matches!(cause, WakeCause::Queued(_)));
-    let chosen = (work.drafts.iter_mut()).find(|draft| draft.view.key == *variant);
-    if let Some(draft) = chosen {
+    if let Some(draft) = find(work, variant) {
         draft.step(PlanStage::Zero, Replicas::ONE, Reason::Woken { cause, source });
     }
 }
@@ -383,7 +382,12 @@ fn scale_down_idle(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: Option<&GpuPoo
         retention: cycle.settings.scale_to_zero.retention(work.key),
         restart: restart(work, pools),
     };
-    let members = members(cycle, work);
+    let member = |draft: &PendingDecision<'_>| {
+        let (count, min) = (draft.count(), draft.bounds.min);
+        let woken = cycle.woken(work.key, draft);
+        (draft.view.key.clone(), ZeroMember { count, min, woken })
+    };
+    let members: BTreeMap<VariantKey, ZeroMember> = work.drafts.iter().map(member).collect();
     let load = load_of(work.key, work.subject(cycle));
     let idle = cycle.learned.activity.idle_for(work.key, cycle.now);
     let mut changes = to_zero(&rule, &members, &load, idle);
@@ -433,19 +437,4 @@ fn restart(work: &Work<'_>, pools: Option<&GpuPools>) -> Restart {
     } else {
         Restart::NotCounted
     }
-}
-
-fn members(cycle: &Cycle<'_>, work: &Work<'_>) -> BTreeMap<VariantKey, ZeroMember> {
-    work.drafts
-        .iter()
-        .map(|draft| {
-            let key = &draft.view.key;
-            let member = ZeroMember {
-                count: draft.count(),
-                min: draft.bounds.min,
-                woken: cycle.woken(work.key, draft),
-            };
-            (key.clone(), member)
-        })
-        .collect()
 }
