@@ -13,21 +13,16 @@ use crate::units::Gpus;
 
 /// What the roles of one model need: for each the variant that serves it most cheaply, and GPUs, not
 /// rounded, at the utilization that growth aims at.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct GpuDemand {
-    roles: BTreeMap<ServingRole, (VariantKey, f64)>,
-}
+pub(crate) type GpuDemand = BTreeMap<ServingRole, (VariantKey, f64)>;
 
-impl GpuDemand {
-    /// Of a role that no variant can serve, nothing is known.
-    pub(crate) fn of(sharer: &RescaleCandidate, scale_up: f64) -> Self {
-        let roles = sharer.demand.iter().filter_map(|(role, demand)| {
-            let (key, best) = sharer.cheapest_first(*role).into_iter().next()?;
-            let gpus = demand / best.per_replica * best.gpus.at_least_one().to_f64() / scale_up;
-            (scale_up > 0.0).then(|| (*role, (key.clone(), gpus)))
-        });
-        Self { roles: roles.collect() }
-    }
+/// Of a role that no variant can serve, nothing is known.
+pub(crate) fn gpu_demand(sharer: &RescaleCandidate, scale_up: f64) -> GpuDemand {
+    let roles = sharer.demand.iter().filter_map(|(role, demand)| {
+        let (key, best) = sharer.cheapest_first(*role).into_iter().next()?;
+        let gpus = demand / best.per_replica * best.gpus.at_least_one().to_f64() / scale_up;
+        (scale_up > 0.0).then(|| (*role, (key.clone(), gpus)))
+    });
+    roles.collect()
 }
 
 /// What one role would hold if its budget were shared by headroom.
@@ -54,7 +49,7 @@ pub(crate) fn by_headroom(
         };
         let claims = || {
             members.iter().flat_map(|(key, sharer)| {
-                let need = needs.get(*key).into_iter().flat_map(|need| &need.roles);
+                let need = needs.get(*key).into_iter().flatten();
                 need.map(move |(role, (variant, gpus))| (*key, *role, variant, sharer, *gpus))
             })
         };

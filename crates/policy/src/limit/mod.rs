@@ -31,7 +31,7 @@ pub use withheld::Withheld;
 
 pub use accelerator_name::reconcile;
 pub(crate) use accelerator_name::short_name;
-pub(crate) use gpu_demand::{GpuDemand, HeadroomShare, by_headroom};
+pub(crate) use gpu_demand::{HeadroomShare, by_headroom, gpu_demand};
 pub(crate) use inventory::{leaving, physical};
 pub(crate) use not_counted::{NotCounted, claims_not_counted};
 pub(crate) use pass::{GrowthRequest, allocate};

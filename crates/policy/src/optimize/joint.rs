@@ -147,18 +147,9 @@ fn explain_growth(
             }
             (0, None, _) => Reason::NotChosen { method },
         };
-        record(allocation, sized.key, from, sized.candidate.grown(*added), why);
+        let to = sized.candidate.grown(*added);
+        allocation.changes.insert(sized.key.clone(), CountChange { from, to, why });
     }
-}
-
-fn record(
-    allocation: &mut ReplicaAllocation,
-    key: &VariantKey,
-    from: Replicas,
-    to: Replicas,
-    why: Reason,
-) {
-    allocation.changes.insert(key.clone(), CountChange { from, to, why });
 }
 
 pub(super) fn release(
@@ -223,7 +214,7 @@ fn release_role(
             let obstacle = release_obstacle(sized, claims, standing);
             Reason::NotReleased { releasable, obstacle }
         };
-        record(allocation, sized.key, from, to, why);
+        allocation.changes.insert(sized.key.clone(), CountChange { from, to, why });
     }
 }
 
@@ -262,7 +253,8 @@ fn keep_rest(
             Some(RoleTarget::Release(weighed)) if knows(&weighed.claims, key) => Reason::ModelGrows,
             Some(RoleTarget::Grow(_) | RoleTarget::Release(_)) => Reason::NotSized,
         };
-        record(allocation, key, candidate.count, candidate.count, why);
+        let (from, to) = (candidate.count, candidate.count);
+        allocation.changes.insert(key.clone(), CountChange { from, to, why });
     }
 }
 

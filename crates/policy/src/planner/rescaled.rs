@@ -11,8 +11,8 @@ use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{BlockReason, CapacitySource};
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::{
-    AwaitedStart, DemandGap, GpuCount, GpuDemand, GpuPool, GpuPools, RescaleCandidate,
-    ShareVariant, Turn, Withheld, by_headroom, rescale,
+    AwaitedStart, DemandGap, GpuCount, GpuPool, GpuPools, RescaleCandidate, ShareVariant, Turn,
+    Withheld, by_headroom, gpu_demand, rescale,
 };
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason};
@@ -188,7 +188,7 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
     let is_shared = |scope: Option<&str>| settings.rescale_enabled(scope);
     let needs = asked
         .iter()
-        .map(|(key, share)| (key.clone(), GpuDemand::of(&share.sharer, share.scale_up)))
+        .map(|(key, share)| (key.clone(), gpu_demand(&share.sharer, share.scale_up)))
         .collect();
     let sharers = in_one_unit(asked);
     let mut headroom = by_headroom(&sharers, &needs, is_shared, pools);

@@ -38,10 +38,6 @@ impl RateReadings {
     pub(crate) fn median(&self) -> Option<f64> {
         median(self.readings.iter().map(|(_, rate)| *rate))
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.readings.len()
-    }
 }
 
 /// Readings of one variant by the length of its answers: the rate of a full replica depends on how
@@ -76,7 +72,8 @@ impl Rates {
     /// The median of a class; where it has no reading, the least median of another one.
     pub(crate) fn of(&self, class: OutputClass) -> Option<Measured> {
         let measured = |readings: &RateReadings, is_of_other_class| {
-            Some(Measured { rate: readings.median()?, readings: readings.len(), is_of_other_class })
+            let (rate, readings) = (readings.median()?, readings.readings.len());
+            Some(Measured { rate, readings, is_of_other_class })
         };
         let own = self.classes.get(&class);
         own.and_then(|readings| measured(readings, false)).or_else(|| {

@@ -78,8 +78,7 @@ impl Tracker {
         let Some(shape) = RequestShape::weighted(&shapes) else {
             return known.cloned();
         };
-        let mut next =
-            Self::begin(known, input, shape, now, || Work::Decode(DecodeEngine::default()));
+        let mut next = Self::begin(known, input, shape, now);
         let sight = Sight {
             shape,
             is_new: known.is_some_and(|before| shape.differs_from(before.shape)),
@@ -115,8 +114,7 @@ impl Tracker {
         let Some(shape) = RequestShape::weighted(&shapes) else {
             return known.cloned();
         };
-        let mut next =
-            Self::begin(known, input, shape, now, || Work::Prefill(PrefillEngine::default()));
+        let mut next = Self::begin(known, input, shape, now);
         if !masks_prefill {
             if let Work::Prefill(engine) = &mut next.work {
                 engine.learn(&readings, now);
@@ -137,8 +135,11 @@ impl Tracker {
         input: &ThroughputVariantInput,
         shape: RequestShape,
         now: Moment,
-        work: impl FnOnce() -> Work,
     ) -> Self {
+        let work = || match input.role {
+            ServingRole::Prefill => Work::Prefill(PrefillEngine::default()),
+            ServingRole::Decode | ServingRole::Both => Work::Decode(DecodeEngine::default()),
+        };
         Self {
             engine: Arc::clone(&input.engine),
             shape,
