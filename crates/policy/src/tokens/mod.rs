@@ -12,7 +12,6 @@
 mod assess;
 mod bound;
 mod history;
-mod idle;
 mod input;
 mod instance;
 mod learned;

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::bound::{CapacityReason, median};
+use super::bound::{CapacityReason, derived_from, median};
 use super::history::EngineKey;
-use super::idle::IdleFigures;
 use super::input::{TokenModelInput, TokenVariantInput};
 use super::instance::{InstanceFigures, Missing, Surroundings, measure};
-use super::learned::LearnedTokens;
+use super::learned::{CapacityRecord, LearnedTokens};
 use super::workload::MeanWorkload;
 use crate::capacity::{ServingRole, VariantCapacity};
 use crate::engine_args::{EngineArgs, KvTokens, StepTokens};
@@ -102,6 +101,52 @@ impl TokenVariantFigures {
     }
 }
 
+/// Everything that is known without a report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct IdleFigures {
+    /// What one instance of the variant could hold when it last reported; final.
+    pub own: Option<KvTokens>,
+    /// From arguments and the model's mean request.
+    pub derived: Option<KvTokens>,
+    /// The usable share of a KV cache whose size the arguments fix.
+    pub by_size: Option<KvTokens>,
+    /// What an engine like it could hold when it last reported.
+    pub compatible: Option<KvTokens>,
+    /// Instances of one replica, as they were when it or an engine like it last reported, else as its
+    /// arguments say.
+    pub ranks: u32,
+}
+
+impl IdleFigures {
+    fn of(around: &Surroundings<'_>, record: Option<&CapacityRecord>) -> Self {
+        let args = around.variant.engine.as_ref();
+        let request = around.workload.input_tokens.unwrap_or(0.0);
+        let answer = around.workload.output_tokens.unwrap_or(0.0);
+        let compatible = around.learned.compatible(&around.engine.likeness(args));
+        Self {
+            own: record.map(|record| record.capacity),
+            derived: derived_from(args, request, answer),
+            by_size: args
+                .and_then(EngineArgs::kv_capacity)
+                .map(|size| size.share(around.thresholds.kv_cache_threshold)),
+            compatible: compatible.map(|exemplar| exemplar.capacity),
+            ranks: record
+                .map(|record| record.ranks)
+                .or_else(|| compatible.map(|exemplar| exemplar.ranks))
+                .or_else(|| args.map(|args| args.data_parallel_size))
+                .unwrap_or(1)
+                .max(1),
+        }
+    }
+
+    /// The capacity of one instance: its own, else the least of the others; `None` if there is none.
+    pub fn capacity(&self) -> Option<KvTokens> {
+        let others = [self.derived, self.by_size, self.compatible];
+        let least = || others.into_iter().flatten().reduce(KvTokens::min);
+        self.own.or_else(least).filter(|tokens| tokens.is_some())
+    }
+}
+
 pub(super) fn measure_all(
     model: &ModelKey,
     (input, workload): (&TokenModelInput, MeanWorkload),
@@ -127,8 +172,7 @@ pub(super) fn measure_all(
             .collect();
         let is_stale = record.is_none_or(|record| record.is_stale(now));
         let bound = record.and_then(|record| record.upper_bound(now));
-        let idle =
-            || IdleFigures::of(variant, &engine, record, learned, workload, &input.thresholds);
+        let idle = || IdleFigures::of(&around, record);
         let figures = figures(variant, engine.clone(), instances, bound, is_stale, idle);
         (key.clone(), figures)
     });
