@@ -9,7 +9,6 @@
 
 mod accelerator_name;
 mod budget;
-mod figures;
 mod gpu_demand;
 mod inventory;
 mod not_counted;
@@ -22,10 +21,9 @@ mod water_filling;
 mod withheld;
 
 pub use budget::Budget;
-pub use figures::{PoolFigures, PoolScope};
 pub use inventory::{GpuPod, NodeView, PodPhase, Scheduling, is_gpu_device, pod_gpus};
 pub use not_counted::{GpuCount, ReplicaClaim};
-pub use pool::GpuPool;
+pub use pool::{GpuPool, PoolFigures, PoolScope};
 pub use pools::Physical;
 pub use withheld::Withheld;
 

@@ -1,4 +1,4 @@
-//! A supply of GPUs that several variants draw from.
+//! A supply of GPUs that several variants draw from, and its figures in an explanation.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub enum GpuPool {
     },
 }
 
-pub(super) const NODES: &str = "nodes";
+const NODES: &str = "nodes";
 
 impl GpuPool {
     /// The limiter that it belongs to by name; `nodes` for the GPUs that nodes offer.
@@ -63,6 +63,97 @@ wva_base::display_of! { GpuPool:
     Self::ClusterQuota { accelerator, .. } => "quota[scope=cluster, type={accelerator}]";
     Self::NamespaceQuota { namespace, accelerator, .. } =>
         "quota[scope=namespace, namespace={namespace}, type={accelerator}]";
+}
+
+/// What limits, how much it allows, and what of it is used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolFigures {
+    /// The limiter by name; `nodes` for the GPUs that nodes offer.
+    pub limiter: Arc<str>,
+    /// Over what it counts.
+    pub scope: PoolScope,
+    /// The namespace of a scope of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Arc<str>>,
+    /// The accelerator type.
+    #[serde(rename = "type")]
+    pub kind: Arc<str>,
+    /// GPUs that it allows.
+    pub limit: Budget,
+    /// GPUs in use, and taken in this cycle; those of resource claims are not counted.
+    pub used: Gpus,
+    /// What it leaves; unknown where resource claims use some of it.
+    pub left: Budget,
+    /// The types that nodes have, where none has this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Vec<Arc<str>>>,
+}
+
+/// Over what a pool counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolScope {
+    /// The nodes.
+    Inventory,
+    /// Own variants in the cluster.
+    Cluster,
+    /// Own variants in one namespace.
+    Namespace,
+}
+
+impl PoolFigures {
+    pub(super) fn of(pool: &GpuPool, limit: Budget, used: Gpus, left: Budget) -> Self {
+        let (limiter, scope, namespace, kind) = match pool {
+            GpuPool::Inventory { accelerator } | GpuPool::NoNode { accelerator, .. } => {
+                (NODES.into(), PoolScope::Inventory, None, accelerator)
+            }
+            GpuPool::ClusterQuota { limiter, accelerator } => {
+                (Arc::clone(limiter), PoolScope::Cluster, None, accelerator)
+            }
+            GpuPool::NamespaceQuota { limiter, namespace, accelerator } => (
+                Arc::clone(limiter),
+                PoolScope::Namespace,
+                Some(Arc::clone(namespace)),
+                accelerator,
+            ),
+        };
+        Self {
+            limiter,
+            scope,
+            namespace,
+            kind: Arc::clone(kind),
+            limit,
+            used,
+            left,
+            known: match pool {
+                GpuPool::NoNode { known, .. } => Some(known.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> GpuPool {
+        let (limiter, accelerator) = (Arc::clone(&self.limiter), Arc::clone(&self.kind));
+        match (self.scope, &self.namespace) {
+            (PoolScope::Inventory, _) => match self.known.clone() {
+                Some(known) => GpuPool::NoNode { accelerator, known },
+                None => GpuPool::Inventory { accelerator },
+            },
+            (PoolScope::Namespace, Some(namespace)) => {
+                GpuPool::NamespaceQuota { limiter, namespace: Arc::clone(namespace), accelerator }
+            }
+            (PoolScope::Cluster | PoolScope::Namespace, _) => {
+                GpuPool::ClusterQuota { limiter, accelerator }
+            }
+        }
+    }
+}
+
+wva_base::display_of! { PoolFigures:
+    figures if figures.known.is_some() => "{}", figures.pool();
+    figures @ Self { limiter, limit, used, left, .. } =>
+        "{} (limiter {limiter}: limit {limit}, used {used}, left {left})", figures.pool();
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

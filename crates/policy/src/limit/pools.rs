@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use super::accelerator_name::{counts_under, reconcile};
 use super::budget::Budget;
-use super::figures::PoolFigures;
-use super::pool::{GpuPool, HeldGpus, Room};
+use super::pool::{GpuPool, HeldGpus, PoolFigures, Room};
 use crate::key::ModelKey;
 use crate::params::{Limiter, LimiterScope, Quota, Quotas};
 use crate::snapshot::Accelerator;
