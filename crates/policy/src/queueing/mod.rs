@@ -15,7 +15,7 @@ pub(crate) mod observation;
 pub(crate) mod performance;
 pub(crate) mod quantity;
 pub(crate) mod service;
-pub mod sizing;
+pub(crate) mod sizing;
 pub(crate) mod targets;
 pub(crate) mod tuner;
 

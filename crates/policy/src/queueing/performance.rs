@@ -73,7 +73,7 @@ impl ReplicaModel {
             parameters,
             workload,
             batch: f64::from(shape.batch),
-            queue: BirthDeathQueue::new(rates, shape.room())?,
+            queue: BirthDeathQueue::new(rates, shape.batch.saturating_add(shape.queue))?,
         })
     }
 

@@ -114,7 +114,10 @@ impl ServiceParameters {
         if shape.queue > MAX_QUEUE {
             return Err(InvalidModel::Queue(shape.queue));
         }
-        work.check()?;
+        let (input, output) = (work.input_tokens, work.output_tokens);
+        if !(0.0..=f64::MAX).contains(&input) || !(1.0..=f64::MAX).contains(&output) {
+            return Err(InvalidModel::Workload { input, output });
+        }
         let possible = |value: f64| (0.0..=f64::MAX).contains(&value);
         if [self.alpha, self.beta, self.gamma].into_iter().all(possible) {
             Ok(())
@@ -125,23 +128,5 @@ impl ServiceParameters {
 
     fn invalid(&self) -> InvalidModel {
         InvalidModel::Parameters { alpha: self.alpha, beta: self.beta, gamma: self.gamma }
-    }
-}
-
-impl Workload {
-    fn check(&self) -> Result<(), InvalidModel> {
-        let input = (0.0..=f64::MAX).contains(&self.input_tokens);
-        let output = (1.0..=f64::MAX).contains(&self.output_tokens);
-        if input && output {
-            Ok(())
-        } else {
-            Err(InvalidModel::Workload { input: self.input_tokens, output: self.output_tokens })
-        }
-    }
-}
-
-impl ReplicaRoom {
-    pub(super) fn room(self) -> u32 {
-        self.batch.saturating_add(self.queue)
     }
 }

@@ -24,7 +24,6 @@ pub struct Targets {
 /// The rates that meet each target, and how the replica does at the lowest of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sizing {
-    /// Rates searched.
     pub range: RateRange,
     /// Highest rate that keeps the time to first token.
     pub for_time_to_first_token: RequestRate,
@@ -45,9 +44,7 @@ wva_base::named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Latency {
-        /// Time to first token.
         TimeToFirstToken = "time to first token",
-        /// Time between tokens.
         InterTokenLatency = "inter-token latency",
     }
 }
@@ -64,32 +61,20 @@ impl Latency {
 /// Targets that no rate meets.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum SizingError {
-    /// A target is not above zero.
     #[error("target {name} {value} must be finite and above 0; leave it out to ask for nothing")]
     Target {
-        /// Which one.
         name: &'static str,
         /// Its value, in ms or tokens/s.
         value: f64,
     },
-    /// Even a nearly idle replica is slower.
     #[error(
         "target {} of {target} is below the {least} of a nearly idle replica; raise the target \
          (sloMultiplier where it is inferred), or use a faster accelerator",
         .latency.as_str()
     )]
-    Unreachable {
-        /// Which latency.
-        latency: Latency,
-        /// What was asked for.
-        target: Millis,
-        /// What the replica can do.
-        least: Millis,
-    },
-    /// A rate could not be analysed.
+    Unreachable { latency: Latency, target: Millis, least: Millis },
     #[error(transparent)]
     Performance(#[from] PerformanceError),
-    /// The range of rates is empty.
     #[error("no request rates lie between {} and {}", .0.min, .0.max)]
     EmptyRange(RateRange),
 }
