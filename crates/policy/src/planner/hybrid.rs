@@ -4,7 +4,7 @@ use super::multi_analyzer::{self, AnalyzerDecision};
 use super::{Cycle, Work};
 use crate::analyzers::{AnalyzerConfig, liveness};
 use crate::capacity::AnalyzerName;
-use crate::combine::{BlockReason, Liveness, RoleTarget};
+use crate::combine::{BlockReason, Consensus, Liveness, RoleTarget};
 use crate::hybrid::{self, Shrinking, VariantOpinions};
 use crate::optimize::Method;
 use crate::pending_decision::PendingDecision;
@@ -61,15 +61,12 @@ fn by_percentage(work: &Work<'_>, analysis: &SaturationAnalysis) -> Shrinking {
 /// Saturation by tokens has its say first; it is safe to shrink where it would.
 fn by_tokens(cycle: &Cycle<'_>, work: &mut Work<'_>, config: AnalyzerConfig) -> Shrinking {
     multi_analyzer::decide_at_once(cycle, work, &[config]);
-    let releases =
-        work.figures.as_ref().and_then(|figures| figures.consensus.as_ref()).is_some_and(
-            |consensus| {
-                let mut roles = consensus.roles.values();
-                !consensus.roles.is_empty()
-                    && roles.all(|role_target| matches!(role_target, RoleTarget::Release(_)))
-            },
-        );
-    if releases { Shrinking::Safe } else { Shrinking::Unsafe }
+    let releases = |consensus: &Consensus| {
+        let mut roles = consensus.roles.values();
+        !consensus.roles.is_empty() && roles.all(|target| matches!(target, RoleTarget::Release(_)))
+    };
+    let consensus = work.figures.as_ref().and_then(|figures| figures.consensus.as_ref());
+    if consensus.is_some_and(releases) { Shrinking::Safe } else { Shrinking::Unsafe }
 }
 
 fn arbitrate(
@@ -109,13 +106,9 @@ fn alone(draft: &mut PendingDecision<'_>, base: Replicas, hold: Option<BlockReas
     }
     match hold {
         Some(hold) if draft.count() < base => {
-            let why = Reason::Held { hold };
-            draft.step(PlanStage::Hybrid, base, why);
+            draft.step(PlanStage::Hybrid, base, Reason::Held { hold });
         }
-        _ => {
-            let why = Reason::LeftToSaturation;
-            draft.keep(PlanStage::Hybrid, why);
-        }
+        _ => draft.keep(PlanStage::Hybrid, Reason::LeftToSaturation),
     }
 }
 
