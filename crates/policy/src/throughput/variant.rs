@@ -61,7 +61,6 @@ pub struct ThroughputVariantFigures {
 pub enum CapacityBasis {
     /// Replicas were observed in this cycle.
     Observed,
-    /// Remembered from earlier cycles.
     Remembered,
     /// Remembered of a variant that has no replica now.
     #[serde(rename = "T-sfz")]
@@ -90,7 +89,6 @@ pub enum RateSource {
     Line,
     /// A fitted line through observations of one rate window.
     FirstLine,
-    /// One reading.
     SingleReading,
     /// Readings with answers of another length.
     OtherClass,
@@ -126,7 +124,6 @@ pub enum LocalSource {
     Arrivals,
     /// Requests that are completed.
     Completions,
-    /// KV occupancy.
     Occupancy,
 }
 

@@ -27,7 +27,6 @@ pub struct TokenModelInput {
     pub variants: BTreeMap<VariantKey, TokenVariantInput>,
 }
 
-/// The queue of a router.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RouterQueue {
