@@ -9,7 +9,6 @@ use super::load::activity_of;
 use super::selection::AnalyzerConfig;
 use super::throughput_input;
 use crate::capacity::AnalyzerName;
-use crate::combine::Participation;
 use crate::engine_args::{KvTokens, ParsedArgs, ReadEngine};
 use crate::key::{ModelKey, VariantKey};
 use crate::params::{DynamicSettings, SaturationPolicy};
@@ -196,9 +195,8 @@ fn slo_input(
     let config = looking.find(|config| config.analyzer == AnalyzerName::Slo)?;
     let mut input = rated?;
     input.params.band = config.band;
-    let votes = |config: &AnalyzerConfig| config.participation == Participation::Votes;
     let mut others = configs.iter().filter(|config| config.analyzer != AnalyzerName::Slo);
-    input.needs_any_variant = settings.limits_growth() || others.any(votes);
+    input.needs_any_variant = settings.limits_growth() || others.any(AnalyzerConfig::votes);
     derived::fill(subject, key, &mut input);
     let goal = settings.latency_goal(key, class_labels(subject));
     Some((input, goal.into()))

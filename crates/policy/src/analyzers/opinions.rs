@@ -86,11 +86,10 @@ impl Opinions {
     /// An analyzer that stands in orders no more at once than there is, or is on its way: it knows replicas that have
     /// just begun by guesses, and the next look is near.
     fn limit_stand_in(&mut self, configs: &[AnalyzerConfig]) {
-        let seated: BTreeSet<_> =
-            (self.seated(configs).iter()).map(|config| config.analyzer).collect();
-        let stands_in = |config: &&AnalyzerConfig| {
-            config.participation == Participation::StandsIn && seated.contains(&config.analyzer)
-        };
+        if self.is_sized(configs) {
+            return;
+        }
+        let stands_in = |config: &&AnalyzerConfig| config.participation == Participation::StandsIn;
         for config in configs.iter().filter(stands_in) {
             if let Some(said) = self.assessments.get_mut(&config.analyzer) {
                 self.limited = said.limit_growth(MOST_GROWTH, config.band);
@@ -98,13 +97,16 @@ impl Opinions {
         }
     }
 
+    /// Whether a voter sizes a variant.
+    fn is_sized(&self, configs: &[AnalyzerConfig]) -> bool {
+        let informative: BTreeSet<AnalyzerName> = self.informative().collect();
+        configs.iter().any(|config| config.votes() && informative.contains(&config.analyzer))
+    }
+
     /// The analyzers that take part: one that stands in votes where no voter sizes a variant, as before anything
     /// is learned and with engines that do not report enough, and is left out otherwise.
     pub(crate) fn seated(&self, configs: &[AnalyzerConfig]) -> Vec<AnalyzerConfig> {
-        let informative: BTreeSet<AnalyzerName> = self.informative().collect();
-        let votes = |config: &&AnalyzerConfig| config.participation == Participation::Votes;
-        let is_sized =
-            (configs.iter().filter(votes)).any(|config| informative.contains(&config.analyzer));
+        let is_sized = self.is_sized(configs);
         let seat = |config: &AnalyzerConfig| match config.participation {
             Participation::StandsIn if is_sized => None,
             Participation::StandsIn => {

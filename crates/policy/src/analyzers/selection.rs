@@ -34,13 +34,16 @@ pub(crate) struct AnalyzerConfig {
     pub(crate) band: Band,
 }
 
+impl AnalyzerConfig {
+    pub(crate) fn votes(&self) -> bool {
+        self.participation == Participation::Votes
+    }
+}
+
 impl DecisionMode {
     /// Whether the SLO analyzer votes, which itself keeps what failed to last.
     pub(crate) fn remembers_needs(&self) -> bool {
-        let votes = |config: &AnalyzerConfig| {
-            config.analyzer == AnalyzerName::Slo && config.participation == Participation::Votes
-        };
-        self.configs().iter().any(votes)
+        self.configs().iter().any(|one| one.analyzer == AnalyzerName::Slo && one.votes())
     }
 
     pub(crate) fn configs(&self) -> Vec<AnalyzerConfig> {

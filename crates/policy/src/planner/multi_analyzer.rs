@@ -221,7 +221,7 @@ fn ask_for(
     }
     let stragglers = stragglers::take(&mut candidates, &consensus, &opinions);
     let voters: Vec<(AnalyzerName, Liveness)> = (configs.iter())
-        .filter(|config| config.participation == Participation::Votes)
+        .filter(|config| config.votes())
         .map(|config| (config.analyzer, live(work.key, config.analyzer)))
         .collect();
     let guard = Guard {
@@ -283,9 +283,8 @@ fn unjudged_role(
         .filter(|draft| draft.scale.ready > Replicas::ZERO)
         .map(|draft| draft.view.template.role)
         .collect();
-    let has_saturation = |config: &AnalyzerConfig| {
-        config.analyzer == AnalyzerName::Saturation && config.participation == Participation::Votes
-    };
+    let has_saturation =
+        |config: &AnalyzerConfig| config.analyzer == AnalyzerName::Saturation && config.votes();
     let saturation = (configs.iter().any(has_saturation))
         .then(|| opinions.assessments.get(&AnalyzerName::Saturation))
         .flatten();

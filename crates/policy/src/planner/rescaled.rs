@@ -97,9 +97,14 @@ impl Share {
             let bounds = decision.candidates.get(key)?.bounds;
             let sized = said.variants.get(key);
             let variant = ShareVariant {
+                role: draft.view.template.role,
+                accelerator: draft.view.accelerator.clone(),
+                gpus: draft.view.template.gpus_per_replica(),
+                current: draft.scale.current_excluding_surge(),
+                ordered: Replicas::ZERO,
                 bounds,
+                cost: draft.view.cost,
                 per_replica: sized.map_or(0.0, |variant| variant.per_replica),
-                ..shared_part(draft)
             };
             Some((key.clone(), variant))
         });
@@ -160,19 +165,6 @@ fn is_asked(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
     let is_shared =
         settings.rescale_enabled(None) || settings.rescale_enabled(Some(&work.key.namespace));
     is_shared && counts.all(GpuCount::is_counted)
-}
-
-fn shared_part(draft: &PendingDecision<'_>) -> ShareVariant {
-    ShareVariant {
-        role: draft.view.template.role,
-        accelerator: draft.view.accelerator.clone(),
-        gpus: draft.view.template.gpus_per_replica(),
-        current: draft.scale.current_excluding_surge(),
-        ordered: Replicas::ZERO,
-        bounds: draft.bounds,
-        cost: draft.view.cost,
-        per_replica: 0.0,
-    }
 }
 
 /// Shares every contended budget whose switch is on, and says how each would be shared by headroom.

@@ -18,7 +18,7 @@ pub(super) fn hold_early_releases(
     configs: &[AnalyzerConfig],
 ) {
     let live = liveness(cycle.learned, cycle.settings, cycle.now);
-    let mut voters = (configs.iter()).filter(|config| config.participation == Participation::Votes);
+    let mut voters = configs.iter().filter(|config| config.votes());
     let undetermined = voters
         .find_map(|one| BlockReason::undetermined(one.analyzer, live(work.key, one.analyzer)));
     let Some(hold) = undetermined else {
