@@ -96,7 +96,9 @@ impl DecodeEngine {
             self.proof = Proof::extend(self.proof, &self.window);
         }
         self.settle(readings, model);
-        self.size(sight.full);
+        if let Some((full, latency)) = sight.full.zip(self.full_latency()) {
+            self.per_replica = Some(SATURATED_USAGE * full / latency);
+        }
         self.compare(readings, sight, model);
     }
 
@@ -149,12 +151,6 @@ impl DecodeEngine {
         }
     }
 
-    fn size(&mut self, full: Option<f64>) {
-        if let Some((full, latency)) = full.zip(self.full_latency()) {
-            self.per_replica = Some(SATURATED_USAGE * full / latency);
-        }
-    }
-
     fn compare(&mut self, readings: &[DecodeReading], sight: Sight, model: LatencyModel) {
         let is_contradicted =
             model.line.is_some_and(|line| readings.iter().any(|one| one.contradicts(sight, line)));
@@ -177,9 +173,4 @@ impl DecodeReading {
                 (modelled - observed).abs() / observed > MISMATCH
             })
     }
-}
-
-/// Tokens per second of a full replica as this cycle's line alone has it.
-pub(super) fn rate_now(model: LatencyModel, full: Option<f64>) -> Option<f64> {
-    rate_at(SATURATED_USAGE, full?, model.line?)
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::average::mean;
-use super::decode::{DecodeEngine, LatencyModel, rate_now};
+use super::decode::{DecodeEngine, LatencyModel, SATURATED_USAGE};
 use super::input::{DecodeReading, Params, ThroughputReplicaInput, ThroughputVariantInput};
 use super::line::{Fit, LatencyLine};
 use super::prefill::PrefillEngine;
@@ -184,7 +184,8 @@ impl ThroughputVariantFigures {
         self.observations = engine.window.len();
         self.mismatches = engine.mismatches;
         self.full_latency = engine.full_latency();
-        self.rate_now = rate_now(model, input.full_sequences(shape));
+        let full = input.full_sequences(shape).zip(model.line);
+        self.rate_now = full.and_then(|(full, line)| rate_at(SATURATED_USAGE, full, line));
         // An engine whose latency was never seen between idle and full has no line, and may yet have shown
         // what it does at its best.
         let measured = (self.measured).filter(|measured| measured.is_proven());
