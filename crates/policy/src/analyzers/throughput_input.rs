@@ -27,34 +27,26 @@ pub(super) fn model(
     activity: ModelActivity,
     variants: BTreeMap<VariantKey, ThroughputVariantInput>,
 ) -> ThroughputModelInput {
-    let router = builder.subject.reader.router(key);
-    let queue = builder.subject.reader.queued(key);
     let (subject, reader) = (builder.subject, builder.subject.reader);
+    let (router, queue) = (reader.router(key), reader.queued(key));
     let is_possible = (subject.members.iter()).any(|(view, _)| view.router.is_possible());
+    let hides_requests = if queue.is_none() && may_hide_queue(reader, key, is_possible) {
+        Some(SignalName::RouterQueueRequests)
+    } else {
+        let hides_arrivals = may_hide_arrivals(reader, key, is_possible);
+        hides_arrivals.then_some(SignalName::RouterArrivalRate)
+    };
     ThroughputModelInput {
         params: Params::from(policy),
         arrivals: builder.amount(router.and_then(|router| router.arrival_rate)),
         router_queue: builder.queued(key),
-        hides_requests: hiding(reader, key, queue.is_some(), is_possible),
+        hides_requests,
         router_queue_age: queue.map_or(Duration::ZERO, |queue| queue.age),
         activity,
         needs_any_variant: false,
         derived: Vec::new(),
         variants,
     }
-}
-
-/// The signal of a router without which requests may wait there, or arrive, unseen.
-fn hiding(
-    reader: SampleReader<'_>,
-    key: &ModelKey,
-    is_queue_known: bool,
-    is_possible: bool,
-) -> Option<SignalName> {
-    if !is_queue_known && may_hide_queue(reader, key, is_possible) {
-        return Some(SignalName::RouterQueueRequests);
-    }
-    may_hide_arrivals(reader, key, is_possible).then_some(SignalName::RouterArrivalRate)
 }
 
 /// Whether requests may wait in a router that says nothing of them. One whose arrivals are known and that exposes no

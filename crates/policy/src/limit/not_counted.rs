@@ -67,10 +67,8 @@ impl GpuCount {
 
     /// What a budget is worth to one more replica: a limit may have no room for what cannot be counted.
     pub(crate) fn within(&self, budget: Budget) -> Budget {
-        match self {
-            Self::Claimed { .. } | Self::Unknown if budget != Budget::Unlimited => Budget::Unknown,
-            Self::Counted | Self::Claimed { .. } | Self::Unknown => budget,
-        }
+        let is_known = self.is_counted() || budget == Budget::Unlimited;
+        if is_known { budget } else { Budget::Unknown }
     }
 
     /// What a budget is worth to the first replica of a model that sleeps: of what nothing shows it takes one GPU at least,

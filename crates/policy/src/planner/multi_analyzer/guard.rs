@@ -76,7 +76,8 @@ impl Guard {
         if self.is_router_stale {
             return Some(DemandGap::StaleRouter);
         }
-        self.hold().map(|hold| DemandGap::Held { hold })
+        let hold = self.undetermined.clone().or_else(|| self.unjudged.clone());
+        hold.map(|hold| DemandGap::Held { hold })
     }
 
     pub(super) fn obstacle(&self) -> Option<Reason> {
@@ -89,9 +90,5 @@ impl Guard {
             | DemandGap::Silent { .. }
             | DemandGap::Partial { .. } => return None,
         })
-    }
-
-    fn hold(&self) -> Option<BlockReason> {
-        (self.undetermined.clone()).or_else(|| self.unjudged.clone())
     }
 }
