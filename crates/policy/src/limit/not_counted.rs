@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::pool::GpuPool;
+use super::pool::{GpuPool, PoolFigures};
 use crate::units::{Gpus, Replicas};
 use wva_base::text::listed;
 
@@ -98,6 +98,20 @@ pub struct NotCounted {
     /// The claims that hold them, by name; empty where nothing shows what they hold.
     pub claims: Arc<[Arc<str>]>,
     pub pools: Vec<GpuPool>,
+}
+
+impl NotCounted {
+    /// `pools` are those that a replica draws from.
+    pub(crate) fn of(
+        count: &GpuCount,
+        pools: &[PoolFigures],
+        added: Replicas,
+        wanted: Replicas,
+    ) -> Self {
+        let bounded = pools.iter().filter(|pool| pool.left != Budget::Unlimited);
+        let pools = bounded.map(PoolFigures::pool).collect();
+        Self { added, wanted, claims: count.names(), pools }
+    }
 }
 
 wva_base::display_of! { NotCounted:

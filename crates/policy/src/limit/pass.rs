@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::budget::Budget;
 use super::not_counted::{GpuCount, NotCounted};
-use super::pool::{GpuPool, Room};
+use super::pool::{GpuPool, PoolFigures};
 use super::pools::GpuPools;
 use crate::change::CountChange;
 use crate::key::VariantKey;
@@ -82,7 +82,7 @@ impl GrowthRequest {
         }
         let per_replica = self.gpus.at_least_one();
         let namespace = &self.key.namespace;
-        let rooms = pools.rooms(namespace, &self.accelerator);
+        let drawn = pools.figures(namespace, &self.accelerator);
         let asked = per_replica.times(wanted.saturating_sub(owed));
         let budget = self.count.within(pools.budget(namespace, &self.accelerator));
         let granted = budget.grant(asked).replicas(per_replica);
@@ -93,14 +93,9 @@ impl GrowthRequest {
         let why = if added == wanted {
             Reason::Granted { gpus, added }
         } else if !self.count.is_counted() {
-            Reason::GpusNotCounted(NotCounted {
-                added,
-                wanted,
-                claims: self.count.names(),
-                pools: bounded(&rooms),
-            })
+            Reason::GpusNotCounted(NotCounted::of(&self.count, &drawn, added, wanted))
         } else {
-            shortfall(&rooms, asked, added, wanted, gpus)
+            shortfall(&drawn, asked, added, wanted, gpus)
         };
         Grant { change: CountChange { from: self.target, to: self.current.plus(added), why }, gpus }
     }
@@ -119,9 +114,15 @@ impl GrowthRequest {
     }
 }
 
-fn shortfall(rooms: &[Room], asked: Gpus, added: Replicas, wanted: Replicas, gpus: Gpus) -> Reason {
+fn shortfall(
+    drawn: &[PoolFigures],
+    asked: Gpus,
+    added: Replicas,
+    wanted: Replicas,
+    gpus: Gpus,
+) -> Reason {
     let named = |test: fn(Budget, Gpus) -> bool| -> Vec<GpuPool> {
-        rooms.iter().filter(|room| test(room.left, asked)).map(|room| room.pool.clone()).collect()
+        drawn.iter().filter(|pool| test(pool.left, asked)).map(PoolFigures::pool).collect()
     };
     let unknown = named(|left, _| left == Budget::Unknown);
     if unknown.is_empty() {
@@ -129,9 +130,4 @@ fn shortfall(rooms: &[Room], asked: Gpus, added: Replicas, wanted: Replicas, gpu
     } else {
         Reason::BudgetUnknown { added, wanted, pools: unknown }
     }
-}
-
-fn bounded(rooms: &[Room]) -> Vec<GpuPool> {
-    let bounded = rooms.iter().filter(|room| room.left != Budget::Unlimited);
-    bounded.map(|room| room.pool.clone()).collect()
 }

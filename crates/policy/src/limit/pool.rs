@@ -156,12 +156,6 @@ wva_base::display_of! { PoolFigures:
         "{} (limiter {limiter}: limit {limit}, used {used}, left {left})", figures.pool();
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Room {
-    pub pool: GpuPool,
-    pub left: Budget,
-}
-
 /// GPUs of one pool that the growth of other models does not get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldGpus {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::accelerator_name::{counts_under, reconcile};
 use super::budget::Budget;
-use super::pool::{GpuPool, HeldGpus, PoolFigures, Room};
+use super::pool::{GpuPool, HeldGpus, PoolFigures};
 use crate::key::ModelKey;
 use crate::params::{Limiter, LimiterScope, Quota, Quotas};
 use crate::snapshot::Accelerator;
@@ -117,11 +117,10 @@ impl GpuPools {
         }
     }
 
-    /// The pools that a variant draws from, in the order in which they are credited, and what is
-    /// left in each. A limiter that does not concern it has no pool here.
-    pub(crate) fn rooms(&self, namespace: &str, accelerator: &Accelerator) -> Vec<Room> {
-        let levels = self.levels(namespace, accelerator).into_iter();
-        levels.map(|level| Room { left: level.left(level.used), pool: level.pool }).collect()
+    /// The pools that a variant draws from, in the order in which they are credited. A limiter that does
+    /// not concern it has no pool here.
+    pub(crate) fn drawn_by(&self, namespace: &str, accelerator: &Accelerator) -> Vec<GpuPool> {
+        self.levels(namespace, accelerator).into_iter().map(|level| level.pool).collect()
     }
 
     pub(crate) fn figures(&self, namespace: &str, accelerator: &Accelerator) -> Vec<PoolFigures> {
@@ -199,15 +198,15 @@ impl GpuPools {
     }
 
     pub(crate) fn take(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
-        for room in self.rooms(namespace, accelerator) {
-            let taken = self.taken.entry(room.pool).or_default();
+        for pool in self.drawn_by(namespace, accelerator) {
+            let taken = self.taken.entry(pool).or_default();
             *taken = taken.plus(gpus);
         }
     }
 
     pub(crate) fn give_back(&mut self, namespace: &str, accelerator: &Accelerator, gpus: Gpus) {
-        for room in self.rooms(namespace, accelerator) {
-            let taken = self.taken.entry(room.pool).or_default();
+        for pool in self.drawn_by(namespace, accelerator) {
+            let taken = self.taken.entry(pool).or_default();
             *taken = taken.saturating_sub(gpus);
         }
     }
@@ -240,9 +239,8 @@ impl GpuPools {
         if gpus == Gpus::ZERO {
             return Vec::new();
         }
-        let rooms = self.rooms(namespace, accelerator).into_iter();
-        let held = rooms.map(|Room { pool, .. }| HeldGpus { model: model.clone(), pool, gpus });
-        held.collect()
+        let pools = self.drawn_by(namespace, accelerator).into_iter();
+        pools.map(|pool| HeldGpus { model: model.clone(), pool, gpus }).collect()
     }
 
     /// Frees what is held for the start of a model, before it is tried again.

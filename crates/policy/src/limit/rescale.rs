@@ -169,7 +169,7 @@ fn group_of(key: &ModelKey, model: &RescaleCandidate, pools: &GpuPools) -> Optio
         return None;
     }
     let pools: BTreeSet<GpuPool> =
-        (pools.rooms(&key.namespace, accelerator).into_iter()).map(|room| room.pool).collect();
+        pools.drawn_by(&key.namespace, accelerator).into_iter().collect();
     let is_own = |pool: &GpuPool| matches!(pool, GpuPool::NamespaceQuota { .. });
     let scope = pools.iter().any(is_own);
     let (GpuPool::Inventory { accelerator: kind }

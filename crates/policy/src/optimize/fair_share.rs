@@ -407,13 +407,8 @@ impl Taker<'_> {
         let wanted = Replicas(self.added.saturating_add(lacking.0));
         let all = self.pools(pools);
         if !self.contender.gpu_count.is_counted() {
-            let bounded = all.iter().filter(|pool| pool.left != Budget::Unlimited);
-            return Reason::GpusNotCounted(NotCounted {
-                added,
-                wanted,
-                claims: self.contender.gpu_count.names(),
-                pools: bounded.map(PoolFigures::pool).collect(),
-            });
+            let gpu_count = &self.contender.gpu_count;
+            return Reason::GpusNotCounted(NotCounted::of(gpu_count, &all, added, wanted));
         }
         let pools: Vec<GpuPool> = (all.iter())
             .filter(|pool| pool.left == Budget::Unknown)

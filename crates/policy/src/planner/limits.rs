@@ -115,8 +115,7 @@ fn is_preceded(works: &[Work<'_>], index: usize, pools: &GpuPools) -> bool {
 
 pub(super) fn drawn(work: &Work<'_>, pools: &GpuPools) -> BTreeSet<GpuPool> {
     (work.drafts.iter())
-        .flat_map(|draft| pools.rooms(&draft.view.key.namespace, &draft.view.accelerator))
-        .map(|room| room.pool)
+        .flat_map(|draft| pools.drawn_by(&draft.view.key.namespace, &draft.view.accelerator))
         .collect()
 }
 
@@ -180,8 +179,8 @@ pub(super) fn mark_held(works: &mut [Work<'_>], pools: &GpuPools) {
     for work in works {
         for draft in work.drafts.iter_mut().filter(|draft| draft.lacks_gpus()) {
             let view = draft.view;
-            let rooms = pools.rooms(&view.key.namespace, &view.accelerator);
-            let drawn = rooms.into_iter().map(|room| room.pool).collect();
+            let drawn = pools.drawn_by(&view.key.namespace, &view.accelerator);
+            let drawn = drawn.into_iter().collect();
             let mut by = pools.held(&drawn);
             by.retain(|held| held.model != *work.key);
             if !by.is_empty() {

@@ -168,12 +168,12 @@ fn check_world(id: &str, world: &World, expect: &Expect) {
         assert_eq!(&said.unwrap().1.why.to_string(), why, "{id} {name}");
     }
     let namespace = &world.models.keys().next().unwrap().namespace;
-    let rooms = pools.rooms(namespace, &Accelerator::Named("A100".into()));
+    let rooms = pools.figures(namespace, &Accelerator::Named("A100".into()));
     for (pool, left) in &expect.left {
         let is_quota = pool == "quota";
         let room = rooms
             .iter()
-            .find(|room| matches!(room.pool, GpuPool::NamespaceQuota { .. }) == is_quota)
+            .find(|room| matches!(room.pool(), GpuPool::NamespaceQuota { .. }) == is_quota)
             .unwrap();
         assert_eq!(room.left, Budget::Finite(Gpus(*left)), "{id} {pool}");
     }
