@@ -42,6 +42,15 @@ pub struct CapacityClaim {
     pub per_replica: BTreeMap<VariantKey, f64>,
 }
 
+impl CapacityClaim {
+    /// What it leaves once so much of it is on its way.
+    pub(crate) fn covered(self, supplied: f64) -> Self {
+        let covered = supplied.min(self.amount);
+        let (amount, anticipated) = (self.amount - covered, self.anticipated + covered);
+        Self { amount, anticipated, ..self }
+    }
+}
+
 /// One claim for each voter with a view on the role, weighed against each other, and the votes
 /// behind them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

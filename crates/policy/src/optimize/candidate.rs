@@ -108,24 +108,14 @@ pub(super) fn outstanding<'a>(
         .map(|(key, candidate)| (key, candidate.ordered()))
         .filter(|(_, ordered)| *ordered > Replicas::ZERO)
         .collect();
-    let covered = |claim: &CapacityClaim| -> f64 {
+    let left = claims.iter().map(|claim| {
         let supplied = ordered.iter().filter_map(|(key, count)| {
             let per_replica = claim.per_replica.get(*key)?;
             Some(per_replica * count.to_f64())
         });
-        supplied.sum::<f64>().min(claim.amount)
-    };
-    claims
-        .iter()
-        .map(|claim| {
-            let covered = covered(claim);
-            CapacityClaim {
-                amount: claim.amount - covered,
-                anticipated: claim.anticipated + covered,
-                ..claim.clone()
-            }
-        })
-        .collect()
+        claim.clone().covered(supplied.sum())
+    });
+    left.collect()
 }
 
 /// What the late replicas of a role would supply to a claim, which anticipates none of them.

@@ -151,13 +151,12 @@ impl<'a> Work<'a> {
             };
             let candidates =
                 (contest.contenders.iter()).map(|(key, contender)| (key, &contender.candidate));
-            let mut claims = outstanding(candidates.clone(), *role, claims);
             // GPUs of late replicas are taken: no claim counts them twice.
-            for claim in &mut claims {
-                let covered = late_supply(candidates.clone(), *role, claim).min(claim.amount);
-                claim.amount -= covered;
-                claim.anticipated += covered;
-            }
+            let claims = outstanding(candidates.clone(), *role, claims).into_iter().map(|claim| {
+                let late = late_supply(candidates.clone(), *role, &claim);
+                claim.covered(late)
+            });
+            let claims: Vec<CapacityClaim> = claims.collect();
             let fed = reached.filter(|_| *role == ServingRole::Decode);
             let need = RoleDemand::of(contest, *role, &claims, fed, &cheapest);
             if *role == ServingRole::Prefill {
