@@ -131,19 +131,12 @@ fn assessment(model: &QueueingModelInput, figures: &QueueingModelFigures) -> Ass
     if model.activity == ModelActivity::Idle && model.whole().any(is_unsized) {
         return idle(model);
     }
-    let mut variants = BTreeMap::new();
-    for (key, input) in &model.variants {
-        let own = figures.variants.get(key);
-        if let Some(supply) = own.and_then(|own| own.supply) {
-            let capacity = VariantCapacity {
-                role: input.role,
-                per_replica: supply.per_replica.0,
-                ready: input.ready,
-                pending: input.pending,
-            };
-            variants.insert(key.clone(), capacity);
-        }
-    }
+    let capacity = |(key, input): (&VariantKey, &QueueingVariantInput)| {
+        let per_replica = figures.variants.get(key)?.supply?.per_replica.0;
+        let counted = VariantCapacity::counted(input.role, input.ready, input.pending);
+        Some((key.clone(), VariantCapacity { per_replica, ..counted }))
+    };
+    let variants: BTreeMap<_, _> = model.variants.iter().filter_map(capacity).collect();
     // A lower bound of the demand can only ask for more.
     let is_bound = figures.is_complete() || figures.required.0 > 0.0;
     let demand = (!variants.is_empty() && is_bound).then_some(figures.demand.0);
