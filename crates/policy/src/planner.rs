@@ -198,27 +198,23 @@ impl<'a> Cycle<'a> {
             sharing: Sharing::None,
         };
         if !work.drafts.is_empty() {
-            self.decide(&mut work, &analysis);
+            match work.approach.clone() {
+                DecisionMode::Percentage => {
+                    self.percentage(&mut work, &analysis);
+                }
+                DecisionMode::MultiAnalyzer(configs) => {
+                    multi_analyzer::decide(self, &mut work, &analysis, &configs);
+                }
+                DecisionMode::Hybrid { saturation, model } => {
+                    hybrid::decide(self, &mut work, &analysis, saturation, model);
+                }
+            }
             if !work.approach.remembers_needs() {
                 scale_down_memory::hold(self, &mut work);
             }
         }
         work.inputs.take();
         work
-    }
-
-    fn decide(&self, work: &mut Work<'a>, analysis: &SaturationAnalysis) {
-        match work.approach.clone() {
-            DecisionMode::Percentage => {
-                self.percentage(work, analysis);
-            }
-            DecisionMode::MultiAnalyzer(configs) => {
-                multi_analyzer::decide(self, work, analysis, &configs);
-            }
-            DecisionMode::Hybrid { saturation, model } => {
-                hybrid::decide(self, work, analysis, saturation, model);
-            }
-        }
     }
 
     fn drafts(

@@ -76,11 +76,8 @@ pub(super) fn decide(
         name_unmeasured(cycle, work, configs, &decision.opinions, None);
         return;
     }
-    let grows = decision
-        .consensus
-        .roles
-        .values()
-        .any(|role_target| matches!(role_target, RoleTarget::Grow(_)));
+    let mut targets = decision.consensus.roles.values();
+    let grows = targets.any(|target| matches!(target, RoleTarget::Grow(_)));
     work.sharing = Sharing::of(cycle, work, || Share::of(work, configs, &decision));
     if grows && cycle.settings.limits_growth() {
         work.growth = Some(Growth {
