@@ -42,7 +42,13 @@ impl Sharing {
         work: &Work<'_>,
         share: impl FnOnce() -> Result<Share, DemandGap>,
     ) -> Self {
-        if cycle.settings.limits_growth() && is_asked(cycle, work) {
+        let settings = &cycle.settings.saturation;
+        let is_shared =
+            settings.rescale_enabled(None) || settings.rescale_enabled(Some(&work.key.namespace));
+        // A budget with GPUs that are not counted has none to give.
+        let mut counts = (work.drafts.iter()).map(|draft| &draft.view.template.gpu_count);
+        let is_asked = is_shared && counts.all(GpuCount::is_counted);
+        if cycle.settings.limits_growth() && is_asked {
             share().map_or_else(Self::Unknown, Self::Asked)
         } else {
             Self::None
@@ -156,15 +162,6 @@ pub(super) fn withdraw(works: &mut [Work<'_>], pools: &GpuPools) {
             }
         }
     }
-}
-
-/// Whether a budget that a model may draw from is to be shared. One with GPUs that are not counted has none to give.
-fn is_asked(cycle: &Cycle<'_>, work: &Work<'_>) -> bool {
-    let settings = &cycle.settings.saturation;
-    let mut counts = (work.drafts.iter()).map(|draft| &draft.view.template.gpu_count);
-    let is_shared =
-        settings.rescale_enabled(None) || settings.rescale_enabled(Some(&work.key.namespace));
-    is_shared && counts.all(GpuCount::is_counted)
 }
 
 /// Shares every contended budget whose switch is on, and says how each would be shared by headroom.

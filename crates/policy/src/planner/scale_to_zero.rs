@@ -127,16 +127,11 @@ pub(super) fn hold_for_pair(cycle: &Cycle<'_>, work: &mut Work<'_>, pools: &mut 
 }
 
 fn take_partner(work: &mut Work<'_>, key: &VariantKey, pools: &mut GpuPools) {
-    take_one(work, key, pools);
-    if let Some(view) = find(work, key).map(|draft| draft.view) {
-        let gpus = view.template.gpus_taken();
-        pools.note_partner(work.key, (&key.namespace, &view.accelerator), gpus);
-    }
-}
-
-fn take_one(work: &mut Work<'_>, key: &VariantKey, pools: &mut GpuPools) {
     if let Some(draft) = find(work, key) {
         take(draft, Replicas::ONE, pools);
+        let view = draft.view;
+        let place = (&*key.namespace, &view.accelerator);
+        pools.note_partner(work.key, place, view.template.gpus_taken());
     }
 }
 
@@ -238,7 +233,9 @@ pub(super) fn start(
         Wake::Start { variant, next, cause } => {
             begin(cycle, work, &variant, cause);
             if let Some(pools) = &mut pools {
-                take_one(work, &variant, pools);
+                if let Some(draft) = find(work, &variant) {
+                    take(draft, Replicas::ONE, pools);
+                }
                 if let Some(next) = &next {
                     take_partner(work, next, pools);
                 }
