@@ -6,14 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use super::files::{kept, records, store, stored, write};
-use super::fluid::{FluidDemand, fixed_fleet, mean_lengths, scored};
+use super::files::{records, store, stored, write};
+use super::fluid::{FluidDemand, GOAL, fixed_fleet, mean_lengths, scored};
 use super::number::{self, HASH_OF_NOTHING};
 use super::play::{Play, PlayError};
 use super::policies::{PolicyChoice, PolicyKind};
 use super::record::LabRecord;
 use super::scenario::{LoadedScenario, prepare};
-use super::search::least_count;
 use super::summary::scenarios;
 use super::table;
 use crate::threads::{each, locked};
@@ -30,7 +29,7 @@ pub(crate) struct Campaign {
     pub traces: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LabProgress {
     pub done: usize,
     pub total: usize,
@@ -42,11 +41,11 @@ pub(crate) struct LabProgress {
 
 #[derive(Debug, Clone, Copy)]
 struct Task<'a> {
+    /// Of its scenario.
     place: usize,
-    scenario: &'a LoadedScenario,
-    policy: &'a PolicyChoice,
-    /// None where the policy is searched for, with all seeds.
-    seed: Option<u64>,
+    play: Play<'a>,
+    /// Whether the policy is searched for, with all seeds.
+    is_search: bool,
 }
 
 struct Shared<'a> {
@@ -69,12 +68,7 @@ pub(crate) fn run(
     let shared = Shared {
         campaign,
         program: program(),
-        progress: Mutex::new(LabProgress {
-            done: 0,
-            total: tasks.len(),
-            found: 0,
-            note: String::new(),
-        }),
+        progress: Mutex::new(LabProgress { total: tasks.len(), ..LabProgress::default() }),
         refused: Mutex::default(),
         report,
     };
@@ -93,6 +87,7 @@ pub(crate) fn run(
 /// Searches first: they take longest.
 fn tasks(campaign: &Campaign) -> Vec<Task<'_>> {
     let is_searched = |policy: &PolicyChoice| policy.family.kind == PolicyKind::StaticBest;
+    let traces = campaign.traces.as_deref();
     let mut tasks = Vec::new();
     for is_search in [true, false] {
         let seeds = if is_search { 1 } else { campaign.seeds };
@@ -101,9 +96,8 @@ fn tasks(campaign: &Campaign) -> Vec<Task<'_>> {
             for policy in policies.filter(|one| is_searched(one) == is_search) {
                 tasks.extend((1..=seeds).map(|seed| Task {
                     place,
-                    scenario,
-                    policy,
-                    seed: (!is_search).then_some(seed),
+                    play: Play { scenario, policy, traces, seed },
+                    is_search,
                 }));
             }
         }
@@ -114,11 +108,17 @@ fn tasks(campaign: &Campaign) -> Vec<Task<'_>> {
 impl Shared<'_> {
     /// Why it could not be played, if so.
     fn play(&self, task: Task<'_>) -> Option<String> {
+        let perform = || {
+            if task.is_search {
+                return self.search(task.play);
+            }
+            Ok(line(&self.record(task.play)?))
+        };
         let mut problem = None;
         let note = if locked(&self.refused).contains_key(&task.place) {
             "not played".to_owned()
         } else {
-            match catch_unwind(AssertUnwindSafe(|| self.perform(task))) {
+            match catch_unwind(AssertUnwindSafe(perform)) {
                 Ok(Ok(note)) => note,
                 Ok(Err(PlayError::Scenario(text))) => {
                     locked(&self.refused).insert(task.place, text.clone());
@@ -137,104 +137,64 @@ impl Shared<'_> {
         problem
     }
 
-    fn perform(&self, task: Task<'_>) -> Result<String, PlayError> {
-        let (scenario, policy) = (task.scenario, task.policy);
-        match task.seed {
-            Some(seed) => Ok(line(&self.record(scenario, policy, seed)?)),
-            None => self.search(scenario, policy),
-        }
-    }
-
     /// The record of a run: from its file if that has the same key, else by playing it.
-    fn record(
-        &self,
-        scenario: &LoadedScenario,
-        policy: &PolicyChoice,
-        seed: u64,
-    ) -> Result<LabRecord, PlayError> {
-        let key = self.key(scenario, policy, seed);
-        let path = self.path(scenario, policy, seed);
-        if let Some(record) = kept(&path, &key) {
+    fn record(&self, play: Play<'_>) -> Result<LabRecord, PlayError> {
+        if let Some(record) = self.kept(play) {
             locked(&self.progress).found += 1;
             return Ok(record);
         }
-        let play =
-            Play { scenario, policy, traces: self.campaign.traces.as_deref(), seed, key: &key };
-        let record = play.run()?;
-        store(&path, &record)?;
+        let mut record = play.run()?;
+        record.key = self.key(play);
+        store(&self.path(play), &record)?;
         Ok(record)
     }
 
-    fn search(
-        &self,
-        scenario: &LoadedScenario,
-        policy: &PolicyChoice,
-    ) -> Result<String, PlayError> {
+    fn kept(&self, play: Play<'_>) -> Option<LabRecord> {
+        let text = fs::read(self.path(play)).ok()?;
+        let record: LabRecord = serde_json::from_slice(&text).ok()?;
+        (record.key == self.key(play)).then_some(record)
+    }
+
+    fn search(&self, play: Play<'_>) -> Result<String, PlayError> {
+        let policy = play.policy;
         let seeds = 1..=self.campaign.seeds;
-        let known = seeds.clone().all(|seed| {
-            let key = self.key(scenario, policy, seed);
-            kept(&self.path(scenario, policy, seed), &key).is_some()
-        });
-        if known {
+        if seeds.clone().all(|seed| self.kept(Play { seed, ..play }).is_some()) {
             locked(&self.progress).found += 1;
-            return Ok(format!("{} {}: found", scenario.name(), policy.name));
+            return Ok(format!("{} {}: found", play.scenario.name(), policy.name));
         }
-        let (guess, bounds) = self.guess(scenario)?;
+        let (guess, bounds) = guess(play)?;
         let count = least_count(guess, bounds, |count| {
             let fixed = PolicyChoice::fixed(count);
-            let record = self.record(scenario, &fixed, 1)?;
+            let record = self.record(Play { policy: &fixed, ..play })?;
             Ok::<_, PlayError>(record.score.attainment)
         })?;
         let fixed = PolicyChoice::fixed(count);
         let mut last = String::new();
         for seed in seeds {
-            let mut record = self.record(scenario, &fixed, seed)?;
+            let searched = Play { seed, ..play };
+            let mut record = self.record(Play { policy: &fixed, ..searched })?;
             record.policy.clone_from(&policy.name);
             policy.family.name.clone_into(&mut record.family);
-            record.knob = Some(f64::from(count));
-            record.key = self.key(scenario, policy, seed);
-            let path = self.path(scenario, policy, seed);
-            store(&path, &record)?;
+            record.key = self.key(searched);
+            store(&self.path(searched), &record)?;
             last = line(&record);
         }
         Ok(last)
     }
 
-    /// Where a search begins, and its bounds: of the models together, as each has the same number of replicas.
-    fn guess(&self, scenario: &LoadedScenario) -> Result<(u32, (u32, u32)), PlayError> {
-        let spec = &scenario.spec;
-        let traces = self.campaign.traces.as_deref();
-        let prepared = prepare(spec, traces, 1).map_err(PlayError::Scenario)?;
-        let scored = scored(spec.prelude.0, spec.duration.0);
-        let models = prepared.scenario.models.iter().zip(&prepared.loads);
-        let mut guess = 1;
-        let mut most = 1;
-        for (model, load) in models {
-            let demand = FluidDemand::new(model, load, scored);
-            guess = guess.max(demand.map_or(1, |demand| demand.least_static()));
-            let whole = fixed_fleet(model, mean_lengths(load), u32::MAX);
-            let of_role = |role: ServingRole| {
-                let own = model.variants.iter().filter(move |one| one.role == role);
-                own.filter_map(|one| whole.get(one.name)).sum()
-            };
-            most = model.roles().into_iter().map(of_role).fold(most, u32::max);
-        }
-        Ok((guess, (1, most)))
-    }
-
-    fn path(&self, scenario: &LoadedScenario, policy: &PolicyChoice, seed: u64) -> PathBuf {
-        let name = format!("{}__{}__s{seed}.json", scenario.name(), policy.name);
+    fn path(&self, play: Play<'_>) -> PathBuf {
+        let name = format!("{}__{}__s{}.json", play.scenario.name(), play.policy.name, play.seed);
         self.campaign.out.join("runs").join(name)
     }
 
-    fn key(&self, scenario: &LoadedScenario, policy: &PolicyChoice, seed: u64) -> String {
+    fn key(&self, Play { scenario, policy, traces: folder, seed }: Play<'_>) -> String {
         let policy = format!("{} {:?} {:?}", policy.family.name, policy.knob, policy.without);
         let models = scenario.spec.models.iter();
         let traces =
             models.flat_map(|model| model.load.iter().filter_map(|part| part.trace.as_ref()));
         // Another file may have the name of an earlier one.
         let traces = traces.map(|trace| {
-            let file = self.campaign.traces.as_ref().map(|folder| folder.join(&trace.file));
+            let file = folder.map(|folder| folder.join(&trace.file));
             let known = file.and_then(|file| fs::metadata(file).ok());
             format!("{:?}", known.map(|file| (file.len(), file.modified().ok())))
         });
@@ -245,6 +205,50 @@ impl Shared<'_> {
             .fold(self.program, |hash, part| number::hash(hash, part.bytes().chain([0xff])));
         format!("{hash:016x}")
     }
+}
+
+/// Where a search begins, and its bounds: of the models together, as each has the same number of replicas.
+fn guess(play: Play<'_>) -> Result<(u32, (u32, u32)), PlayError> {
+    let spec = &play.scenario.spec;
+    let prepared = prepare(spec, play.traces, 1).map_err(PlayError::Scenario)?;
+    let scored = scored(spec.prelude.0, spec.duration.0);
+    let models = prepared.scenario.models.iter().zip(&prepared.loads);
+    let mut guess = 1;
+    let mut most = 1;
+    for (model, load) in models {
+        let demand = FluidDemand::new(model, load, scored);
+        guess = guess.max(demand.map_or(1, |demand| demand.least_static()));
+        let whole = fixed_fleet(model, mean_lengths(load), u32::MAX);
+        let of_role = |role: ServingRole| {
+            let own = model.variants.iter().filter(move |one| one.role == role);
+            own.filter_map(|one| whole.get(one.name)).sum()
+        };
+        most = model.roles().into_iter().map(of_role).fold(most, u32::max);
+    }
+    Ok((guess, (1, most)))
+}
+
+/// Walks from a first guess to the least count whose attainment meets the goal; the maximum where none does.
+pub(super) fn least_count<E>(
+    guess: u32,
+    (min, max): (u32, u32),
+    mut attainment: impl FnMut(u32) -> Result<f64, E>,
+) -> Result<u32, E> {
+    let min = min.max(1);
+    let mut count = guess.clamp(min, max.max(min));
+    if attainment(count)? >= GOAL {
+        while count > min && attainment(count - 1)? >= GOAL {
+            count -= 1;
+        }
+        return Ok(count);
+    }
+    while count < max {
+        count += 1;
+        if attainment(count)? >= GOAL {
+            break;
+        }
+    }
+    Ok(count)
 }
 
 fn line(record: &LabRecord) -> String {

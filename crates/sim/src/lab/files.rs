@@ -7,12 +7,6 @@ use std::path::{Path, PathBuf};
 use super::record::LabRecord;
 use super::report::parse_run;
 
-pub(super) fn kept(path: &Path, key: &str) -> Option<LabRecord> {
-    let text = fs::read(path).ok()?;
-    let record: LabRecord = serde_json::from_slice(&text).ok()?;
-    (record.key == key).then_some(record)
-}
-
 pub(super) fn store(path: &Path, record: &LabRecord) -> Result<(), String> {
     let text = serde_json::to_vec(record);
     let text = text.map_err(|error| format!("cannot write {}: {error}", path.display()))?;

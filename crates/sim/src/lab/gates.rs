@@ -88,8 +88,7 @@ impl GateTask {
     }
 
     fn run(&self, policy: &PolicyChoice) -> Result<LabRecord, String> {
-        let play =
-            Play { scenario: &self.scenario, policy, traces: None, seed: self.seed, key: "" };
+        let play = Play { scenario: &self.scenario, policy, traces: None, seed: self.seed };
         play.run().map_err(|error| format!("scenario {}: {error}", self.scenario.name()))
     }
 

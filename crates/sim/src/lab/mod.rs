@@ -20,7 +20,6 @@ pub(crate) mod report;
 mod router_spec;
 mod scenario;
 mod schema;
-mod search;
 mod seats;
 mod series;
 mod summary;

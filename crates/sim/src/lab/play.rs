@@ -50,15 +50,13 @@ pub(super) struct Play<'a> {
     pub(super) policy: &'a PolicyChoice,
     pub(super) traces: Option<&'a Path>,
     pub(super) seed: u64,
-    pub(super) key: &'a str,
 }
 
 impl Play<'_> {
     pub(super) fn run(self) -> Result<LabRecord, PlayError> {
         let began = cpu_seconds();
-        let runtime = paused();
         let runtime =
-            runtime.map_err(|error| format!("the runtime of a run cannot start: {error}"))?;
+            paused().map_err(|error| format!("the runtime of a run cannot start: {error}"))?;
         let mut record = runtime.block_on(self.play())?;
         record.cpu_seconds = (cpu_seconds() - began).max(0.0);
         Ok(record)
@@ -81,11 +79,13 @@ impl Play<'_> {
         let server = Insider::new(world.server.clone(), "laboratory");
         actuation.arrange(&server, &prepared).await?;
         let scored = scored(spec.prelude.0, spec.duration.0);
+        let lengths = prepared.loads.iter().map(mean_lengths);
+        let peers = Seats::new(self.policy, prepared.scenario.models.iter().zip(lengths));
         let stage = Stage {
             meter: Meter::new(server.clone(), &prepared.scenario, scored),
             series: SeriesRecorder::new(prepared.loads.len()),
             waits: WaitRecorder::new(&prepared.scenario),
-            peers: self.peers(&prepared),
+            peers,
             outcomes: vec![Vec::new(); prepared.logs.len()],
             last: scored.until + spec.tail.0,
             server,
@@ -108,39 +108,28 @@ impl Play<'_> {
         prepared: &mut Prepared,
         actuation: &mut Actuation,
     ) -> ControllerSetup {
-        match self.policy.family.kind {
-            PolicyKind::Controller => {
-                let setup = controller(self.policy, spec);
-                if let Some(hpa) = setup.hpa {
-                    *actuation = Actuation::Hpa(hpa);
-                }
-                setup
+        let kind = self.policy.family.kind;
+        if kind == PolicyKind::Controller {
+            let setup = controller(self.policy, spec);
+            if let Some(hpa) = setup.hpa {
+                *actuation = Actuation::Hpa(hpa);
             }
-            PolicyKind::Static | PolicyKind::StaticBest => {
-                let count = number::rounded(self.policy.knob.unwrap_or(1.0));
-                for (model, load) in prepared.scenario.models.iter_mut().zip(&prepared.loads) {
-                    let fleet = fixed_fleet(model, mean_lengths(load), count);
-                    for variant in &mut model.variants {
-                        let known = fleet.get(variant.name).copied();
-                        let count = known.unwrap_or(variant.bounds.0);
-                        variant.replicas = count;
-                        variant.bounds = (count, count.max(1));
-                    }
+            return setup;
+        }
+        *actuation = Actuation::Scale;
+        if matches!(kind, PolicyKind::Static | PolicyKind::StaticBest) {
+            let count = number::rounded(self.policy.knob.unwrap_or(1.0));
+            for (model, load) in prepared.scenario.models.iter_mut().zip(&prepared.loads) {
+                let fleet = fixed_fleet(model, mean_lengths(load), count);
+                for variant in &mut model.variants {
+                    let known = fleet.get(variant.name).copied();
+                    let count = known.unwrap_or(variant.bounds.0);
+                    variant.replicas = count;
+                    variant.bounds = (count, count.max(1));
                 }
-                *actuation = Actuation::Scale;
-                ControllerSetup::default()
-            }
-            PolicyKind::Peer => {
-                *actuation = Actuation::Scale;
-                ControllerSetup::default()
             }
         }
-    }
-
-    fn peers(self, prepared: &Prepared) -> Seats {
-        let models = prepared.scenario.models.iter();
-        let lengths = prepared.loads.iter().map(mean_lengths);
-        Seats::new(self.policy, models.zip(lengths))
+        ControllerSetup::default()
     }
 }
 
@@ -178,7 +167,7 @@ impl Actuation {
             let plural = "horizontalpodautoscalers";
             let path = path("autoscaling/v2", NAMESPACE, plural, variant.name);
             let window = |span: TimeSpan| json!({"stabilizationWindowSeconds": span.0.as_secs()});
-            match self {
+            let change = match self {
                 Self::Hpa(hpa) => {
                     let mut up = window(hpa.up);
                     if let (Some(pods), Some(up)) = (hpa.pods, up.as_object_mut()) {
@@ -186,23 +175,21 @@ impl Actuation {
                         up.insert("policies".to_owned(), json!([policy]));
                     }
                     let behavior = json!({"scaleUp": up, "scaleDown": window(hpa.down)});
-                    let change = json!({"spec": {"behavior": behavior}});
-                    server.merge(&path, &change).await?;
+                    json!({"spec": {"behavior": behavior}})
                 }
-                Self::Keda(keda) => {
-                    let change = json!({"spec": {
-                        "minReplicas": variant.bounds.0.max(1),
-                        "behavior": {
-                            "scaleUp": window(TimeSpan::default()),
-                            "scaleDown": window(keda.down),
-                        },
-                    }});
-                    server.merge(&path, &change).await?;
-                }
+                Self::Keda(keda) => json!({"spec": {
+                    "minReplicas": variant.bounds.0.max(1),
+                    "behavior": {
+                        "scaleUp": window(TimeSpan::default()),
+                        "scaleDown": window(keda.down),
+                    },
+                }}),
                 Self::Scale => {
                     server.delete(&path, &json!({})).await?;
+                    continue;
                 }
-            }
+            };
+            server.merge(&path, &change).await?;
         }
         Ok(())
     }
@@ -324,15 +311,7 @@ impl Stage {
         self.reasons.extend(written);
         Ok(())
     }
-}
 
-fn why(frame: &Frame, variant: &str) -> String {
-    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
-    let found = variants.find(|one| one.name == variant);
-    found.map_or_else(String::new, |one| one.why.clone())
-}
-
-impl Stage {
     fn record(self, play: Play<'_>, seconds: f64) -> LabRecord {
         let Stage { prepared, scored, meter, series, waits, outcomes, terms, .. } = self;
         let mut accounts = Accounts::new(scored);
@@ -349,7 +328,7 @@ impl Stage {
             family: play.policy.family.name.to_owned(),
             knob: play.policy.knob,
             seed: play.seed,
-            key: play.key.to_owned(),
+            key: String::new(),
             virtual_seconds: seconds,
             cpu_seconds: 0.0,
             score,
@@ -359,6 +338,12 @@ impl Stage {
             waits: waits.finish(),
         }
     }
+}
+
+fn why(frame: &Frame, variant: &str) -> String {
+    let mut variants = frame.models.iter().flat_map(|model| &model.variants);
+    let found = variants.find(|one| one.name == variant);
+    found.map_or_else(String::new, |one| one.why.clone())
 }
 
 /// Processor time of this thread; 0 where the system does not say.

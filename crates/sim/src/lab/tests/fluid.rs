@@ -1,9 +1,9 @@
 //! The fluid model against what can be computed by hand.
 
 use crate::engine::{Limits, Profile};
+use crate::lab::campaign::least_count;
 use crate::lab::fluid::{FluidDemand, GOAL, WorkModel, mean_lengths, primaries, scored};
 use crate::lab::scenario::{LoadedScenario, prepare};
-use crate::lab::search::least_count;
 use crate::world::Slo;
 use std::time::Duration;
 

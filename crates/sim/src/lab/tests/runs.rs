@@ -11,7 +11,7 @@ use crate::lab::scenario::{LoadedScenario, prepare};
 
 fn play(scenario: &LoadedScenario, policy: &str, seed: u64, traces: &Folder) -> LabRecord {
     let policy = PolicyChoice::parse(policy).unwrap();
-    let play = Play { scenario, policy: &policy, traces: Some(traces.path()), seed, key: "k" };
+    let play = Play { scenario, policy: &policy, traces: Some(traces.path()), seed };
     let mut record = play.run().unwrap();
     record.cpu_seconds = 0.0;
     record
