@@ -4,23 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::schema::{
-    ActuationSpec, AsleepSpec, LabModel, LabScenario, LatencySlo, LoadPart, TimeSpan, TokenSpec,
-    VariantSpec,
+    AsleepSpec, LabModel, LabScenario, LatencySlo, LoadPart, TimeSpan, TokenSpec, VariantSpec,
 };
 use crate::engine::Profile;
 use wva::policy::capacity::ServingRole;
 
-pub(super) struct Checker<'a> {
-    scenario: &'a LabScenario,
-}
-
 type Checked = Result<(), String>;
 
-pub(super) fn check(scenario: &LabScenario) -> Checked {
-    Checker { scenario }.all()
-}
-
-impl Checker<'_> {
+impl LabScenario {
     /// Refuses the value of a field, unless what it must keep to holds.
     fn hold(
         &self,
@@ -32,7 +23,7 @@ impl Checker<'_> {
         if holds {
             return Ok(());
         }
-        let name = &self.scenario.name;
+        let name = &self.name;
         Err(format!("scenario {name}: {field} is {value}; {remedy}"))
     }
 
@@ -40,23 +31,22 @@ impl Checker<'_> {
         self.hold(!time.0.is_zero(), field, "0s", remedy)
     }
 
-    fn all(&self) -> Checked {
-        let one = self.scenario;
+    pub(super) fn check(&self) -> Checked {
         let is_word = |name: &str| {
             let letters = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
             !name.is_empty() && name.chars().all(letters) && !name.contains("__")
         };
-        let name = format!("{:?}", one.name);
+        let name = format!("{:?}", self.name);
         let remedy = "give letters, digits and dashes";
-        self.hold(is_word(&one.name), "name", name, remedy)?;
-        self.lasts(one.duration, "duration", "give a longer time")?;
-        self.lasts(one.interval, "interval", "give a longer time")?;
-        self.lasts(one.scrape, "scrape", "give a longer time")?;
-        self.actuation(&one.actuation)?;
-        let has_models = !one.models.is_empty();
+        self.hold(is_word(&self.name), "name", name, remedy)?;
+        self.lasts(self.duration, "duration", "give a longer time")?;
+        self.lasts(self.interval, "interval", "give a longer time")?;
+        self.lasts(self.scrape, "scrape", "give a longer time")?;
+        self.check_actuation()?;
+        let has_models = !self.models.is_empty();
         self.hold(has_models, "models", "empty", "give at least one model")?;
         let (mut names, mut ids) = (BTreeSet::new(), BTreeSet::new());
-        for (place, model) in one.models.iter().enumerate() {
+        for (place, model) in self.models.iter().enumerate() {
             let path = format!("models[{place}]");
             for name in std::iter::once(&model.name).chain(model.variants.iter().map(|v| &v.name)) {
                 let is_new = names.insert(name.as_str());
@@ -69,12 +59,13 @@ impl Checker<'_> {
             let is_new = ids.insert(model.id.as_str());
             let (field, id) = (format!("{path}.id"), format!("{:?}", model.id));
             self.hold(is_new, field, id, "give every model an id of its own")?;
-            self.model(&path, model)?;
+            self.check_model(&path, model)?;
         }
-        self.gpus()
+        self.check_gpus()
     }
 
-    fn actuation(&self, actuation: &ActuationSpec) -> Checked {
+    fn check_actuation(&self) -> Checked {
+        let actuation = &self.actuation;
         let ways = [actuation.hpa.is_some(), actuation.direct.is_some(), actuation.keda.is_some()];
         let count = ways.iter().filter(|given| **given).count();
         let remedy = "give one of hpa, direct and keda";
@@ -89,7 +80,7 @@ impl Checker<'_> {
         })
     }
 
-    fn model(&self, path: &str, model: &LabModel) -> Checked {
+    fn check_model(&self, path: &str, model: &LabModel) -> Checked {
         self.slo(path, model.slo)?;
         self.share(model.router.kv_usage, format!("{path}.router.kvUsage"))?;
         let (has_variants, remedy) = (!model.variants.is_empty(), "give at least one variant");
@@ -228,15 +219,15 @@ impl Checker<'_> {
     }
 
     /// The nodes must hold what the bounds allow: a bound that cannot be reached flatters no policy.
-    fn gpus(&self) -> Checked {
-        let variants = self.scenario.models.iter().flat_map(|model| &model.variants);
+    fn check_gpus(&self) -> Checked {
+        let variants = self.models.iter().flat_map(|model| &model.variants);
         for variant in variants.clone() {
             let needed: u32 = variants
                 .clone()
                 .filter(|other| other.product == variant.product)
                 .map(|other| other.max.saturating_mul(other.gpus))
                 .sum();
-            let nodes = self.scenario.nodes.iter();
+            let nodes = self.nodes.iter();
             let present: u32 = nodes
                 .filter(|node| node.product == variant.product)
                 .map(|node| node.count.saturating_mul(node.gpus))

@@ -1,11 +1,14 @@
-//! The files of a campaign.
+//! The files of a campaign, as it leaves them and as the report reads them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::record::LabRecord;
-use super::report::parse_run;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::record::{LabRecord, ScenarioSummary, VERSION};
 
 pub(super) fn store(path: &Path, record: &LabRecord) -> Result<(), String> {
     let text = serde_json::to_vec(record);
@@ -48,4 +51,71 @@ pub(super) fn records(folder: &Path) -> Result<Vec<LabRecord>, String> {
         parse_run(path, &bytes).map_err(|error| format!("{error}; delete it"))
     });
     records.collect()
+}
+
+/// What is wrong with a field of a file.
+pub(super) fn wrong(path: &Path, field: &str, problem: &str) -> String {
+    format!("{}: {field}: {problem}", path.display())
+}
+
+/// The runs of a folder with their paths, in the order of the paths.
+pub(super) fn run_files(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let runs = dir.join("runs");
+    let found = readable(&runs, json_files(&runs))?;
+    if found.is_empty() {
+        let runs = runs.display();
+        return Err(format!("{runs} holds no run: run `wva-sim lab run --out` first"));
+    }
+    Ok(found)
+}
+
+pub(super) fn read_run(path: &Path) -> Result<LabRecord, String> {
+    parse_run(path, &readable(path, fs::read(path))?)
+}
+
+fn parse_run(path: &Path, bytes: &[u8]) -> Result<LabRecord, String> {
+    let run: LabRecord = parse(path, bytes).map_err(|error| other_version(path, bytes, error))?;
+    if run.version != VERSION {
+        return Err(wrong_version(path, run.version));
+    }
+    Ok(run)
+}
+
+pub(super) fn read_scenarios(dir: &Path) -> Result<BTreeMap<String, ScenarioSummary>, String> {
+    let path = dir.join("scenarios.json");
+    parse(&path, &readable(&path, fs::read(&path))?)
+}
+
+fn readable<T>(path: &Path, read: io::Result<T>) -> Result<T, String> {
+    read.map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, String> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let field = match error.path().to_string() {
+            root if root == "." => "the top level".to_owned(),
+            field => field,
+        };
+        wrong(path, &field, &error.into_inner().to_string())
+    })?;
+    reader.end().map_err(|error| wrong(path, "after the object", &error.to_string()))?;
+    Ok(value)
+}
+
+fn wrong_version(path: &Path, version: u32) -> String {
+    let problem = format!("{version} is not supported, only {VERSION} is");
+    wrong(path, "version", &problem)
+}
+
+/// A file of another version has other fields: its version explains more than the first difference.
+fn other_version(path: &Path, bytes: &[u8], error: String) -> String {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    match serde_json::from_slice::<Versioned>(bytes) {
+        Ok(found) if found.version != VERSION => wrong_version(path, found.version),
+        _ => error,
+    }
 }

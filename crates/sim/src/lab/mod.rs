@@ -17,7 +17,6 @@ mod play;
 mod policies;
 mod record;
 pub(crate) mod report;
-mod router_spec;
 mod scenario;
 mod schema;
 mod seats;

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::change::ScenarioChange;
-use super::check::{check, profile};
+use super::check::profile;
 use super::loads::{ModelLoad, load_of};
-use super::router_spec::RouterSpec;
-use super::schema::{LabModel, LabScenario, LatencySlo, VariantSpec};
+use super::schema::{LabModel, LabScenario, LatencySlo, RouterSpec, VariantSpec};
 use crate::engine::{Dialect, Profile, Sleepers, StartUp};
 use crate::router::FlowControl;
 use crate::threads::locked;
@@ -76,7 +75,7 @@ impl LoadedScenario {
         check_bounds(text).map_err(|error| unreadable(origin, error))?;
         let spec: LabScenario =
             serde_yaml::from_str(text).map_err(|error| unreadable(origin, error))?;
-        check(&spec)?;
+        spec.check()?;
         Ok(Self { text: text.into(), spec: Arc::new(spec) })
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::number;
-use super::router_spec::RouterSpec;
 use crate::engine::Limits;
 use crate::load::Sharing;
+use crate::router::{Binding, QueueOrder};
 use crate::workloads::NodeGroup;
 use crate::world::HiddenSignal;
 use wva::policy::capacity::ServingRole;
@@ -130,6 +130,33 @@ pub(super) struct LabModel {
     pub(super) scale_to_zero_after: Option<TimeSpan>,
     pub(super) variants: Vec<VariantSpec>,
     pub(super) load: Vec<LoadPart>,
+}
+
+/// The router of a model.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub(super) struct RouterSpec {
+    pub(super) binding: Binding,
+    pub(super) order: QueueOrder,
+    pub(super) max_requests: usize,
+    pub(super) ttl: TimeSpan,
+    pub(super) queue_depth: f64,
+    pub(super) kv_usage: f64,
+    pub(super) transfer: TimeSpan,
+}
+
+impl Default for RouterSpec {
+    fn default() -> Self {
+        Self {
+            binding: Binding::Late,
+            order: QueueOrder::Fcfs,
+            max_requests: 10_000,
+            ttl: TimeSpan::seconds(600),
+            queue_depth: 5.0,
+            kv_usage: 0.8,
+            transfer: TimeSpan(Duration::from_millis(10)),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]

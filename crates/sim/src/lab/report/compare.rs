@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::record::{read_run, run_files, wrong};
+use super::super::files::{read_run, run_files, wrong};
 use super::results::Spread;
 use super::text::{cell, percent, put, quantity};
 

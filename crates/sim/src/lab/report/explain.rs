@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::super::files::{read_run, wrong};
 use super::super::record::{LabRecord, ModelSeries, Samples, ScaleChange, SizingTerms};
-use super::record::{read_run, wrong};
 use super::text::{optional, percent, put, quantity, seconds, tick};
 use super::timeline::moment;
 

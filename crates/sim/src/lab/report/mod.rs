@@ -8,7 +8,6 @@ mod explain;
 mod front;
 mod page;
 mod panel;
-mod record;
 mod results;
 mod tables;
 #[cfg(test)]
@@ -22,7 +21,6 @@ use super::files::replace;
 
 pub(crate) use compare::compare;
 pub(crate) use explain::explain;
-pub(super) use record::parse_run;
 pub(super) use results::Spread;
 
 /// Writes `report.html` into a folder from its runs and scenarios. The page is self-contained.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::super::files::{read_run, read_scenarios, run_files, wrong};
 use super::super::fluid::FEASIBLE;
 use super::super::number::length;
 use super::super::record::{LabRecord, LabScore, ScenarioSummary};
 use super::downsample::{Timeline, timeline};
-use super::record::{read_run, read_scenarios, run_files, wrong};
 
 /// Families that know the load in advance: they bound the others and are on no front.
 const HINDSIGHT: [&str; 4] = ["best-static", "clairvoyant", "static", "static-best"];
