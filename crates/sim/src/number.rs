@@ -15,15 +15,16 @@ pub(super) fn length(count: usize) -> f64 {
     real(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
+/// `None` without values.
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then(|| sum / count)
+}
+
 /// The whole number nearest to `quantity`; 0 where it is negative or no number.
 pub(super) fn rounded(quantity: f64) -> u32 {
     // A duration is the one standard type that turns a float into an integer by rule.
-    let seconds = Duration::try_from_secs_f64((quantity + 0.5).max(0.0));
-    match seconds {
-        Ok(seconds) => u32::try_from(seconds.as_secs()).unwrap_or(u32::MAX),
-        Err(_) if quantity > 0.0 => u32::MAX,
-        Err(_) => 0,
-    }
+    u32::try_from(duration(quantity + 0.5).as_secs()).unwrap_or(u32::MAX)
 }
 
 /// A length of time; zero where `seconds` is negative or no number, and the longest there is where

@@ -258,7 +258,7 @@ fn line(record: &LabRecord) -> String {
         record.policy,
         record.seed,
         record.score.attainment * 100.0,
-        record.gpu_hours(),
+        record.score.gpu_hours(),
         record.cpu_seconds,
     )
 }

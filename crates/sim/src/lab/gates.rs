@@ -136,7 +136,7 @@ fn first_of(found: &[String]) -> Option<String> {
 }
 
 fn measures(record: &LabRecord) -> String {
-    format!("{:.2} % at {:.2} GPU-h", record.score.attainment * 100.0, record.gpu_hours())
+    format!("{:.2} % at {:.2} GPU-h", record.score.attainment * 100.0, record.score.gpu_hours())
 }
 
 /// A fixed fleet of equal or lower cost is better by more than the margin.

@@ -332,10 +332,10 @@ impl Stage {
             virtual_seconds: seconds,
             cpu_seconds: 0.0,
             score,
-            series: series.finish(),
+            series: series.series,
             decisions: meter.changes,
             terms,
-            waits: waits.finish(),
+            waits: waits.found,
         }
     }
 }

@@ -182,10 +182,6 @@ pub(super) struct Clairvoyant {
 }
 
 impl LabRecord {
-    pub(super) fn gpu_hours(&self) -> f64 {
-        self.score.gpu_hours()
-    }
-
     /// Whether a search for the smallest fixed fleet has found none; seed 1 decides.
     pub(super) fn misses_goal(&self) -> bool {
         self.family == "static-best" && self.score.attainment < GOAL

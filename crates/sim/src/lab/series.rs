@@ -11,7 +11,7 @@ const EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct SeriesRecorder {
-    series: LabSeries,
+    pub(super) series: LabSeries,
     next: Duration,
     /// Requests of each model that came before the last point.
     came: Vec<usize>,
@@ -40,10 +40,6 @@ impl SeriesRecorder {
             let series = self.series.models.entry(model.name.clone()).or_default();
             series.push(model, number::length(new) / EVERY.as_secs_f64());
         }
-    }
-
-    pub(super) fn finish(self) -> LabSeries {
-        self.series
     }
 }
 

@@ -89,18 +89,12 @@ fn summary(
 /// Replicas of each model, and means over seeds.
 fn best_static(scenario: &str, records: &[LabRecord]) -> Option<(u32, BestStatic)> {
     let records = records.iter();
-    let mut runs = records.filter(|one| one.scenario == scenario && one.family == "static-best");
-    let first = runs.next()?;
-    let (mut hours, mut attainment, mut count) = (first.gpu_hours(), first.score.attainment, 1.0);
-    for run in runs {
-        hours += run.gpu_hours();
-        attainment += run.score.attainment;
-        count += 1.0;
-    }
+    let runs = records.filter(|one| one.scenario == scenario && one.family == "static-best");
+    let first = runs.clone().next()?;
     let replicas = number::rounded(first.knob.unwrap_or_default());
     let best = BestStatic {
-        gpu_hours: hours / count,
-        attainment: attainment / count,
+        gpu_hours: number::mean(runs.clone().map(|run| run.score.gpu_hours()))?,
+        attainment: number::mean(runs.map(|run| run.score.attainment))?,
         misses_goal: first.misses_goal(),
         ..BestStatic::default()
     };

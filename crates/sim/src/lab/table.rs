@@ -32,7 +32,7 @@ pub(super) fn csv(records: &[LabRecord]) -> String {
             optional(record.knob),
             record.seed.to_string(),
             score.attainment.to_string(),
-            record.gpu_hours().to_string(),
+            record.score.gpu_hours().to_string(),
             score.cost.to_string(),
             score.requests.to_string(),
             score.good.to_string(),
@@ -73,7 +73,7 @@ pub(super) fn markdown(
             Spread::of(&values).map_or_else(String::new, |spread| range(spread, digits))
         };
         let attainment = of(|run| run.score.attainment * 100.0, 1);
-        let hours = of(LabRecord::gpu_hours, 2);
+        let hours = of(|run| run.score.gpu_hours(), 2);
         let cost = of(|run| run.score.cost, 1);
         let scalings = of(|run| number::real(run.score.scalings), 0);
         let misses = runs.first().is_some_and(|run| run.misses_goal());

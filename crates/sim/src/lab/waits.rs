@@ -20,7 +20,7 @@ pub(super) struct WaitRecorder {
     limit: Duration,
     bounds: Vec<Vec<u32>>,
     waiting: Vec<Waiting>,
-    found: Vec<LongWait>,
+    pub(super) found: Vec<LongWait>,
 }
 
 impl WaitRecorder {
@@ -60,10 +60,6 @@ impl WaitRecorder {
                 *waiting = Waiting::default();
             }
         }
-    }
-
-    pub(super) fn finish(self) -> Vec<LongWait> {
-        self.found
     }
 }
 

@@ -49,8 +49,7 @@ impl Peer for Apa {
         self.seen.push_back((now, signals.kv_usage));
         let is_over = |(at, _): &mut (Duration, f64)| now.saturating_sub(*at) > WINDOW;
         while self.seen.pop_front_if(is_over).is_some() {}
-        let sum: f64 = self.seen.iter().map(|(_, usage)| usage).sum();
-        let usage = sum / number::length(self.seen.len().max(1));
+        let usage = number::mean(self.seen.iter().map(|(_, usage)| *usage)).unwrap_or_default();
         let ratio = usage / self.target;
         let count = f64::from(signals.wanted.max(1));
         let wanted = if ratio > 1.0 + TOLERANCE {

@@ -42,11 +42,8 @@ impl Kpa {
     }
 
     fn mean(&self, now: Duration, window: Duration) -> f64 {
-        let recent = self.seen.iter();
-        let recent = recent.filter(|(at, _)| now.saturating_sub(*at) < window);
-        let (sum, count) =
-            recent.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
-        if count > 0.0 { sum / count } else { 0.0 }
+        let recent = self.seen.iter().filter(|(at, _)| now.saturating_sub(*at) < window);
+        number::mean(recent.map(|(_, value)| *value)).unwrap_or_default()
     }
 }
 

@@ -242,9 +242,8 @@ impl PolicyChoice {
         points
             .map(|knob| Self {
                 name: format!("{}-{knob}", self.family.name),
-                family: self.family,
                 knob: Some(*knob),
-                without: None,
+                ..self.clone()
             })
             .collect()
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::hpa::HpaPeer;
 use super::signals::{ModelSignals, Peer, PeerDecision, PeerModel};
 use crate::hpa::{Policy, ScalingDirection, ScalingRules, Size};
+use crate::number;
 
 const POLL: Duration = Duration::from_secs(15);
 const WINDOW: Duration = Duration::from_secs(45);
@@ -54,12 +55,6 @@ impl KedaSlo {
             seen: VecDeque::new(),
         }
     }
-
-    fn mean(&self) -> Option<f64> {
-        let (sum, count) =
-            self.seen.iter().fold((0.0, 0.0), |(sum, count), (_, one)| (sum + one, count + 1.0));
-        (count > 0.0).then(|| sum / count)
-    }
 }
 
 fn count(replicas: u32, ready: u32, latency: f64) -> f64 {
@@ -89,7 +84,7 @@ impl Peer for KedaSlo {
     }
 
     fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision> {
-        let latency = self.mean();
+        let latency = number::mean(self.seen.iter().map(|(_, latency)| *latency));
         let count = latency.map(|latency| count(signals.wanted, signals.ready, latency));
         let decision = self.hpa.decide_by(&[count], signals, now)?;
         let latency = latency.unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::number::length;
+use super::super::number::{length, mean};
 use super::super::record::{
     LabRecord, LabSeries, ModelSeries, Samples, ScaleChange, VariantSeries,
 };
@@ -28,15 +28,6 @@ pub(super) struct DecisionMark {
     pub others: usize,
 }
 
-#[derive(Clone, Copy)]
-enum Keep {
-    Mean,
-    /// Peaks matter: of queues and latencies.
-    Largest,
-    /// Counts of replicas stay whole.
-    Last,
-}
-
 pub(super) fn timeline(run: &LabRecord) -> Timeline {
     let series = downsample(&run.series, POINTS);
     let marks = marks(&run.decisions, run.virtual_seconds);
@@ -54,7 +45,8 @@ pub(super) fn downsample(series: &LabSeries, points: usize) -> LabSeries {
 fn of_model(model: &ModelSeries, width: usize) -> ModelSeries {
     let variants = model.variants.iter();
     let variants = variants.map(|(name, counts)| {
-        let last = |samples| reduce(samples, width, Keep::Last);
+        // Counts of replicas stay whole.
+        let last = |samples| reduce(samples, width, |values| values.last().copied());
         let counts = VariantSeries {
             desired: last(&counts.desired),
             scale: last(&counts.scale),
@@ -63,31 +55,25 @@ fn of_model(model: &ModelSeries, width: usize) -> ModelSeries {
         };
         (name.clone(), counts)
     });
+    let average = |samples| reduce(samples, width, |values| mean(values.iter().copied()));
+    // Peaks matter: of queues and latencies.
+    let largest =
+        |samples| reduce(samples, width, |values| values.iter().copied().reduce(f64::max));
     ModelSeries {
-        arrivals: reduce(&model.arrivals, width, Keep::Mean),
-        held: reduce(&model.held, width, Keep::Largest),
-        queue: reduce(&model.queue, width, Keep::Largest),
-        running: reduce(&model.running, width, Keep::Mean),
-        kv: reduce(&model.kv, width, Keep::Largest),
-        ttft_p95: reduce(&model.ttft_p95, width, Keep::Largest),
-        good: reduce(&model.good, width, Keep::Mean),
+        arrivals: average(&model.arrivals),
+        held: largest(&model.held),
+        queue: largest(&model.queue),
+        running: average(&model.running),
+        kv: largest(&model.kv),
+        ttft_p95: largest(&model.ttft_p95),
+        good: average(&model.good),
         variants: variants.collect(),
     }
 }
 
-fn reduce(samples: &Samples, width: usize, keep: Keep) -> Samples {
-    let reduced = samples.chunks(width).map(|bin| {
-        let values = bin.iter().copied().flatten();
-        match keep {
-            Keep::Largest => values.reduce(f64::max),
-            Keep::Last => values.last(),
-            Keep::Mean => {
-                let count = values.clone().count();
-                (count > 0).then(|| values.sum::<f64>() / length(count))
-            }
-        }
-    });
-    reduced.collect()
+fn reduce(samples: &Samples, width: usize, of: fn(&[f64]) -> Option<f64>) -> Samples {
+    let bins = samples.chunks(width);
+    bins.map(|bin| of(&bin.iter().copied().flatten().collect::<Vec<f64>>())).collect()
 }
 
 /// The changes of each variant, at most one a fortieth of the run.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::files::{read_run, read_scenarios, run_files, wrong};
 use super::super::fluid::FEASIBLE;
-use super::super::number::length;
+use super::super::number::mean;
 use super::super::record::{LabRecord, LabScore, ScenarioSummary};
 use super::downsample::{Timeline, timeline};
 
@@ -73,7 +73,7 @@ impl Spread {
     pub(in crate::lab) fn of(values: &[f64]) -> Option<Self> {
         let low = values.iter().copied().reduce(f64::min)?;
         let high = values.iter().copied().reduce(f64::max)?;
-        let mean = values.iter().sum::<f64>() / length(values.len());
+        let mean = mean(values.iter().copied())?;
         Some(Self { mean, low, high })
     }
 

@@ -28,14 +28,10 @@ pub(super) fn escape(text: &str) -> String {
 pub(super) fn cell(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
-        match letter {
-            '|' | '\\' | '`' | '*' | '_' | '<' | '[' => {
-                escaped.push('\\');
-                escaped.push(letter);
-            }
-            control if control.is_control() => escaped.push(' '),
-            other => escaped.push(other),
+        if matches!(letter, '|' | '\\' | '`' | '*' | '_' | '<' | '[') {
+            escaped.push('\\');
         }
+        escaped.push(if letter.is_control() { ' ' } else { letter });
     }
     escaped
 }

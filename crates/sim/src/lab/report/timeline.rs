@@ -265,11 +265,7 @@ fn decision_mark(mark: &DecisionMark, position: usize, (x, y): (i32, i32)) -> St
 }
 
 pub(super) fn moment(at: f64) -> String {
-    let part = |unit: f64, modulus: f64| real_part((at.max(0.0) / unit).floor() % modulus);
-    let hours = (at.max(0.0) / 3600.0).floor();
-    format!("{hours:.0}:{}:{}", part(60.0, 60.0), part(1.0, 60.0))
-}
-
-fn real_part(value: f64) -> String {
-    format!("{value:02.0}")
+    let whole = |unit: f64| (at.max(0.0) / unit).floor();
+    let (hours, minutes, seconds) = (whole(3600.0), whole(60.0) % 60.0, whole(1.0) % 60.0);
+    format!("{hours:.0}:{minutes:02.0}:{seconds:02.0}")
 }

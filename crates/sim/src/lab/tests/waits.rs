@@ -27,7 +27,7 @@ fn waits(seconds: u64, held: usize, variant: &VariantFrame) -> Vec<LongWait> {
     for second in 0..=seconds {
         recorder.observe(&frame, Duration::from_secs(second));
     }
-    recorder.finish()
+    recorder.found
 }
 
 #[test]
