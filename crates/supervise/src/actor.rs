@@ -54,35 +54,27 @@ pub trait Actor: Send + 'static {
     }
 }
 
+/// A machine with its connections. Between two occasions it can be killed, within one it cannot:
+/// nothing in it awaits.
+pub trait StateMachine: Send + 'static {
+    /// Its messages.
+    type Msg: fmt::Debug + Send + 'static;
+    /// Its effects.
+    type Effect;
+
+    /// Decides: reads cells and mirrors, steps pure policy, and appends what is to be done.
+    fn step(&mut self, now: Moment, event: Event<Self::Msg>, effects: &mut Vec<Self::Effect>);
+
+    /// Does one thing that [`StateMachine::step`] returned: sends a message, rings a bell, writes a slot
+    /// or cell, arms a timer. Nothing of that can fail in a way that matters.
+    fn perform(&mut self, cx: &Context<Self::Msg>, effect: Self::Effect);
+}
+
 /// What became of one event.
 pub type ActorResult = Result<(), ActorError>;
 
 /// Why a life cannot go on.
-pub struct ActorError(Box<dyn Error + Send + Sync>);
-
-impl ActorError {
-    pub(super) fn into_inner(self) -> Box<dyn Error + Send + Sync> {
-        self.0
-    }
-}
-
-impl<E: Error + Send + Sync + 'static> From<E> for ActorError {
-    fn from(error: E) -> Self {
-        Self(Box::new(error))
-    }
-}
-
-impl fmt::Debug for ActorError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, formatter)
-    }
-}
-
-impl fmt::Display for ActorError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, formatter)
-    }
-}
+pub type ActorError = Box<dyn Error + Send + Sync>;
 
 /// What an actor knows of its own life.
 pub struct Context<M> {
@@ -137,10 +129,7 @@ impl<M: Send + 'static> Context<M> {
     /// Puts a message into the own mailbox after a while. Timers end with this life and cannot be
     /// taken back: number them where an older one must not count.
     pub fn arm(&self, after: Duration, message: M) {
-        let inbox = self.inbox.clone();
-        self.timers.arm(after, move || {
-            inbox.deliver(Event::Message(message));
-        });
+        self.timers.arm(after, &self.inbox, Event::Message(message));
     }
 }
 

@@ -10,48 +10,37 @@ use wva_base::moment::{Moment, WallTime};
 #[derive(Debug, Clone)]
 pub struct Clock {
     start: Instant,
-    wall: Wall,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Wall {
-    /// Asked of the system every time: it may be set while the process runs, and samples of other
-    /// machines are dated by theirs, which are set as well.
-    System,
-    /// This time at the start, plus what has passed on the monotonic clock.
-    Since(WallTime),
+    /// Wall time at the start, from which it moves with the monotonic clock. Without one the system is asked every
+    /// time: it may be set while the process runs, and samples of other machines are dated by theirs, which are set as
+    /// well.
+    virtual_start: Option<WallTime>,
 }
 
 impl Clock {
     /// Starts now, on the clocks of the system.
     pub fn real() -> Self {
-        Self { start: Instant::now(), wall: Wall::System }
+        Self { start: Instant::now(), virtual_start: None }
     }
 
     /// Starts now, at a wall time of choice that moves with the runtime's clock alone.
     pub fn at(wall: WallTime) -> Self {
-        Self { start: Instant::now(), wall: Wall::Since(wall) }
+        Self { start: Instant::now(), virtual_start: Some(wall) }
     }
 
     /// The same with a virtual wall clock that is so many milliseconds ahead, behind where that is negative; the
     /// monotonic clock is the same, and that of the system is not ours to set.
     #[must_use]
     pub fn ahead(&self, milliseconds: i64) -> Self {
-        let wall = match self.wall {
-            Wall::System => Wall::System,
-            Wall::Since(WallTime(start)) => {
-                Wall::Since(WallTime(start.saturating_add(milliseconds)))
-            }
-        };
-        Self { wall, ..*self }
+        let moved = |WallTime(start)| WallTime(start.saturating_add(milliseconds));
+        Self { virtual_start: self.virtual_start.map(moved), ..*self }
     }
 
     /// The present on both clocks.
     pub fn now(&self) -> Moment {
         let monotonic = self.start.elapsed();
-        let wall = match self.wall {
-            Wall::System => system_time(),
-            Wall::Since(WallTime(start)) => {
+        let wall = match self.virtual_start {
+            None => system_time(),
+            Some(WallTime(start)) => {
                 let passed = i64::try_from(monotonic.as_millis()).unwrap_or(i64::MAX);
                 WallTime(start.saturating_add(passed))
             }

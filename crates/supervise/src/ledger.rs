@@ -158,9 +158,3 @@ impl<K: Ord + Clone> KeyLedger<K> {
         failures
     }
 }
-
-impl<K: Ord + Clone> Default for KeyLedger<K> {
-    fn default() -> Self {
-        Self::new()
-    }
-}

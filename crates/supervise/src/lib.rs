@@ -17,7 +17,6 @@ mod epoch;
 mod hooks;
 mod incarnation;
 mod ledger;
-mod machine;
 mod registry;
 mod role;
 mod root;
@@ -28,7 +27,7 @@ mod stall;
 mod supervisor;
 mod timers;
 
-pub use actor::{Actor, ActorError, ActorResult, Context, Event};
+pub use actor::{Actor, ActorError, ActorResult, Context, Event, StateMachine};
 pub use address::{Address, Delivery};
 pub use cell::{CellFollower, Reader, Writer};
 pub use child::ChildSpec;
@@ -40,7 +39,6 @@ pub use hooks::SupervisionHooks;
 #[cfg(feature = "hooks")]
 pub use hooks::kill::{KillAt, Mishap};
 pub use ledger::{QuarantinePolicy, RestartPolicy};
-pub use machine::{Machine, StateMachine};
 pub use registry::{ActorRegistry, Aliveness, RoleReport, RoleState, RoleTotals};
 pub use role::{ActorKind, ChildrenPolicy, RolePolicy, StopHow, TreeRole};
 pub use root::{ExitReason, Kit, run};

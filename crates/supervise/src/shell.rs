@@ -6,12 +6,11 @@ use std::sync::Arc;
 use ractor::{ActorProcessingErr, ActorRef};
 use tracing::Instrument;
 
-use super::actor::{Actor, ActorError, Context, Event};
+use super::actor::{Actor, ActorResult, Context, Event, StateMachine};
 use super::address::{Address, Inbox};
 use super::child::{ChildSpec, SpawnContext, spawn};
 use super::epoch::Epoch;
 use super::incarnation::{Incarnation, run_handler};
-use super::machine::{Machine, StateMachine};
 use super::registry::IncarnationGuard;
 use super::role::{ActorKind, TreeRole};
 use super::root::Kit;
@@ -56,6 +55,23 @@ fn leaf<R: TreeRole, B: Actor>(
     })
 }
 
+/// Makes an actor of a machine.
+struct Machine<D>(D);
+
+impl<D: StateMachine> Actor for Machine<D> {
+    type Msg = D::Msg;
+
+    async fn handle(&mut self, cx: &Context<Self::Msg>, event: Event<Self::Msg>) -> ActorResult {
+        let mut effects = Vec::new();
+        self.0.step(cx.now(), event, &mut effects);
+        for effect in effects {
+            cx.begin_effect();
+            self.0.perform(cx, effect);
+        }
+        Ok(())
+    }
+}
+
 type Make<B> = dyn Fn(&Epoch) -> B + Send + Sync;
 
 struct Shell<R, B> {
@@ -98,9 +114,7 @@ impl<R: TreeRole, B: Actor> ractor::Actor for Shell<R, B> {
         let RunningActor { behaviour, cx, kit, guard } = running;
         event.meet(guard.incarnation());
         let work = behaviour.handle(cx, event);
-        run_handler(kit, guard.role(), guard.incarnation(), work)
-            .await
-            .map_err(ActorError::into_inner)
+        run_handler(kit, guard.role(), guard.incarnation(), work).await
     }
 
     async fn post_stop(

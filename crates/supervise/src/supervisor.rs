@@ -144,7 +144,7 @@ impl<R: TreeRole> SupervisorState<R> {
             guard,
         };
         for spec in children {
-            spec.check(Some(state.role()))?;
+            spec.check(Some(state.guard.role()))?;
             if state.slots.iter().any(|slot| slot.spec.role() == spec.role()) {
                 return Err(format!("{} is specified twice; remove one", spec.role()));
             }
@@ -156,7 +156,7 @@ impl<R: TreeRole> SupervisorState<R> {
             });
             state.start(state.slots.len() - 1).await?;
         }
-        state.arm(SWEEP_EVERY, SupervisorMessage::Sweep);
+        state.timers.arm(SWEEP_EVERY, &state.inbox, SupervisorMessage::Sweep);
         Ok(state)
     }
 
@@ -186,7 +186,7 @@ impl<R: TreeRole> SupervisorState<R> {
                 for live in lives.filter(|_| is_due) {
                     live.sweep(&self.kit, now);
                 }
-                self.arm(SWEEP_EVERY, SupervisorMessage::Sweep);
+                self.timers.arm(SWEEP_EVERY, &self.inbox, SupervisorMessage::Sweep);
                 Ok(())
             }
         }
@@ -244,7 +244,8 @@ impl<R: TreeRole> SupervisorState<R> {
                 self.kit.actors.set_state(&role, RoleState::Restarting { after });
                 let slot = index;
                 if !hooks.has(SupervisionHooks::forgets_restart) {
-                    self.arm(after, SupervisorMessage::Start { slot, generation });
+                    let start = SupervisorMessage::Start { slot, generation };
+                    self.timers.arm(after, &self.inbox, start);
                 }
                 Ok(())
             }
@@ -277,16 +278,5 @@ impl<R: TreeRole> SupervisorState<R> {
             live.ask_to_end(&self.kit, end_by);
             live.join(&self.kit, end_by).await;
         }
-    }
-
-    fn role(&self) -> &R {
-        self.guard.role()
-    }
-
-    fn arm(&self, after: Duration, message: SupervisorMessage<usize>) {
-        let inbox = self.inbox.clone();
-        self.timers.arm(after, move || {
-            inbox.deliver(message);
-        });
     }
 }

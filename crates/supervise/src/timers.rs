@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use super::address::Inbox;
+
 /// The number of a timer, where only the newest of several counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TimerEpoch(u64);
@@ -27,13 +29,14 @@ impl TimerEpoch {
 pub(super) struct Timers(Mutex<JoinSet<()>>);
 
 impl Timers {
-    /// Calls `fire` once `after` has passed.
-    pub(super) fn arm(&self, after: Duration, fire: impl FnOnce() + Send + 'static) {
+    /// Delivers a message once `after` has passed.
+    pub(super) fn arm<M: Send + 'static>(&self, after: Duration, inbox: &Inbox<M>, message: M) {
+        let inbox = inbox.clone();
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while pending.try_join_next().is_some() {}
         pending.spawn(async move {
             tokio::time::sleep(after).await;
-            fire();
+            inbox.deliver(message);
         });
     }
 }

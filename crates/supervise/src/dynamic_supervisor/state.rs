@@ -107,7 +107,7 @@ impl<R: Registry> DynamicSupervisorState<R> {
             kit,
             guard,
         };
-        state.arm(SWEEP_EVERY, SupervisorMessage::Sweep);
+        state.timers.arm(SWEEP_EVERY, &state.inbox, SupervisorMessage::Sweep);
         Ok(state)
     }
 
@@ -125,7 +125,7 @@ impl<R: Registry> DynamicSupervisorState<R> {
             }
             Envelope::Internal(SupervisorMessage::Sweep) => {
                 self.sweep();
-                self.arm(SWEEP_EVERY, SupervisorMessage::Sweep);
+                self.timers.arm(SWEEP_EVERY, &self.inbox, SupervisorMessage::Sweep);
                 Ok(())
             }
         }
@@ -309,7 +309,8 @@ impl<R: Registry> DynamicSupervisorState<R> {
         }
         let slot = key.clone();
         let after = due.saturating_sub(self.now());
-        self.arm(after, SupervisorMessage::Start { slot, generation });
+        let start = SupervisorMessage::Start { slot, generation };
+        self.timers.arm(after, &self.inbox, start);
     }
 
     fn sweep(&mut self) {
@@ -331,13 +332,6 @@ impl<R: Registry> DynamicSupervisorState<R> {
 
     fn now(&self) -> Duration {
         self.kit.clock.now().monotonic
-    }
-
-    fn arm(&self, after: Duration, message: SupervisorMessage<R::Key>) {
-        let inbox = self.inbox.clone();
-        self.timers.arm(after, move || {
-            inbox.deliver(message);
-        });
     }
 }
 
