@@ -1,11 +1,10 @@
 //! `wva-sim chaos`: everything around the controller is broken, by seed.
 
 mod arguments;
-mod commit;
 mod table;
 
 use std::ops::Range;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -105,7 +104,7 @@ fn everywhere_once(
     points: Points,
     jobs: usize,
 ) -> Result<ExitCode, String> {
-    let (began, commit) = (real(), commit::of_this());
+    let (began, commit) = (real(), commit());
     let walked = exhaustive(scene, points, jobs, |walked| {
         complain(&format!("{}\n", table::walked(walked)));
         for broken in &walked.broken {
@@ -137,16 +136,12 @@ fn failure(scenario: &str, mutation: Option<Mutation>, done: &Done) -> ExitCode 
         return ExitCode::SUCCESS;
     };
     plot.mutation = mutation;
-    let report = failure_report(&plot, done.seed, &done.outcome, &commit::of_this());
+    let report = failure_report(&plot, done.seed, &done.outcome, &commit());
     report.map_or(ExitCode::SUCCESS, |report| print(&report))
 }
 
 fn code(is_broken: bool, printed: ExitCode) -> ExitCode {
     if is_broken { ExitCode::FAILURE } else { printed }
-}
-
-fn at(point: &Point) -> String {
-    format!("wva-sim chaos --everywhere --point {point}")
 }
 
 fn replay_point(point: &Point) -> Result<ExitCode, String> {
@@ -157,7 +152,7 @@ fn replay_point(point: &Point) -> Result<ExitCode, String> {
     );
     let printed = print(&format!(
         "point {point}  commit {}\n\n{}\n\n{} events, hash {:016x}: {end}\n",
-        commit::of_this(),
+        commit(),
         outcome.lines.join("\n"),
         outcome.events,
         outcome.hash
@@ -194,7 +189,7 @@ fn replay(
         Some((at, violation)) => format!("{violation} at {:.3} s", at.as_secs_f64()),
         None => "every invariant held".to_owned(),
     };
-    let commit = commit::of_this();
+    let commit = commit();
     let text = format!(
         "seed {seed}  commit {commit}  scenario {scenario}  controllers {}  faults {}\n{}\n{}\n\n\
          {} events, hash {:016x}: {end}\n",
@@ -207,4 +202,22 @@ fn replay(
     );
     let printed = print(&text);
     code(outcome.violation.is_some(), printed)
+}
+
+/// What the variable `WVA_COMMIT` says; where it is unset or empty, what git says now of the tree that this was
+/// built in, with `-dirty` where that differs from it.
+#[expect(clippy::disallowed_methods, reason = "it changes what is printed and nothing else")]
+fn commit() -> String {
+    let given = std::env::var("WVA_COMMIT").ok();
+    let given = given.filter(|given| !given.is_empty());
+    given.or_else(of_tree).unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn of_tree() -> Option<String> {
+    let mut git = Command::new("git");
+    // No tag is to stand for a commit.
+    git.args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude", "*"]);
+    let printed = git.current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
+    let text = String::from_utf8(printed.stdout).ok()?.trim().to_owned();
+    (printed.status.success() && !text.is_empty()).then_some(text)
 }

@@ -41,7 +41,8 @@ pub(super) fn broken(broken: &BrokenInvariant, commit: &str) -> String {
         none if none.is_empty() => none,
         lines => format!("\nlast lines of its trace:\n{lines}\n"),
     };
-    format!("point {point}  commit {commit}\n{violation}\n{trace}replay:  {}\n", super::at(point))
+    let replay = format!("wva-sim chaos --everywhere --point {point}");
+    format!("point {point}  commit {commit}\n{violation}\n{trace}replay:  {replay}\n")
 }
 
 pub(super) fn everywhere(all: &[Walked], took: Duration) -> String {

@@ -136,7 +136,15 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
         doors.spawn(page::serve(listener, film.clone(), show.gateway.to_pages()));
         tokio::spawn(record(show.frames.clone(), film, Arc::clone(&rivals)));
     }
-    let first_scaling = until_over(&show, &header, began, &rivals).await;
+    let mut first_scaling = None;
+    {
+        // Until its end, or until the viewer has seen enough.
+        let asked = pin!(stop::asked());
+        let over = pin!(show.over());
+        let frames = show.frames.clone();
+        let spectator = pin!(spectate(frames, &header, (began, &rivals), &mut first_scaling));
+        select(asked, select(over, spectator)).await;
+    }
     if std::io::stdout().is_terminal() {
         // A terminal that is gone needs nothing back.
         drop(write_out(LEAVE));
@@ -152,25 +160,6 @@ async fn play(arguments: DemoArguments) -> Result<String, String> {
     }
     let comparison = locked(&rivals).now();
     Ok(view::summary(&frame, &comparison, took, first_scaling))
-}
-
-/// Shows the play until its end, or until the viewer has seen enough. How long the first scaling took,
-/// if there was one.
-async fn until_over(
-    show: &Show,
-    header: &Header,
-    began: Instant,
-    rivals: &Mutex<Rivals>,
-) -> Option<Duration> {
-    let mut first_scaling = None;
-    {
-        let asked = pin!(stop::asked());
-        let over = pin!(show.over());
-        let frames = show.frames.clone();
-        let spectator = pin!(spectate(frames, header, (began, rivals), &mut first_scaling));
-        select(asked, select(over, spectator)).await;
-    }
-    first_scaling
 }
 
 async fn listen(port: u16) -> Result<(TcpListener, SocketAddr), String> {
