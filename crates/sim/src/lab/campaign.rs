@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::files::{records, store, stored, write};
-use super::fluid::{FluidDemand, GOAL, fixed_fleet, mean_lengths, scored};
+use super::fluid::{FluidDemand, GOAL, scored};
 use super::number::{self, HASH_OF_NOTHING};
 use super::play::{Play, PlayError};
 use super::policies::{PolicyChoice, PolicyKind};
@@ -218,10 +218,9 @@ fn guess(play: Play<'_>) -> Result<(u32, (u32, u32)), PlayError> {
     for (model, load) in models {
         let demand = FluidDemand::new(model, load, scored);
         guess = guess.max(demand.map_or(1, |demand| demand.least_static()));
-        let whole = fixed_fleet(model, mean_lengths(load), u32::MAX);
         let of_role = |role: ServingRole| {
             let own = model.variants.iter().filter(move |one| one.role == role);
-            own.filter_map(|one| whole.get(one.name)).sum()
+            own.map(|one| one.bounds.1).sum()
         };
         most = model.roles().into_iter().map(of_role).fold(most, u32::max);
     }

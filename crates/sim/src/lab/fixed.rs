@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::accounting::{Scored, share};
 use super::fluid::{FluidDemand, GOAL, primaries};
 use super::loads::ModelLoad;
@@ -20,7 +18,7 @@ use wva_supervise::SeedTree;
 const WARM: Duration = Duration::from_mins(10);
 const PLAYED: Duration = Duration::from_hours(1);
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FixedFleet {
     /// Replicas by variant; those that are left out have their minimum.
     pub(crate) replicas: BTreeMap<&'static str, u32>,

@@ -186,26 +186,19 @@ pub(super) fn slo(slo: LatencySlo) -> Slo {
     Slo { first_token: slo.ttft.0, per_token: slo.itl.0 }
 }
 
-fn flow_control(router: RouterSpec) -> FlowControl {
-    FlowControl {
-        max_requests: router.max_requests,
-        ttl: router.ttl.0,
-        queue_depth: router.queue_depth,
-        kv_usage: router.kv_usage,
-        order: router.order,
-    }
-}
-
 fn model(spec: &LabModel) -> ScenarioModel {
+    let RouterSpec { binding, order, max_requests, ttl, queue_depth, kv_usage, transfer } =
+        spec.router;
+    let ttl = ttl.0;
     ScenarioModel {
         name: interned(&spec.name),
         id: interned(&spec.id),
         slo: slo(spec.slo),
         load: LoadSource::Posed(Vec::new()),
         dialect: Dialect::Vllm,
-        flow_control: Some(flow_control(spec.router)),
-        binding: spec.router.binding,
-        handover: spec.router.transfer.0 / 1000,
+        flow_control: Some(FlowControl { max_requests, ttl, queue_depth, kv_usage, order }),
+        binding,
+        handover: transfer.0 / 1000,
         variants: spec.variants.iter().map(variant).collect(),
     }
 }

@@ -1,6 +1,6 @@
 //! What a page shows of the past: frames at even distances, never more than fit on a plot.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -54,10 +54,6 @@ impl Film {
         })))
     }
 
-    fn reel(&self) -> MutexGuard<'_, Reel> {
-        locked(&self.0)
-    }
-
     /// Adds the frame of a time, in virtual seconds since the start.
     pub(crate) fn record(
         &self,
@@ -65,12 +61,12 @@ impl Film {
         frame: &impl Serialize,
     ) -> Result<(), serde_json::Error> {
         let frame = Arc::new(serde_json::to_value(frame)?);
-        self.reel().take(seconds, frame);
+        locked(&self.0).take(seconds, frame);
         Ok(())
     }
 
     pub(super) fn after(&self, number: u64) -> FilmReading {
-        self.reel().after(number)
+        locked(&self.0).after(number)
     }
 }
 

@@ -26,10 +26,9 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
     });
     match choice.family.name {
         "wva-default" | "wva-chart" => {
-            let trigger = choice.knob;
-            let trigger = trigger
-                .map(|trigger| ConfigMap::saturation(format!("queueSpareTrigger: {trigger}")));
-            setup.config.extend(trigger);
+            let entry =
+                |trigger: f64| ConfigMap::saturation(format!("queueSpareTrigger: {trigger}"));
+            setup.config.extend(choice.knob.map(entry));
         }
         "wva-tokens" => {
             let text = format!("analyzerName: saturation\n{band}");
@@ -90,14 +89,10 @@ fn queueing(choice: &PolicyChoice, scenario: &LabScenario) -> ConfigMap {
     let share = choice.knob.unwrap_or(1.0);
     let tightest = |time: fn(&crate::lab::schema::LatencySlo) -> Duration| {
         let times = scenario.models.iter().map(|model| time(&model.slo));
-        milliseconds(times.min().unwrap_or_default()) * share
+        times.min().unwrap_or_default().as_secs_f64() * 1e3 * share
     };
     let ttft = tightest(|slo| slo.ttft.0);
     let itl = tightest(|slo| slo.itl.0);
     let targets = format!("targetTTFT: {ttft}\ntargetITL: {itl}");
     ConfigMap::of("wva-queueing-model-config", "default", targets)
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

@@ -3,7 +3,7 @@
 //! The backend of plotters itself writes fixed colours, which suit either a light or a dark page, and
 //! one element a line, which makes a report of hundreds of charts too large.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use plotters::style::{BLACK, Color, IntoFont as _, ShapeStyle, TextStyle};
 use plotters_backend::text_anchor::{HPos, VPos};
@@ -137,7 +137,7 @@ impl<'a> SvgCanvas<'a> {
             self.flush();
             self.lines.0 = class;
         }
-        trace(&mut self.lines.1, points);
+        self.lines.1.push_str(&trace(points));
     }
 
     fn fill(&mut self, points: impl IntoIterator<Item = BackendCoord>, color: BackendColor) {
@@ -145,19 +145,18 @@ impl<'a> SvgCanvas<'a> {
             return;
         }
         self.flush();
-        let mut data = String::new();
-        trace(&mut data, points);
-        self.element(&format!("<path class=\"a {}\" d=\"{data}z\"/>", class_of(color)));
+        let (class, data) = (class_of(color), trace(points));
+        self.element(&format!("<path class=\"a {class}\" d=\"{data}z\"/>"));
     }
 }
 
 /// Path data through these points, relative and without the points that a straight line passes.
-fn trace(data: &mut String, points: impl IntoIterator<Item = BackendCoord>) {
+fn trace(points: impl IntoIterator<Item = BackendCoord>) -> String {
     let mut points = points.into_iter();
     let Some((x, y)) = points.next() else {
-        return;
+        return String::new();
     };
-    put(data, format_args!("M{x} {y}"));
+    let mut data = format!("M{x} {y}");
     let mut last = (x, y);
     // The step that is not yet written.
     let mut pending = (0, 0);
@@ -170,25 +169,20 @@ fn trace(data: &mut String, points: impl IntoIterator<Item = BackendCoord>) {
         if is_straight {
             pending = (pending.0 + step.0, pending.1 + step.1);
         } else {
-            put_step(data, pending);
+            data.push_str(&step_text(pending));
             pending = step;
         }
     }
-    put_step(data, pending);
+    data + &step_text(pending)
 }
 
-fn put_step(data: &mut String, step: BackendCoord) {
+fn step_text(step: BackendCoord) -> String {
     match step {
-        (0, 0) => {}
-        (x, 0) => put(data, format_args!("h{x}")),
-        (0, y) => put(data, format_args!("v{y}")),
-        (x, y) => put(data, format_args!("l{x} {y}")),
+        (0, 0) => String::new(),
+        (x, 0) => format!("h{x}"),
+        (0, y) => format!("v{y}"),
+        (x, y) => format!("l{x} {y}"),
     }
-}
-
-/// Writing to a text does not fail.
-fn put(data: &mut String, arguments: fmt::Arguments<'_>) {
-    data.write_fmt(arguments).unwrap_or_default();
 }
 
 fn corners(upper_left: BackendCoord, bottom_right: BackendCoord) -> [BackendCoord; 5] {

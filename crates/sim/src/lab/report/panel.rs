@@ -34,7 +34,6 @@ pub(super) type Coordinates = Cartesian2d<TickedRange, TickedRange>;
 pub(super) type Panel<'a, 'b> = ChartContext<'a, SvgCanvas<'b>, Coordinates>;
 
 pub(super) struct TickedRange {
-    range: Range<f64>,
     inner: RangedCoordf64,
     ticks: Vec<f64>,
 }
@@ -52,7 +51,7 @@ impl Ranged for TickedRange {
     }
 
     fn range(&self) -> Range<f64> {
-        self.range.clone()
+        self.inner.range()
     }
 }
 
@@ -91,11 +90,7 @@ impl Scale {
     }
 
     fn coordinate(&self) -> TickedRange {
-        TickedRange {
-            range: self.range.clone(),
-            inner: self.range.clone().into(),
-            ticks: self.ticks.clone(),
-        }
+        TickedRange { inner: self.range.clone().into(), ticks: self.ticks.clone() }
     }
 }
 

@@ -123,25 +123,17 @@ impl Gathering {
             return Err(wrong(path, "family", &problem));
         }
         let key = (run.scenario.clone(), run.policy.clone());
-        let (seed, score) = (run.seed, run.score.clone());
-        match self.cells.get_mut(&key) {
-            None => {
-                let gathered = Gathered {
-                    path: path.to_owned(),
-                    scores: BTreeMap::from([(seed, score)]),
-                    timeline: timeline(run),
-                };
-                self.cells.insert(key, gathered);
-            }
-            Some(gathered) => {
-                if gathered.scores.insert(seed, score).is_some() {
-                    let problem = format!("{seed} has another file with this scenario and policy");
-                    return Err(wrong(path, "seed", &problem));
-                }
-                if seed < gathered.timeline.seed {
-                    gathered.timeline = timeline(run);
-                }
-            }
+        let gathered = self.cells.entry(key).or_insert_with(|| Gathered {
+            path: path.to_owned(),
+            scores: BTreeMap::new(),
+            timeline: timeline(run),
+        });
+        if gathered.scores.insert(run.seed, run.score.clone()).is_some() {
+            let problem = format!("{} has another file with this scenario and policy", run.seed);
+            return Err(wrong(path, "seed", &problem));
+        }
+        if run.seed < gathered.timeline.seed {
+            gathered.timeline = timeline(run);
         }
         Ok(())
     }
@@ -179,23 +171,23 @@ pub(super) fn read_results(dir: &Path) -> Result<Results, String> {
     }
     let policies = gathering.policies();
     let mut seeds = BTreeSet::new();
-    let mut scenarios: BTreeMap<String, Vec<Option<PolicyOutcome>>> = BTreeMap::new();
+    let mut scenarios: BTreeMap<String, (&ScenarioSummary, Vec<Option<PolicyOutcome>>)> =
+        BTreeMap::new();
     for ((scenario, policy), gathered) in gathering.cells {
-        if !records.contains_key(&scenario) {
+        let Some(record) = records.get(&scenario) else {
             let problem = format!("`{scenario}` is missing in scenarios.json");
             return Err(wrong(&gathered.path, "scenario", &problem));
-        }
+        };
         seeds.extend(gathered.scores.keys().copied());
-        let empty = || policies.iter().map(|_| None).collect();
-        let outcomes = scenarios.entry(scenario).or_insert_with(empty);
+        let empty = || (record, policies.iter().map(|_| None).collect());
+        let (_, outcomes) = scenarios.entry(scenario).or_insert_with(empty);
         let position = policies.iter().position(|label| label.name == policy);
         if let Some(place) = position.and_then(|position| outcomes.get_mut(position)) {
             *place = outcome(gathered);
         }
     }
-    let scenarios = scenarios.into_iter().filter_map(|(name, outcomes)| {
-        let record = records.get(&name)?.clone();
-        Some(scenario_result(name, record, outcomes, &policies))
+    let scenarios = scenarios.into_iter().map(|(name, (record, outcomes))| {
+        scenario_result(name, record.clone(), outcomes, &policies)
     });
     Ok(Results { scenarios: scenarios.collect(), policies, runs: files.len(), seeds })
 }
