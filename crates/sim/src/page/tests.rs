@@ -5,8 +5,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use super::Film;
-use super::routes::PageRoutes;
+use super::{Film, PageRoutes};
 
 fn head(method: Method, uri: &str) -> Parts {
     let request = Request::builder().method(method).uri(uri).body(());
