@@ -56,10 +56,7 @@ impl DecisionRing {
 
     /// All of it: a recording.
     pub fn recording(&self) -> Vec<u8> {
-        let mut recording = Vec::with_capacity(self.bytes);
-        for segment in &self.segments {
-            recording.extend_from_slice(segment);
-        }
-        recording
+        let segments: Vec<&[u8]> = self.segments.iter().map(Vec::as_slice).collect();
+        segments.concat()
     }
 }

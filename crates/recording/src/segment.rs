@@ -70,12 +70,6 @@ struct OpenSegment {
     autoscaler_text: u64,
 }
 
-/// What a line holds.
-enum Entry {
-    Cycle(Value),
-    Autoscaler(ObjectKey, Value),
-}
-
 impl SegmentEncoder {
     /// Begins with a whole cycle.
     pub fn new(header: RecordingHeader) -> Self {
@@ -96,7 +90,8 @@ impl SegmentEncoder {
     pub fn encode(&mut self, inputs: &CycleInputs<'_>, plan: &Plan) -> io::Result<EncodedEntry> {
         let open = self.open.as_ref();
         let is_first = open.is_none_or(|open| open.is_full() || open.last.is_none());
-        self.entry(Entry::Cycle(inputs.recorded(plan, is_first)?))
+        let recorded = inputs.recorded(plan, is_first)?;
+        self.entry(|segment| segment.cycle(recorded))
     }
 
     /// Encodes one decision about a `PodAutoscaler`, as [`Self::encode`] does.
@@ -109,13 +104,20 @@ impl SegmentEncoder {
         decided: &RecordedAutoscalerDecision,
     ) -> io::Result<EncodedEntry> {
         let recorded = inputs.recorded(decided)?;
-        self.entry(Entry::Autoscaler(inputs.key(), recorded))
+        self.entry(|segment| segment.autoscaler(inputs.key(), &recorded))
     }
 
-    fn entry(&mut self, entry: Entry) -> io::Result<EncodedEntry> {
+    fn entry(
+        &mut self,
+        add: impl FnOnce(&mut OpenSegment) -> io::Result<Vec<u8>>,
+    ) -> io::Result<EncodedEntry> {
         let encoded = match &mut self.open {
-            Some(open) if !open.is_full() => open.add(entry),
-            _ => self.begin(entry),
+            Some(open) if !open.is_full() => add(open).map(|bytes| EncodedEntry {
+                ends: Vec::new(),
+                begins_segment: false,
+                bytes,
+            }),
+            _ => self.begin(add),
         };
         if encoded.is_err() {
             self.begin_segment();
@@ -124,7 +126,10 @@ impl SegmentEncoder {
     }
 
     /// Ends a segment only once the next is sure, since its end is to be written with it.
-    fn begin(&mut self, entry: Entry) -> io::Result<EncodedEntry> {
+    fn begin(
+        &mut self,
+        add: impl FnOnce(&mut OpenSegment) -> io::Result<Vec<u8>>,
+    ) -> io::Result<EncodedEntry> {
         let mut next = OpenSegment {
             writer: GzEncoder::new(Vec::new(), Compression::default()),
             last: None,
@@ -133,24 +138,16 @@ impl SegmentEncoder {
             autoscaler_text: 0,
         };
         (next.writer).write_all(&line(&json!({ "header": self.header }))?)?;
-        let first = next.add(entry)?;
+        let bytes = add(&mut next)?;
         let ended = self.open.replace(next);
         let ends = ended.map(|ended| ended.writer.finish()).transpose()?;
-        Ok(EncodedEntry { ends: ends.unwrap_or_default(), begins_segment: true, ..first })
+        Ok(EncodedEntry { ends: ends.unwrap_or_default(), begins_segment: true, bytes })
     }
 }
 
 impl OpenSegment {
     fn is_full(&self) -> bool {
         self.cycles >= CYCLES || self.autoscaler_text >= AUTOSCALER_TEXT
-    }
-
-    fn add(&mut self, entry: Entry) -> io::Result<EncodedEntry> {
-        let bytes = match entry {
-            Entry::Cycle(cycle) => self.cycle(cycle)?,
-            Entry::Autoscaler(key, recorded) => self.autoscaler(key, &recorded)?,
-        };
-        Ok(EncodedEntry { ends: Vec::new(), begins_segment: false, bytes })
     }
 
     fn cycle(&mut self, cycle: Value) -> io::Result<Vec<u8>> {
