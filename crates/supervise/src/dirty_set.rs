@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use super::locked;
 
 /// The set of keys to look at. It outlives its owner; what the owner had taken
 /// when it died is found again by the full pass of its successor.
@@ -28,7 +30,7 @@ impl<K: Ord + Send> DirtySet<K> {
     /// Adds keys, with one wake-up at most.
     pub fn insert_all(&self, keys: impl IntoIterator<Item = K>) {
         let wakes = {
-            let mut waiting = self.0.lock();
+            let mut waiting = locked(&self.0.keys);
             let was_quiet = waiting.is_empty();
             waiting.extend(keys);
             was_quiet && !waiting.is_empty()
@@ -40,13 +42,7 @@ impl<K: Ord + Send> DirtySet<K> {
 
     /// Takes all keys. Clear before reading: what changes after this call rings again.
     pub fn drain(&self) -> BTreeSet<K> {
-        mem::take(&mut *self.0.lock())
-    }
-}
-
-impl<K> Inner<K> {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<K>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        mem::take(&mut *locked(&self.0.keys))
     }
 }
 

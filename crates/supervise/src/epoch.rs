@@ -5,7 +5,9 @@
 //! one is refused once a newer one has written.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use super::locked;
 
 /// One life of a role. Numbers grow over all lives of all roles of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +68,7 @@ impl Guard {
     /// # Errors
     /// [`Fenced`] if a newer tenure was admitted before; nothing was written then.
     pub fn admit<R>(&self, epoch: &Epoch, write: impl FnOnce() -> R) -> Result<R, Fenced> {
-        let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = locked(&self.0);
         if epoch.number < *newest {
             return Err(Fenced {
                 role: Arc::clone(&epoch.role),

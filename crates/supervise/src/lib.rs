@@ -27,6 +27,8 @@ mod stall;
 mod supervisor;
 mod timers;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use actor::{Actor, ActorError, ActorResult, Context, Event, StateMachine};
 pub use address::{Address, Delivery};
 pub use cell::{CellFollower, Reader, Writer};
@@ -47,6 +49,11 @@ pub use shell::{child, machine};
 pub use slot::Slot;
 pub use supervisor::supervisor;
 pub use timers::TimerEpoch;
+
+/// What a mutex guards, also where a thread has panicked with it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ mod harm;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ractor::ActorCell;
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::epoch::Epoch;
 use super::hooks::RegistryHooks;
 use super::incarnation::Incarnation;
+use super::locked;
 use super::role::{ActorKind, TreeRole};
 use wva_base::moment::Moment;
 
@@ -162,7 +163,7 @@ impl<R: TreeRole> ActorRegistry<R> {
     /// Totals by label, of the roles that are forgotten as well.
     pub fn totals(&self) -> BTreeMap<&'static str, RoleTotals> {
         let table = self.table();
-        let mut totals = self.forgotten().clone();
+        let mut totals = locked(&self.0.forgotten).clone();
         for (role, entry) in table.iter() {
             let report = entry.report(role);
             let total = totals.entry(role.label()).or_default();
@@ -267,7 +268,7 @@ impl<R: TreeRole> ActorRegistry<R> {
     /// Keeps what a role did that is forgotten. What it did not handle waits no longer.
     fn remember(&self, role: &R, entry: &Entry) {
         let RoleReport { sent, restarts, .. } = entry.report(role);
-        let mut forgotten = self.forgotten();
+        let mut forgotten = locked(&self.0.forgotten);
         let total = forgotten.entry(role.label()).or_default();
         total.add(sent, sent, restarts);
     }
@@ -315,12 +316,8 @@ impl<R: TreeRole> ActorRegistry<R> {
         self.table().iter().filter(|(_, entry)| entry.alive).map(|(role, _)| role.clone()).collect()
     }
 
-    fn forgotten(&self) -> MutexGuard<'_, BTreeMap<&'static str, RoleTotals>> {
-        self.0.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn table(&self) -> MutexGuard<'_, BTreeMap<R, Entry>> {
-        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.table)
     }
 }
 

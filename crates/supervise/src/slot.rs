@@ -1,6 +1,8 @@
 //! The latest value wins.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use super::locked;
 
 /// At most one value that waits for its reader; a newer one replaces it.
 pub struct Slot<T>(Arc<Inner<T>>);
@@ -18,7 +20,7 @@ impl<T: Send> Slot<T> {
 
     /// Fills the slot, or replaces what waits in it.
     pub fn put(&self, value: T) {
-        let replaced = self.0.lock().replace(value);
+        let replaced = locked(&self.0.value).replace(value);
         if replaced.is_none() {
             (self.0.wake)();
         }
@@ -26,13 +28,7 @@ impl<T: Send> Slot<T> {
 
     /// Empties the slot.
     pub fn take(&self) -> Option<T> {
-        self.0.lock().take()
-    }
-}
-
-impl<T> Inner<T> {
-    fn lock(&self) -> MutexGuard<'_, Option<T>> {
-        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.value).take()
     }
 }
 

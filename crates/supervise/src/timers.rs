@@ -1,11 +1,12 @@
 //! Timers that end with their owner.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 
 use super::address::Inbox;
+use super::locked;
 
 /// The number of a timer, where only the newest of several counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Timers {
     /// Delivers a message once `after` has passed.
     pub(super) fn arm<M: Send + 'static>(&self, after: Duration, inbox: &Inbox<M>, message: M) {
         let inbox = inbox.clone();
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = locked(&self.0);
         while pending.try_join_next().is_some() {}
         pending.spawn(async move {
             tokio::time::sleep(after).await;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Poll;
 
 use super::SupervisionHooks;
 use super::kill::{KillAt, KillHooks, PauseGate};
 use crate::incarnation::Incarnation;
+use crate::locked;
 use crate::registry::ActorRegistry;
 use crate::role::TreeRole;
 
@@ -30,7 +31,7 @@ impl<R: Clone + Ord> RegistryHooks<R> {
     }
 
     pub(crate) fn roles(&self) -> MutexGuard<'_, BTreeMap<R, Arc<KillHooks>>> {
-        self.roles.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.roles)
     }
 
     /// The first call counts.

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::pin::pin;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
+
+use crate::locked;
 
 /// When a role is killed, counted in the occasions of all its lives, the first being 1. A
 /// supervisor counts its own chores: starts, sweeps, settlements of exits.
@@ -102,7 +104,7 @@ impl PauseGate {
 
 impl KillHooks {
     pub(crate) fn add(&self, moment: KillAt) {
-        self.pending().insert(moment);
+        locked(&self.pending).insert(moment);
     }
 
     pub(crate) fn begun(&self) -> u64 {
@@ -110,22 +112,22 @@ impl KillHooks {
     }
 
     pub(crate) fn is_armed(&self) -> bool {
-        !self.pending().is_empty() || self.mishap().is_some()
+        !locked(&self.pending).is_empty() || locked(&self.mishap).is_some()
     }
 
     /// Nothing more is to come.
     pub(crate) fn disarm(&self) {
-        self.pending().clear();
-        *self.mishap() = None;
+        locked(&self.pending).clear();
+        *locked(&self.mishap) = None;
     }
 
     pub(crate) fn await_mishap(&self, mishap: Mishap) {
-        *self.mishap() = Some(mishap);
+        *locked(&self.mishap) = Some(mishap);
     }
 
     /// Lets happen what was asked for.
     pub(crate) async fn befall(&self) {
-        let mishap = self.mishap().take_if(|mishap| !matches!(mishap, Mishap::Torn(_)));
+        let mishap = locked(&self.mishap).take_if(|mishap| !matches!(mishap, Mishap::Torn(_)));
         if mishap.is_some() {
             self.harm();
         }
@@ -142,27 +144,19 @@ impl KillHooks {
     /// Another effect of the present occasion is about to be done; lets happen what was asked for at this point.
     pub(crate) fn begin_effect(&self) {
         let done = self.effects.fetch_add(1, Ordering::AcqRel);
-        let torn = self.mishap().take_if(|mishap| *mishap == Mishap::Torn(done));
+        let torn = locked(&self.mishap).take_if(|mishap| *mishap == Mishap::Torn(done));
         if torn.is_some() {
             self.harm();
             std::panic::resume_unwind(Box::new("a planted panic between two effects"));
         }
     }
 
-    fn pending(&self) -> MutexGuard<'_, BTreeSet<KillAt>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn mishap(&self) -> MutexGuard<'_, Option<Mishap>> {
-        self.mishap.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn hold(&self, task: &JoinHandle<()>) {
-        *self.task() = Some(task.abort_handle());
+        *locked(&self.task) = Some(task.abort_handle());
     }
 
-    pub(crate) fn task(&self) -> MutexGuard<'_, Option<AbortHandle>> {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn task(&self) -> Option<AbortHandle> {
+        locked(&self.task).clone()
     }
 
     /// Whether its present handler never ends.
@@ -171,7 +165,7 @@ impl KillHooks {
     }
 
     pub(crate) fn meet(&self, message: &dyn fmt::Debug) {
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = locked(&self.met);
         let mut name = FirstPiece { met: &mut met, counted: false };
         // It ends with an error where there is a second piece.
         let _whole = write!(name, "{message:?}");
@@ -182,7 +176,7 @@ impl KillHooks {
 
     /// Reports how often each message came since the last call.
     pub(crate) fn take_met(&self, mut report: impl FnMut(&str, u64)) {
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = locked(&self.met);
         for (name, times) in met.iter_mut().filter(|(_, times)| **times > 0) {
             report(name, std::mem::take(times));
         }
@@ -196,7 +190,7 @@ impl KillHooks {
 
     /// Whether the role dies now; each kill strikes once.
     pub(crate) fn strikes(&self, moment: KillAt) -> bool {
-        let strikes = self.pending().remove(&moment);
+        let strikes = locked(&self.pending).remove(&moment);
         if strikes {
             self.harm();
         }

@@ -81,7 +81,7 @@ impl<R: TreeRole> ActorRegistry<R> {
         let alive = self.table().get(role).is_some_and(|entry| entry.alive);
         let hooks = self.0.hooks.of(role);
         // Between two lives the handle is that of the last one.
-        let task = hooks.task().clone();
+        let task = hooks.task();
         let task = task.filter(|task| alive && !task.is_finished());
         if task.is_some() {
             hooks.harm();
