@@ -11,7 +11,7 @@ use super::accounting::{Accounts, Scored};
 use super::fluid::{fixed_fleet, mean_lengths, scored};
 use super::meter::Meter;
 use super::number;
-use super::policies::{ControllerSetup, PolicyChoice, PolicyKind, controller};
+use super::policies::{ControllerSetup, PolicyChoice, PolicyKind, ZeroStep, controller};
 use super::record::{LabRecord, SizingTerms, VERSION};
 use super::scenario::{LoadedScenario, NAMESPACE, Prepared, prepare};
 use super::schema::{HpaActuation, KedaActuation, LabScenario, TimeSpan};
@@ -199,7 +199,7 @@ impl Actuation {
 #[derive(Debug, Default)]
 struct Activation {
     next: Duration,
-    idle: BTreeMap<String, Duration>,
+    zero: BTreeMap<String, ZeroStep>,
 }
 
 impl Activation {
@@ -210,19 +210,14 @@ impl Activation {
         self.next = now + keda.poll.0;
         let mut steps = Vec::new();
         for variant in frame.models.iter().flat_map(|model| &model.variants) {
-            let is_idle = variant.desired == Some(0);
-            if !is_idle {
-                self.idle.remove(&variant.name);
-            }
-            if variant.desired.is_some_and(|desired| desired > 0) && variant.scaled_to == 0 {
-                steps.push((variant.name.clone(), 1));
-            }
-            if is_idle && variant.scaled_to > 0 {
-                let since = *self.idle.entry(variant.name.clone()).or_insert(now);
-                if now.saturating_sub(since) >= keda.cooldown.0 {
-                    steps.push((variant.name.clone(), 0));
-                }
-            }
+            let Some(desired) = variant.desired else {
+                self.zero.remove(&variant.name);
+                continue;
+            };
+            let zero = self.zero.entry(variant.name.clone()).or_default();
+            let step = zero.step(desired > 0, variant.scaled_to, keda.cooldown.0, now);
+            let step = step.filter(|replicas| *replicas != variant.scaled_to);
+            steps.extend(step.map(|replicas| (variant.name.clone(), replicas)));
         }
         steps
     }

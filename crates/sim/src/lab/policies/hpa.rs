@@ -33,18 +33,24 @@ pub(super) struct HpaPeer {
 
 /// The steps between zero and one replica, which KEDA takes by itself.
 #[derive(Debug, Default)]
-struct ZeroStep {
+pub(in crate::lab) struct ZeroStep {
     idle_since: Option<Duration>,
 }
 
 impl ZeroStep {
-    fn step(&mut self, is_active: bool, wanted: u32, now: Duration) -> Option<u32> {
+    pub(in crate::lab) fn step(
+        &mut self,
+        is_active: bool,
+        wanted: u32,
+        cooldown: Duration,
+        now: Duration,
+    ) -> Option<u32> {
         if is_active {
             self.idle_since = None;
             return (wanted == 0).then_some(1);
         }
         let since = *self.idle_since.get_or_insert(now);
-        let is_over = now.saturating_sub(since) >= COOLDOWN;
+        let is_over = now.saturating_sub(since) >= cooldown;
         (wanted == 0 || is_over).then_some(0)
     }
 }
@@ -204,7 +210,7 @@ impl HpaPeer {
             let mut metrics = seen.metrics.iter().flatten();
             // KEDA takes nothing to zero while a trigger fails.
             let is_active = is_failing || metrics.any(|metric| *metric > Milli(0));
-            if let Some(replicas) = zero.step(is_active, signals.wanted, now) {
+            if let Some(replicas) = zero.step(is_active, signals.wanted, COOLDOWN, now) {
                 let why = values.join(", ");
                 return Some(PeerDecision { replicas, why });
             }

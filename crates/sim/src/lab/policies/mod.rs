@@ -12,6 +12,7 @@ mod slo;
 mod tests;
 
 pub(super) use controller::{ControllerSetup, controller};
+pub(super) use hpa::ZeroStep;
 pub(super) use signals::{Peer, PeerModel, read_signals};
 
 use wva::policy::params::SaturationThresholds;
