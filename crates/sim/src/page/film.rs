@@ -66,7 +66,15 @@ impl Film {
     }
 
     pub(super) fn after(&self, number: u64) -> FilmReading {
-        locked(&self.0).after(number)
+        let reel = locked(&self.0);
+        // A reader that knows more than there is has seen another film.
+        let number = if number < reel.next { number } else { 0 };
+        let unknown = reel.kept.iter().filter(|shot| shot.number > number);
+        FilmReading {
+            run: reel.run.clone(),
+            frames: unknown.cloned().collect(),
+            latest: reel.latest.clone(),
+        }
     }
 }
 
@@ -91,16 +99,5 @@ impl Reel {
             place % 2 == 1
         });
         self.distance *= 2.0;
-    }
-
-    fn after(&self, number: u64) -> FilmReading {
-        // A reader that knows more than there is has seen another film.
-        let number = if number < self.next { number } else { 0 };
-        let unknown = self.kept.iter().filter(|shot| shot.number > number);
-        FilmReading {
-            run: self.run.clone(),
-            frames: unknown.cloned().collect(),
-            latest: self.latest.clone(),
-        }
     }
 }

@@ -21,22 +21,22 @@ With --mutants and --mutant, 0 where every defect was found, 1 where one was not
 #[expect(clippy::struct_excessive_bools, reason = "one field a flag")]
 pub(in crate::cli) struct ChaosFlags {
     /// How many seeds to play
-    #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = to_count)]
+    #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = number::<u64, 1, SEEDS>)]
     pub(super) seeds: u64,
     /// The first of them
-    #[arg(long, value_name = "SEED", default_value = "1", value_parser = to_first, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SEED", default_value = "1", value_parser = number::<u64, 0, LAST>, allow_negative_numbers = true)]
     pub(super) from: u64,
     /// What to play; --list names all
     #[arg(long, value_name = "NAME", default_value = "storm", value_parser = to_scenario)]
     pub(super) scenario: &'static str,
     /// How many at once, each on a thread of its own
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = to_jobs)]
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = number::<usize, 1, 256>)]
     pub(super) jobs: usize,
     /// Play one seed, and print everything that happens in it
     #[arg(
         long,
         value_name = "SEED",
-        value_parser = to_seed,
+        value_parser = number::<u64, 0, { u64::MAX }>,
         allow_negative_numbers = true,
         conflicts_with_all = ["seeds", "from", "jobs"]
     )]
@@ -83,6 +83,8 @@ pub(super) struct Ids(pub(super) Vec<usize>);
 
 /// The most seeds of a start.
 const SEEDS: u64 = 10_000_000;
+/// A first seed that leaves room for the others.
+const LAST: u64 = u64::MAX - SEEDS;
 
 impl ChaosFlags {
     pub(super) fn range(&self) -> Range<u64> {
@@ -98,27 +100,11 @@ impl ChaosFlags {
     }
 }
 
-fn number(value: &str, least: u64, most: u64) -> Result<u64, String> {
-    let number = value.parse().ok();
-    let number = number.filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| format!("a whole number from {least} to {most}"))
-}
-
-fn to_count(value: &str) -> Result<u64, String> {
-    number(value, 1, SEEDS)
-}
-
-/// One that leaves room for the others.
-fn to_first(value: &str) -> Result<u64, String> {
-    number(value, 0, u64::MAX - SEEDS)
-}
-
-fn to_seed(value: &str) -> Result<u64, String> {
-    number(value, 0, u64::MAX)
-}
-
-fn to_jobs(value: &str) -> Result<usize, String> {
-    number(value, 1, 256).map(|jobs| usize::try_from(jobs).unwrap_or(1))
+fn number<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(value: &str) -> Result<T, String> {
+    let number: Option<u64> = value.parse().ok();
+    let number = number.filter(|number| (LEAST..=MOST).contains(number));
+    let number = number.and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| format!("a whole number from {LEAST} to {MOST}"))
 }
 
 fn to_ids(value: &str) -> Result<Ids, &'static str> {
