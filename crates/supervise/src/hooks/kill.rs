@@ -36,17 +36,18 @@ pub enum Mishap {
 /// Kills and mishaps that one role still has before it.
 #[derive(Debug, Default)]
 pub(crate) struct KillHooks {
-    begun: AtomicU64,
+    pub(crate) begun: AtomicU64,
     /// How many effects of the present occasion have begun.
     effects: AtomicUsize,
-    pending: Mutex<BTreeSet<KillAt>>,
-    mishap: Mutex<Option<Mishap>>,
-    hangs: AtomicBool,
+    pub(crate) pending: Mutex<BTreeSet<KillAt>>,
+    pub(crate) mishap: Mutex<Option<Mishap>>,
+    /// Whether its present handler never ends.
+    pub(crate) hangs: AtomicBool,
     /// How often something was done to the role.
     harmed: AtomicU64,
     /// How often each message came since the last query, by its name.
     met: Mutex<BTreeMap<String, u64>>,
-    task: Mutex<Option<AbortHandle>>,
+    pub(crate) task: Mutex<Option<AbortHandle>>,
 }
 
 /// Counts a message by the first piece of what it shows of itself: the name of an enum's variant.
@@ -103,14 +104,6 @@ impl PauseGate {
 }
 
 impl KillHooks {
-    pub(crate) fn add(&self, moment: KillAt) {
-        locked(&self.pending).insert(moment);
-    }
-
-    pub(crate) fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Acquire)
-    }
-
     pub(crate) fn is_armed(&self) -> bool {
         !locked(&self.pending).is_empty() || locked(&self.mishap).is_some()
     }
@@ -119,10 +112,6 @@ impl KillHooks {
     pub(crate) fn disarm(&self) {
         locked(&self.pending).clear();
         *locked(&self.mishap) = None;
-    }
-
-    pub(crate) fn await_mishap(&self, mishap: Mishap) {
-        *locked(&self.mishap) = Some(mishap);
     }
 
     /// Lets happen what was asked for.
@@ -153,15 +142,6 @@ impl KillHooks {
 
     pub(crate) fn hold(&self, task: &JoinHandle<()>) {
         *locked(&self.task) = Some(task.abort_handle());
-    }
-
-    pub(crate) fn task(&self) -> Option<AbortHandle> {
-        locked(&self.task).clone()
-    }
-
-    /// Whether its present handler never ends.
-    pub(crate) fn hangs(&self) -> bool {
-        self.hangs.load(Ordering::Acquire)
     }
 
     pub(crate) fn meet(&self, message: &dyn fmt::Debug) {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::ActorRegistry;
 use crate::hooks::SupervisionHooks;
 use crate::hooks::kill::{KillAt, Mishap};
+use crate::locked;
 use crate::role::TreeRole;
 
 impl<R: TreeRole> ActorRegistry<R> {
@@ -26,18 +27,19 @@ impl<R: TreeRole> ActorRegistry<R> {
 
     /// Kills a role once, at a chosen occasion of it. One that has passed never comes.
     pub fn kill_at(&self, role: &R, moment: KillAt) {
-        self.0.hooks.of(role).add(moment);
+        locked(&self.0.hooks.of(role).pending).insert(moment);
     }
 
     /// Kills a role once, before or after the next occasion that it handles.
     pub fn kill_next(&self, role: &R, moment: fn(u64) -> KillAt) {
         let hooks = self.0.hooks.of(role);
-        hooks.add(moment(hooks.begun() + 1));
+        let next = hooks.begun.load(Ordering::Acquire) + 1;
+        locked(&hooks.pending).insert(moment(next));
     }
 
     /// Lets something befall a role at the next occasion that it handles.
     pub fn befall(&self, role: &R, mishap: Mishap) {
-        self.0.hooks.of(role).await_mishap(mishap);
+        *locked(&self.0.hooks.of(role).mishap) = Some(mishap);
     }
 
     /// Whether a kill or a mishap of this role has yet to come.
@@ -54,7 +56,7 @@ impl<R: TreeRole> ActorRegistry<R> {
     /// The roles whose handler never ends, since that was asked for.
     pub fn hanging(&self) -> Vec<R> {
         let hooks = self.0.hooks.roles();
-        let hanging = hooks.iter().filter(|(_, hooks)| hooks.hangs());
+        let hanging = hooks.iter().filter(|(_, hooks)| hooks.hangs.load(Ordering::Acquire));
         hanging.map(|(role, _)| role.clone()).collect()
     }
 
@@ -81,7 +83,7 @@ impl<R: TreeRole> ActorRegistry<R> {
         let alive = self.table().get(role).is_some_and(|entry| entry.alive);
         let hooks = self.0.hooks.of(role);
         // Between two lives the handle is that of the last one.
-        let task = hooks.task();
+        let task = locked(&hooks.task).clone();
         let task = task.filter(|task| alive && !task.is_finished());
         if task.is_some() {
             hooks.harm();
