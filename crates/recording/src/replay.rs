@@ -1,6 +1,6 @@
 //! Repeats recorded decisions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -124,21 +124,6 @@ impl fmt::Display for RecordedDecision {
     }
 }
 
-/// Figures of a plan that differ from the recorded ones.
-fn differing(
-    recorded: &BTreeMap<String, Value>,
-    plan: &Plan,
-) -> Result<Vec<String>, serde_json::Error> {
-    let mut named = Vec::new();
-    for object in figures(plan) {
-        let (object, after) = object?;
-        if let Some(before) = recorded.get(&object) {
-            name_differing(&object, before, &after, &mut named);
-        }
-    }
-    Ok(named)
-}
-
 /// Names figures below a path that differ, until there are enough.
 fn name_differing(path: &str, before: &Value, after: &Value, named: &mut Vec<String>) {
     if before == after || named.len() >= MOST_NAMED {
@@ -211,7 +196,13 @@ pub fn replay(
     }
     // Figures hold thresholds as well.
     if differences.is_empty() && settings.is_none() && recorded.digest != replayed.digest {
-        let named = differing(&recorded.figures, &plan)?;
+        let mut named = Vec::new();
+        for object in figures(&plan) {
+            let (object, after) = object?;
+            if let Some(before) = recorded.figures.get(&object) {
+                name_differing(&object, before, &after, &mut named);
+            }
+        }
         differences.push(DecisionDifference::Figures { named });
     }
     Ok(ReplayedCycle { plan, differences })
