@@ -119,12 +119,8 @@ pub(super) fn mean_lengths(load: &ModelLoad) -> (f64, f64) {
     ((sum.0 / count).max(1.0), (sum.1 / count).max(1.0))
 }
 
-pub(super) fn work_model(variant: &ScenarioVariant, slo: Slo, lengths: (f64, f64)) -> WorkModel {
-    WorkModel::new(variant.profile, variant.limits, slo, lengths)
-}
-
 fn mean_work(variant: &ScenarioVariant, slo: Slo, (prompt, output): (f64, f64)) -> f64 {
-    let model = work_model(variant, slo, (prompt, output));
+    let model = WorkModel::new(variant.profile, variant.limits, slo, (prompt, output));
     model.work(number::rounded(prompt), number::rounded(output))
 }
 
@@ -132,7 +128,7 @@ impl FluidDemand {
     pub(super) fn new(model: &ScenarioModel, load: &ModelLoad, scored: Scored) -> Option<Self> {
         let lengths = mean_lengths(load);
         let primary = *by_cost(model, ServingRole::Both, lengths).first()?;
-        let works = work_model(primary, model.slo, lengths);
+        let works = WorkModel::new(primary.profile, primary.limits, model.slo, lengths);
         let length = scored.until.saturating_sub(scored.from).as_secs();
         let length = usize::try_from(length).unwrap_or(0);
         let (mut work, mut requests) = (vec![0.0; length], vec![0; length]);

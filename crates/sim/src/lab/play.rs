@@ -146,13 +146,11 @@ enum Actuation {
 impl Actuation {
     fn of(spec: &LabScenario) -> Self {
         let given = &spec.actuation;
-        if given.direct.is_some() {
-            return Self::Scale;
+        match (given.direct, given.keda) {
+            (Some(_), _) => Self::Scale,
+            (None, Some(keda)) => Self::Keda(keda),
+            (None, None) => Self::Hpa(given.hpa.unwrap_or_default()),
         }
-        if let Some(keda) = given.keda {
-            return Self::Keda(keda);
-        }
-        Self::Hpa(given.hpa.unwrap_or_default())
     }
 
     fn sync(&self) -> Duration {

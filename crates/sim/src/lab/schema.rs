@@ -59,7 +59,7 @@ pub(super) struct LabScenario {
 }
 
 /// One of three ways from a decision to the scale of a workload.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct ActuationSpec {
     pub(super) hpa: Option<HpaActuation>,
@@ -67,13 +67,7 @@ pub(super) struct ActuationSpec {
     pub(super) keda: Option<KedaActuation>,
 }
 
-impl ActuationSpec {
-    pub(super) fn is_unstated(&self) -> bool {
-        self.hpa.is_none() && self.direct.is_none() && self.keda.is_none()
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Empty {}
 

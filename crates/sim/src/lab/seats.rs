@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::fluid::{primaries, work_model};
+use super::fluid::primaries;
 use super::number;
 use super::policies::{Peer, PeerModel, PolicyChoice, read_signals};
 use super::scenario::NAMESPACE;
@@ -41,8 +41,7 @@ impl Seats {
         let mut seats = Vec::new();
         for (place, (model, lengths)) in models.enumerate() {
             for variant in primaries(model, lengths) {
-                let batch = work_model(variant, model.slo, lengths).batch;
-                let peer = policy.peer(&PeerModel::of(model, variant, batch, lengths));
+                let peer = policy.peer(&PeerModel::of(model, variant, lengths));
                 seats.extend(peer.map(|peer| Seat {
                     model: place,
                     variant: variant.name,

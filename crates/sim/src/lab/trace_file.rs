@@ -48,11 +48,10 @@ pub(super) fn clip(
             arrivals.push(arrival);
         }
     }
-    let last = arrivals.last().map(|arrival| arrival.at);
-    let Some(last) = last else {
+    let Some(last) = arrivals.last() else {
         return Err("no request lies between from and to; widen the clip".to_owned());
     };
-    let known = Duration::from_secs(last.as_secs() + 1);
+    let known = Duration::from_secs(last.at.as_secs() + 1);
     let length = to.map_or(known, |to| to.saturating_sub(from));
     Ok(Clip { arrivals, length, ends: if is_whole { length } else { known }, is_drawn })
 }

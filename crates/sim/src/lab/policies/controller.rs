@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{BAND, PolicyChoice};
 use crate::lab::scenario::slo;
-use crate::lab::schema::{HpaActuation, LabScenario, TimeSpan};
+use crate::lab::schema::{ActuationSpec, HpaActuation, LabScenario, LatencySlo, TimeSpan};
 use crate::world::{ConfigMap, SATURATION};
 
 const DIRECT: &str = "actuation: direct\n";
@@ -53,7 +53,8 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
             setup.config.push(ConfigMap::service_class(objectives));
             setup.interval = Some(Duration::from_secs(15));
             // As its page says, where the scenario states no way of its own.
-            setup.hpa = scenario.actuation.is_unstated().then(|| HpaActuation {
+            let is_unstated = scenario.actuation == ActuationSpec::default();
+            setup.hpa = is_unstated.then(|| HpaActuation {
                 up: TimeSpan::default(),
                 down: TimeSpan::default(),
                 pods: Some(100),
@@ -87,7 +88,7 @@ fn scaled_directly(mut config: Vec<ConfigMap>) -> Vec<ConfigMap> {
 /// One target for all models of the queueing model: the tightest.
 fn queueing(choice: &PolicyChoice, scenario: &LabScenario) -> ConfigMap {
     let share = choice.knob.unwrap_or(1.0);
-    let tightest = |time: fn(&crate::lab::schema::LatencySlo) -> Duration| {
+    let tightest = |time: fn(&LatencySlo) -> Duration| {
         let times = scenario.models.iter().map(|model| time(&model.slo));
         times.min().unwrap_or_default().as_secs_f64() * 1e3 * share
     };

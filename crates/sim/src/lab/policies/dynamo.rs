@@ -27,6 +27,12 @@ impl DynamoLoad {
             + timing.sequence.seconds() * running
             + timing.context.seconds() * tokens
     }
+
+    /// A mean prompt: half of what a running request holds.
+    fn prompt_tokens(&self, signals: &ModelSignals) -> f64 {
+        let held = signals.kv_usage * f64::from(self.model.profile.kv_tokens);
+        if signals.running > 0.0 { (held / signals.running).max(1.0) } else { 1.0 }
+    }
 }
 
 impl Peer for DynamoLoad {
@@ -66,13 +72,5 @@ impl Peer for DynamoLoad {
             replicas: replicas.clamp(self.model.min.max(1), self.model.max),
             why: format!("estimated TTFT {ttft:.3} s, ITL {itl:.4} s"),
         })
-    }
-}
-
-impl DynamoLoad {
-    /// A mean prompt: half of what a running request holds.
-    fn prompt_tokens(&self, signals: &ModelSignals) -> f64 {
-        let held = signals.kv_usage * f64::from(self.model.profile.kv_tokens);
-        if signals.running > 0.0 { (held / signals.running).max(1.0) } else { 1.0 }
     }
 }

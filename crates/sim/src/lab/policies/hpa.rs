@@ -159,29 +159,7 @@ impl HpaPeer {
             ..Self::new(model, metrics, Some(guide())).below_keda(model)
         }
     }
-}
 
-impl Peer for HpaPeer {
-    fn poll(&self) -> Duration {
-        SYNC
-    }
-
-    fn is_scraping(&self) -> bool {
-        true
-    }
-
-    fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision> {
-        let prefill = self.prefill;
-        let values = self.metrics.iter().enumerate().map(|(place, read)| {
-            let unit = prefill.filter(|_| place == 0).unwrap_or(1.0);
-            read(signals).map(|value| value / unit)
-        });
-        let values: Vec<Option<f64>> = values.collect();
-        self.decide_by(&values, signals, now)
-    }
-}
-
-impl HpaPeer {
     pub(super) fn decide_by(
         &mut self,
         values: &[Option<f64>],
@@ -220,5 +198,25 @@ impl HpaPeer {
             self.history.rescaled(now, &self.spec, signals.wanted, desired);
         }
         Some(PeerDecision { replicas: desired, why: values.join(", ") })
+    }
+}
+
+impl Peer for HpaPeer {
+    fn poll(&self) -> Duration {
+        SYNC
+    }
+
+    fn is_scraping(&self) -> bool {
+        true
+    }
+
+    fn decide(&mut self, signals: &ModelSignals, now: Duration) -> Option<PeerDecision> {
+        let prefill = self.prefill;
+        let values = self.metrics.iter().enumerate().map(|(place, read)| {
+            let unit = prefill.filter(|_| place == 0).unwrap_or(1.0);
+            read(signals).map(|value| value / unit)
+        });
+        let values: Vec<Option<f64>> = values.collect();
+        self.decide_by(&values, signals, now)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::engine::Profile;
+use crate::lab::fluid::WorkModel;
 use crate::prometheus::{Prometheus, QueryValue};
 use crate::threads::locked;
 use crate::world::{ModelFrame, ScenarioModel, ScenarioVariant, Slo};
@@ -27,15 +28,15 @@ impl PeerModel {
     pub(in crate::lab) fn of(
         model: &ScenarioModel,
         variant: &ScenarioVariant,
-        batch: f64,
         lengths: (f64, f64),
     ) -> Self {
+        let work = WorkModel::new(variant.profile, variant.limits, model.slo, lengths);
         Self {
             lengths,
             sequences: variant.limits.max_num_seqs,
             slo: of_role(model.slo, variant.role),
             profile: variant.profile,
-            batch,
+            batch: work.batch,
             min: variant.bounds.0,
             max: variant.bounds.1,
         }
