@@ -180,7 +180,7 @@ impl<R: TreeRole> Live<R> {
 
     /// Asks it to end by `deadline` (monotonic).
     pub(super) fn ask_to_end(&self, kit: &Kit<R>, deadline: Duration) {
-        self.incarnation.set_stop_by(deadline);
+        self.incarnation.stop_by.get_or_init(|| deadline);
         match self.role.policy().stop {
             StopHow::Stop => self.cell.stop(None),
             StopHow::Kill => kit.actors.kill_tree(&self.role),
@@ -230,7 +230,7 @@ pub(super) fn exit_of(event: SupervisionEvent) -> Option<(ActorCell, String)> {
 /// itself, or it would be killed with children that have not flushed.
 pub(super) fn children_stop_by<R: TreeRole>(kit: &Kit<R>, guard: &IncarnationGuard<R>) -> Duration {
     let now = kit.clock.now().monotonic;
-    let left = match guard.incarnation().stop_by() {
+    let left = match guard.incarnation().stop_by.get() {
         Some(deadline) => deadline.saturating_sub(now),
         None => guard.role().policy().grace,
     };

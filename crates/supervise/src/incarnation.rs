@@ -23,7 +23,7 @@ pub(super) struct Incarnation {
     /// last ended, or else this life began.
     progress: (AtomicU64, AtomicI64),
     /// Monotonic time by which its supervisor wants it stopped.
-    stop_by: OnceLock<Duration>,
+    pub(super) stop_by: OnceLock<Duration>,
     ended: AtomicBool,
     hooks: RoleHooks,
 }
@@ -86,16 +86,6 @@ impl Incarnation {
         let nanos = u64::try_from(now.monotonic.as_nanos()).unwrap_or(u64::MAX);
         self.progress.0.store(nanos, Ordering::Relaxed);
         self.progress.1.store(now.wall.0, Ordering::Relaxed);
-    }
-
-    /// Sets the time by which it has to be stopped; the first call counts.
-    pub(super) fn set_stop_by(&self, deadline: Duration) {
-        self.stop_by.get_or_init(|| deadline);
-    }
-
-    /// Time by which it has to be stopped, if its supervisor has set one.
-    pub(super) fn stop_by(&self) -> Option<Duration> {
-        self.stop_by.get().copied()
     }
 
     /// Notes the end; `true` the first time.

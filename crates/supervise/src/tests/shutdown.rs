@@ -139,7 +139,7 @@ async fn a_supervisor_plans_with_the_time_it_was_given() {
         let now = kit.clock.now().monotonic;
         let guard = kit.actors.begin(&Role::Egress, kit.clock.now());
         if let Some(given) = given {
-            guard.incarnation().set_stop_by(now + given);
+            guard.incarnation().stop_by.get_or_init(|| now + given);
         }
         assert_eq!(children_stop_by(&kit, &guard), now + left, "given {given:?}");
     }
