@@ -73,12 +73,19 @@ pub(super) fn read_run(path: &Path) -> Result<LabRecord, String> {
     parse_run(path, &readable(path, fs::read(path))?)
 }
 
+/// A file of another version has other fields: its version explains more than the first difference.
 fn parse_run(path: &Path, bytes: &[u8]) -> Result<LabRecord, String> {
-    let run: LabRecord = parse(path, bytes).map_err(|error| other_version(path, bytes, error))?;
-    if run.version != VERSION {
-        return Err(wrong_version(path, run.version));
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
     }
-    Ok(run)
+    match serde_json::from_slice(bytes) {
+        Ok(Versioned { version }) if version != VERSION => {
+            let problem = format!("{version} is not supported, only {VERSION} is");
+            Err(wrong(path, "version", &problem))
+        }
+        _ => parse(path, bytes),
+    }
 }
 
 pub(super) fn read_scenarios(dir: &Path) -> Result<BTreeMap<String, ScenarioSummary>, String> {
@@ -101,21 +108,4 @@ fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, String> {
     })?;
     reader.end().map_err(|error| wrong(path, "after the object", &error.to_string()))?;
     Ok(value)
-}
-
-fn wrong_version(path: &Path, version: u32) -> String {
-    let problem = format!("{version} is not supported, only {VERSION} is");
-    wrong(path, "version", &problem)
-}
-
-/// A file of another version has other fields: its version explains more than the first difference.
-fn other_version(path: &Path, bytes: &[u8], error: String) -> String {
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u32,
-    }
-    match serde_json::from_slice::<Versioned>(bytes) {
-        Ok(found) if found.version != VERSION => wrong_version(path, found.version),
-        _ => error,
-    }
 }

@@ -41,7 +41,7 @@ pub(crate) fn compare(a: &Path, b: &Path) -> Result<String, String> {
     let mut single = Vec::new();
     for key in keys {
         match (ours.get(key), theirs.get(key)) {
-            (Some(first), Some(second)) => match row(key, &pairs(first, second)) {
+            (Some(first), Some(second)) => match row(key, first, second) {
                 Some(row) => text.push_str(&row),
                 None => single.push(format!("- {}: no common seed", name(key))),
             },
@@ -59,13 +59,14 @@ fn name((scenario, policy): &(String, String)) -> String {
     format!("{}, {}", cell(scenario), cell(policy))
 }
 
-fn pairs(first: &BTreeMap<u64, Score>, second: &BTreeMap<u64, Score>) -> Vec<(Score, Score)> {
-    let common = first.iter();
-    let common = common.filter_map(|(seed, score)| Some((*score, *second.get(seed)?)));
-    common.collect()
-}
-
-fn row((scenario, policy): &(String, String), pairs: &[(Score, Score)]) -> Option<String> {
+/// None without a seed that both have.
+fn row(
+    (scenario, policy): &(String, String),
+    first: &BTreeMap<u64, Score>,
+    second: &BTreeMap<u64, Score>,
+) -> Option<String> {
+    let pairs = first.iter().filter_map(|(seed, score)| Some((*score, *second.get(seed)?)));
+    let pairs: Vec<(Score, Score)> = pairs.collect();
     let shares: Vec<(f64, f64)> = pairs.iter().filter_map(|(a, b)| Some((a.0?, b.0?))).collect();
     let hours: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| (a.1, b.1)).collect();
     let (hours_a, hours_b) = means(&hours)?;

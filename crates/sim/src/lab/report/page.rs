@@ -26,7 +26,7 @@ pub(super) fn page(results: &Results) -> Result<String, String> {
     page.push_str("<h2 id=\"overall\">Over all feasible scenarios</h2>\n");
     page.push_str(OVERALL_NOTE);
     put!(page, "<div class=\"wide\">{}</div>\n", overall_table(results));
-    let shown = Shown::of(results);
+    let shown = shown(results);
     for (number, scenario) in results.scenarios.iter().enumerate() {
         page.push_str(&section(results, number, scenario, &shown)?);
     }
@@ -80,50 +80,38 @@ fn head(results: &Results) -> String {
 }
 
 /// The timelines that the page has: scenario and policy by their positions.
-struct Shown(BTreeSet<(usize, usize)>);
-
-impl Shown {
-    fn of(results: &Results) -> Self {
-        let scenarios = results.scenarios.iter().enumerate();
-        let all: BTreeSet<(usize, usize)> = scenarios
-            .flat_map(|(number, scenario)| {
-                let policies = 0..results.policies.len();
-                let run = policies.filter(|position| scenario.outcome(*position).is_some());
-                run.map(move |position| (number, position))
-            })
-            .collect();
-        if all.len() <= TIMELINES {
-            return Self(all);
-        }
-        // The policy with the name of its family, else the one of the highest attainment.
-        let mut chosen: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
-        for (number, position) in all {
-            let Some(policy) = results.policies.get(position) else {
+fn shown(results: &Results) -> BTreeSet<(usize, usize)> {
+    let mut all = BTreeSet::new();
+    let mut chosen: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
+    for (number, scenario) in results.scenarios.iter().enumerate() {
+        for (position, policy) in results.policies.iter().enumerate() {
+            if scenario.outcome(position).is_none() {
                 continue;
-            };
-            let scenario = results.scenarios.get(number);
-            let point = scenario.and_then(|scenario| scenario.point(position));
+            }
+            all.insert((number, position));
+            // The policy with the name of its family, else the one of the highest attainment.
             let rank = if policy.name == policy.family {
                 f64::INFINITY
             } else {
-                point.map_or(-1.0, |point| point.0)
+                scenario.point(position).map_or(-1.0, |point| point.0)
             };
-            let place = chosen.entry((number, policy.family_index));
-            let place = place.or_insert((rank, position));
+            let place = chosen.entry((number, policy.family_index)).or_insert((rank, position));
             if rank > place.0 {
                 *place = (rank, position);
             }
         }
-        let chosen = chosen.into_iter();
-        Self(chosen.map(|((number, _), (_, position))| (number, position)).collect())
     }
+    if all.len() <= TIMELINES {
+        return all;
+    }
+    chosen.into_iter().map(|((number, _), (_, position))| (number, position)).collect()
 }
 
 fn section(
     results: &Results,
     number: usize,
     scenario: &ScenarioResult,
-    shown: &Shown,
+    shown: &BTreeSet<(usize, usize)>,
 ) -> Result<String, String> {
     let name = escape(&scenario.name);
     let mut section = format!("<section id=\"s{number}\"><h2>{name}</h2>\n");
@@ -140,14 +128,14 @@ fn section(
         let Some(outcome) = scenario.outcome(position) else {
             continue;
         };
-        if shown.0.contains(&(number, position)) {
+        if shown.contains(&(number, position)) {
             let details = details(scenario, policy, outcome)?;
             let class = format!("<details class=\"p{position}\">");
             put!(section, "{class}{details}</details>\n");
         }
     }
     let run = scenario.outcomes.iter().flatten().count();
-    let drawn = shown.0.iter().filter(|(scenario, _)| *scenario == number).count();
+    let drawn = shown.iter().filter(|(scenario, _)| *scenario == number).count();
     if drawn < run {
         let note = format!("<p>{drawn} of {run} policies have a timeline: one a family.</p>\n");
         section.push_str(&note);

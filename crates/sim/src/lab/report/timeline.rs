@@ -70,16 +70,12 @@ fn time_scale(at: &[f64]) -> Scale {
     let length = end - start;
     let step = steps.into_iter().find(|step| length / step <= 10.0);
     let step = step.unwrap_or(length / 10.0);
-    let label = if length <= IN_MINUTES { in_minutes } else { in_hours };
+    let label: fn(f64) -> String = if length <= IN_MINUTES {
+        |at| format!("{} min", tick(at / 60.0))
+    } else {
+        |at| format!("{} h", tick(at / 3600.0))
+    };
     Scale { range: start..end, ticks: ticks(start..end, step), label }
-}
-
-fn in_minutes(at: f64) -> String {
-    format!("{} min", tick(at / 60.0))
-}
-
-fn in_hours(at: f64) -> String {
-    format!("{} h", tick(at / 3600.0))
 }
 
 fn in_seconds(decade: f64) -> String {
