@@ -8,9 +8,7 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// Watches the counters of one life from outside.
 #[derive(Debug, Default)]
-pub(super) struct StallWatch {
-    suspicion: Option<Suspicion>,
-}
+pub(super) struct StallWatch(Option<Suspicion>);
 
 #[derive(Debug, Clone, Copy)]
 struct Suspicion {
@@ -26,13 +24,13 @@ impl StallWatch {
     /// observation with something waiting.
     pub(super) fn observe(&mut self, now: Duration, sent: u64, handled: u64) -> Duration {
         if sent <= handled {
-            self.suspicion = None;
+            self.0 = None;
             return Duration::ZERO;
         }
-        let known = self.suspicion.filter(|suspicion| suspicion.handled == handled);
+        let known = self.0.filter(|suspicion| suspicion.handled == handled);
         let still = known
             .map_or(Duration::ZERO, |known| known.still + now.saturating_sub(known.at).min(LOOK));
-        self.suspicion = Some(Suspicion { handled, at: now, still });
+        self.0 = Some(Suspicion { handled, at: now, still });
         still
     }
 }
