@@ -162,8 +162,8 @@ impl Shared<'_> {
             locked(&self.progress).found += 1;
             return Ok(format!("{} {}: found", play.scenario.name(), policy.name));
         }
-        let (guess, bounds) = guess(play)?;
-        let count = least_count(guess, bounds, |count| {
+        let (guess, most) = guess(play)?;
+        let count = least_count(guess, most, |count| {
             let fixed = PolicyChoice::fixed(count);
             let record = self.record(Play { policy: &fixed, ..play })?;
             Ok::<_, PlayError>(record.score.attainment)
@@ -207,8 +207,8 @@ impl Shared<'_> {
     }
 }
 
-/// Where a search begins, and its bounds: of the models together, as each has the same number of replicas.
-fn guess(play: Play<'_>) -> Result<(u32, (u32, u32)), PlayError> {
+/// Where a search begins, and its maximum: of the models together, as each has the same number of replicas.
+fn guess(play: Play<'_>) -> Result<(u32, u32), PlayError> {
     let spec = &play.scenario.spec;
     let prepared = prepare(spec, play.traces, 1).map_err(PlayError::Scenario)?;
     let scored = scored(spec.prelude.0, spec.duration.0);
@@ -224,24 +224,23 @@ fn guess(play: Play<'_>) -> Result<(u32, (u32, u32)), PlayError> {
         };
         most = model.roles().into_iter().map(of_role).fold(most, u32::max);
     }
-    Ok((guess, (1, most)))
+    Ok((guess, most))
 }
 
 /// Walks from a first guess to the least count whose attainment meets the goal; the maximum where none does.
 pub(super) fn least_count<E>(
     guess: u32,
-    (min, max): (u32, u32),
+    most: u32,
     mut attainment: impl FnMut(u32) -> Result<f64, E>,
 ) -> Result<u32, E> {
-    let min = min.max(1);
-    let mut count = guess.clamp(min, max.max(min));
+    let mut count = guess.clamp(1, most.max(1));
     if attainment(count)? >= GOAL {
-        while count > min && attainment(count - 1)? >= GOAL {
+        while count > 1 && attainment(count - 1)? >= GOAL {
             count -= 1;
         }
         return Ok(count);
     }
-    while count < max {
+    while count < most {
         count += 1;
         if attainment(count)? >= GOAL {
             break;

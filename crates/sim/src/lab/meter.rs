@@ -83,8 +83,7 @@ impl Meter {
     fn spent(&self) -> (GpuSeconds, f64) {
         let (mut spending, mut cost) = (GpuSeconds::default(), 0.0);
         for pod in self.server.list(PODS).into_iter().map(Object) {
-            let price = pod.label(VARIANT).and_then(|name| self.prices.get(name));
-            let Some(price) = price else {
+            let Some(price) = pod.label(VARIANT).and_then(|name| self.prices.get(name)) else {
                 continue;
             };
             let is_over = matches!(pod.text("/status/phase"), "Succeeded" | "Failed");

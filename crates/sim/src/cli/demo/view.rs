@@ -52,14 +52,6 @@ const COLUMNS: &str = "    VARIANT            GPU       COST/H  DESIRED  SCALED 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 
-/// A line that fits a terminal.
-fn fitted(line: &str) -> String {
-    if line.chars().count() <= WIDTH {
-        return line.to_owned();
-    }
-    bounded(line, WIDTH - 1)
-}
-
 /// A picture for a terminal of 80 columns and 24 lines; of its lines only the command may be longer.
 pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> Vec<String> {
     let totals = &frame.totals;
@@ -94,9 +86,11 @@ pub(super) fn picture(header: &Header, frame: &Frame, compared: &Comparison) -> 
         lines.extend(model.variants.iter().flat_map(variant_lines));
     }
     let command = header.command();
-    let lines = lines.into_iter();
-    let lines = lines.map(|line| if line == command { line } else { fitted(&line) });
-    lines.collect()
+    let fitted = lines.into_iter().map(|line| {
+        let fits = line == command || line.chars().count() <= WIDTH;
+        if fits { line } else { bounded(&line, WIDTH - 1) }
+    });
+    fitted.collect()
 }
 
 fn fault_line(at: f64, fault: &str) -> String {

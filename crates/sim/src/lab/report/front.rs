@@ -225,18 +225,13 @@ fn draw_markers(panel: &Panel<'_, '_>, points: &[Point<'_>], overlay: &mut Strin
 }
 
 fn tooltip(point: &Point<'_>) -> String {
-    let (share, hours) = (point.attainment, point.outcome.gpu_hours);
-    let text = format!("{}: {} %", point.policy.name, percent(share.mean));
     let seeds = point.outcome.seeds;
-    let spread = format!(
-        " ({}–{}), {} GPU-hours ({}–{}), seeds: {seeds}",
-        percent(share.low),
-        percent(share.high),
-        quantity(hours.mean),
-        quantity(hours.low),
-        quantity(hours.high),
-    );
-    let single = format!(", {} GPU-hours, seeds: 1", quantity(hours.mean));
-    let rest = if seeds > 1 { spread } else { single };
-    text + &rest
+    let shown = |spread: Spread, unit: &str, number: fn(f64) -> String| {
+        let range = format!(" ({}–{})", number(spread.low), number(spread.high));
+        let range = if seeds > 1 { &*range } else { "" };
+        format!("{}{unit}{range}", number(spread.mean))
+    };
+    let share = shown(point.attainment, " %", percent);
+    let hours = shown(point.outcome.gpu_hours, " GPU-hours", quantity);
+    format!("{}: {share}, {hours}, seeds: {seeds}", point.policy.name)
 }
