@@ -31,7 +31,7 @@ use crate::threads::locked;
 use crate::world::pace::{Show, Speed};
 use crate::world::{Frame, Scenario, scenarios};
 use crate::{apiserver, socket};
-use wva::cli::{fail, print, stop};
+use wva::cli::{print, print_or_fail, stop};
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
 
@@ -52,14 +52,10 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
 fn perform(arguments: DemoArguments) -> ExitCode {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let played = match runtime {
+    print_or_fail(match runtime {
         Ok(runtime) => runtime.block_on(play(arguments)),
         Err(error) => Err(format!("the runtime cannot start: {error}")),
-    };
-    match played {
-        Ok(summary) => print(&summary),
-        Err(error) => fail([error]),
-    }
+    })
 }
 
 /// The hour that it is. Prometheus scrapes on a grid of dates, so a play that begins at any other date
