@@ -72,11 +72,9 @@ impl FixedFleet {
             let count = counts.get(variant.name).copied();
             (variant, count.unwrap_or(variant.bounds.0))
         });
+        let costs = all.clone().map(|(variant, count)| variant.cost * f64::from(count));
         Self {
-            cost_per_hour: all
-                .clone()
-                .map(|(variant, count)| variant.cost * f64::from(count))
-                .sum(),
+            cost_per_hour: costs.sum(),
             replicas: all.map(|(variant, count)| (variant.name, count)).collect(),
         }
     }

@@ -52,10 +52,9 @@ pub(super) fn load_of(
     let mut classes: Vec<RequestClass> = Vec::new();
     let mut all: Vec<(Arrival, usize)> = Vec::new();
     for (place, part) in model.load.iter().enumerate() {
-        let class = RequestClass {
-            name: part.class.clone().unwrap_or_else(|| "default".to_owned()),
-            slo: part.slo.unwrap_or(model.slo),
-        };
+        let slo = part.slo.unwrap_or(model.slo);
+        let name = part.class.clone().unwrap_or_else(|| "default".to_owned());
+        let class = RequestClass { name, slo };
         let known = classes.iter().position(|one| *one == class);
         let class_of = known.unwrap_or_else(|| {
             classes.push(class);
@@ -74,18 +73,14 @@ pub(super) fn load_of(
         };
         let arrivals =
             arrivals.map_err(|problem| format!("scenario {}: {problem}", scenario.name))?;
-        let within = Some(part.slo.unwrap_or(model.slo).ttft.0);
+        let within = Some(slo.ttft.0);
         let arrivals = arrivals.into_iter();
         all.extend(arrivals.map(|arrival| (Arrival { within, ..arrival }, class_of)));
     }
     // Stable, so that requests of the same instant keep the order of their parts.
     all.sort_by_key(|(arrival, _)| arrival.at);
-    let class_of = all.iter().map(|(_, class)| *class).collect();
-    Ok(ModelLoad {
-        arrivals: all.into_iter().map(|(arrival, _)| arrival).collect(),
-        class_of,
-        classes,
-    })
+    let (arrivals, class_of): (Vec<Arrival>, Vec<usize>) = all.into_iter().unzip();
+    Ok(ModelLoad { arrivals: arrivals.into(), class_of: class_of.into(), classes })
 }
 
 fn generated(

@@ -73,7 +73,10 @@ impl Play<'_> {
         prepared.scenario.config.extend(setup.config);
         prepared.scenario.without = self.policy.without;
         prepared.scenario.interval = setup.interval.unwrap_or(prepared.scenario.interval);
-        let sync = actuation.sync();
+        let sync = match actuation {
+            Actuation::Hpa(hpa) => hpa.sync.0,
+            Actuation::Keda(_) | Actuation::Scale => HpaActuation::default().sync.0,
+        };
         let world = &prepared.scenario;
         let world = World::arranged(world, self.seed, DATE, staff, sync, false).await?;
         let server = Insider::new(world.server.clone(), "laboratory");
@@ -150,13 +153,6 @@ impl Actuation {
             (Some(_), _) => Self::Scale,
             (None, Some(keda)) => Self::Keda(keda),
             (None, None) => Self::Hpa(given.hpa.unwrap_or_default()),
-        }
-    }
-
-    fn sync(&self) -> Duration {
-        match self {
-            Self::Hpa(hpa) => hpa.sync.0,
-            Self::Keda(_) | Self::Scale => HpaActuation::default().sync.0,
         }
     }
 
