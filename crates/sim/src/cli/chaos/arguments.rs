@@ -24,7 +24,13 @@ pub(in crate::cli) struct ChaosFlags {
     #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = number::<u64, 1, SEEDS>)]
     pub(super) seeds: u64,
     /// The first of them
-    #[arg(long, value_name = "SEED", default_value = "1", value_parser = number::<u64, 0, LAST>, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value = "1",
+        value_parser = number::<u64, 0, LAST>,
+        allow_negative_numbers = true
+    )]
     pub(super) from: u64,
     /// What to play; --list names all
     #[arg(long, value_name = "NAME", default_value = "storm", value_parser = to_scenario)]
