@@ -20,6 +20,7 @@ use super::child::{
 use super::epoch::Epoch;
 use super::incarnation::run_handler;
 use super::role::{ActorKind, TreeRole};
+use super::shell::Make;
 
 /// Knows which keys there are. It is stepped like a machine and never awaits; the kit carries out
 /// its orders and restarts what fails.
@@ -93,8 +94,6 @@ pub fn dynamic_supervisor<R: Registry>(
         }
     })
 }
-
-type Make<R> = dyn Fn(&Epoch) -> R + Send + Sync;
 
 struct DynamicSupervisor<R> {
     make: Arc<Make<R>>,

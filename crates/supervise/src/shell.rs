@@ -72,7 +72,7 @@ impl<D: StateMachine> Actor for Machine<D> {
     }
 }
 
-type Make<B> = dyn Fn(&Epoch) -> B + Send + Sync;
+pub(super) type Make<B> = dyn Fn(&Epoch) -> B + Send + Sync;
 
 struct Shell<R, B> {
     make: Arc<Make<B>>,
