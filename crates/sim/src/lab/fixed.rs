@@ -87,9 +87,7 @@ impl FixedFleet {
             variant.replicas = count;
             variant.bounds = (count, count.max(1));
         }
-        let runtime = paused();
-        let played = runtime.map(|runtime| runtime.block_on(shares(&scenario, seed, date)));
-        played.ok()?.ok()
+        paused().ok()?.block_on(shares(&scenario, seed, date)).ok()
     }
 }
 

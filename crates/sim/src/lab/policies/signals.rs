@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::engine::Profile;
 use crate::lab::fluid::WorkModel;
+use crate::number;
 use crate::prometheus::{Prometheus, QueryValue};
 use crate::threads::locked;
 use crate::world::{ModelFrame, ScenarioModel, ScenarioVariant, Slo};
@@ -118,10 +119,9 @@ pub(in crate::lab) fn read_signals(
         };
         scraped(prometheus, now, &model.id, pods)
     });
-    let real = crate::number::length;
     Some(ModelSignals {
         scraped: scraped.unwrap_or_default(),
-        concurrency: real(model.held.saturating_add(model.dispatched)),
+        concurrency: number::length(model.held.saturating_add(model.dispatched)),
         queue: model.queue,
         running: model.running,
         kv_usage: model.kv_usage,
@@ -146,14 +146,10 @@ fn scraped(
     let prometheus = locked(prometheus);
     let sum_of = |name: &str, pods: &str| {
         let query = format!("sum by (pod) ({name}{{model_name={model:?}}})");
-        let answer = prometheus.query(&query, now).ok()?;
-        let QueryValue::Vector(samples) = answer else {
+        let QueryValue::Vector(samples) = prometheus.query(&query, now).ok()? else {
             return None;
         };
-        let of_pods = samples.iter().filter(|sample| {
-            let pod = sample.labels.get("pod");
-            pod.starts_with(pods)
-        });
+        let of_pods = samples.iter().filter(|one| one.labels.get("pod").starts_with(pods));
         of_pods.map(|sample| sample.value).reduce(|sum, one| sum + one)
     };
     let (by_router, by_server) = (|name| sum_of(name, ""), |name| sum_of(name, pods));
