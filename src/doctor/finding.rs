@@ -1,13 +1,43 @@
 //! Findings, and the one table of their codes: group, severity, title, meaning and remedy.
 
-mod group;
 mod remedy;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::group::{FindingGroup, FindingSeverity};
-
 use super::object::ObjectName;
+
+wva_base::named! {
+    listed
+    /// What a finding is about, in the order of the report.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum FindingGroup {
+        /// What the API server serves.
+        Cluster = "cluster",
+        /// The controller and its settings.
+        Controller = "controller",
+        /// Prometheus.
+        Prometheus = "prometheus",
+        /// Model servers and routers.
+        Engines = "engines",
+        /// VariantAutoscalings and their targets.
+        Variants = "variants",
+        /// What follows the published counts.
+        Scalers = "scalers",
+        /// PodAutoscalers and their targets.
+        PodAutoscalers = "podautoscalers",
+    }
+}
+
+wva_base::named! {
+    /// How bad a finding is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum FindingSeverity {
+        /// Something does not work.
+        Error = "error",
+        /// Something works badly, or will stop.
+        Warning = "warning",
+    }
+}
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +54,13 @@ pub struct FindingSpec {
     pub remedy: &'static str,
 }
 
+/// The remedy of a row that states none.
+const EDIT: &str = "kubectl edit {kind} {name} --namespace {namespace}";
+
 macro_rules! codes {
-    ($($code:ident = $number:literal, $group:ident, $severity:ident, $title:literal, $meaning:literal, $remedy:literal;)*) => {
+    (@remedy) => { EDIT };
+    (@remedy $remedy:literal) => { $remedy };
+    ($($code:ident = $number:literal, $group:ident, $severity:ident, $title:literal, $meaning:literal $(, $remedy:literal)?;)*) => {
         /// The code of a finding. It never changes its meaning.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[expect(missing_docs, reason = "the table has the title of each")]
@@ -46,7 +81,7 @@ macro_rules! codes {
                         severity: FindingSeverity::$severity,
                         title: $title,
                         meaning: $meaning,
-                        remedy: $remedy,
+                        remedy: codes!(@remedy $($remedy)?),
                     },)*
                 }
             }
@@ -193,8 +228,7 @@ codes! {
         "kubectl get inferencepools --namespace {namespace}";
     RequestsExpireFirst = 69, Engines, Error,
         "requests expire before a replica has started",
-        "A router that gives up a request so soon wakes a model too late.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "A router that gives up a request so soon wakes a model too late.";
     VariantMalformed = 80, Variants, Error,
         "an object cannot be read",
         "A field, an annotation or a key of a trigger is missing, unknown or invalid.",
@@ -217,8 +251,7 @@ codes! {
         "kubectl get deployments,statefulsets --namespace {namespace}";
     TargetKindUnknown = 85, Variants, Error,
         "the target's kind cannot be resolved",
-        "Kinds other than Deployment, StatefulSet and LeaderWorkerSet need an apiVersion.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "Kinds other than Deployment, StatefulSet and LeaderWorkerSet need an apiVersion.";
     TargetContested = 86, Variants, Error,
         "two objects name one target",
         "Neither is acted on. Of an annotated scaler remove the annotation, not the object.",
@@ -265,8 +298,7 @@ codes! {
         "kubectl edit configmap {name} --namespace {namespace}";
     TierWithoutEffect = 97, Variants, Warning,
         "a tier has no effect",
-        "A scalingPolicy names no tier of the saturation ConfigMap; or variants of one model name different tiers, of which that of the first by name acts; or no variant names a tier, which every entry without modelId is.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "A scalingPolicy names no tier of the saturation ConfigMap; or variants of one model name different tiers, of which that of the first by name acts; or no variant names a tier, which every entry without modelId is.";
     AnnotationsNotTaken = 98, Variants, Warning,
         "no controller takes this annotated scaler",
         "llm-d.ai/managed or modelID declares a variant with ANNOTATED_SCALERS_ENABLED=true alone. The object is ignored.",
@@ -285,80 +317,63 @@ codes! {
         "kubectl get hpa --namespace {namespace}";
     CountNotRead = 122, Scalers, Error,
         "the scaler reads another metric or variant",
-        "Its metric, variant_name, exported_namespace or target is not that of the variant.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "Its metric, variant_name, exported_namespace or target is not that of the variant.";
     WrongTarget = 123, Scalers, Error,
         "the scaler makes something else of the count",
-        "Write type AverageValue with averageValue 1. Type Value multiplies the count by the replicas that exist; another averageValue, a number or function of the query, or a formula of scalingModifiers changes it. An activationThreshold of 1 or more hides the first replica from KEDA.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "Write type AverageValue with averageValue 1. Type Value multiplies the count by the replicas that exist; another averageValue, a number or function of the query, or a formula of scalingModifiers changes it. An activationThreshold of 1 or more hides the first replica from KEDA.";
     ScalerPaused = 124, Scalers, Warning,
         "the scaler is paused",
-        "An annotation, or selectPolicy Disabled of scaleUp, stops it.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "An annotation, or selectPolicy Disabled of scaleUp, stops it.";
     ScalerFails = 125, Scalers, Error,
         "the scaler reports that it does not work",
         "It keeps its scale, or falls back. The message quotes its condition. Where it finds no metric, [have the controller scraped](../integrations/prometheus.md#have-the-controller-scraped).",
         "kubectl describe {kind} {name} --namespace {namespace}";
     ScalerMinimum = 126, Scalers, Warning,
         "the scaler's minimum hides lower counts",
-        "Change one of the two minima.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "Change one of the two minima.";
     ScalerMaximum = 127, Scalers, Warning,
         "the scaler's maximum hides higher counts",
-        "Change one of the two maxima.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "Change one of the two maxima.";
     ScalerTolerance = 128, Scalers, Warning,
         "the scaler ignores steps of one replica",
-        "With the default tolerance of a tenth, 10 to 11 never happens. Set behavior.*.tolerance to 0.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "With the default tolerance of a tenth, 10 to 11 never happens. Set behavior.*.tolerance to 0.";
     NullCountsAsZero = 129, Scalers, Error,
         "a missing count counts as 0",
-        "While no controller publishes, KEDA takes the target to its minimum. Set ignoreNullValues to false.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "While no controller publishes, KEDA takes the target to its minimum. Set ignoreNullValues to false.";
     SlowScaleUp = 130, Scalers, Warning,
         "the scaler waits before it adds replicas",
-        "A stabilization window applies its lowest count, as `min_over_time` in a query does, an `offset` an old one, a policy adds less than a pod a minute, or, at zero or with useCachedMetrics, KEDA looks once a pollingInterval.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "A stabilization window applies its lowest count, as `min_over_time` in a query does, an `offset` an old one, a policy adds less than a pod a minute, or, at zero or with useCachedMetrics, KEDA looks once a pollingInterval.";
     FallbackZero = 131, Scalers, Error,
         "the fallback is zero replicas",
-        "After failed queries KEDA takes the target to 0, or to its minimum where that is more.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "After failed queries KEDA takes the target to 0, or to its minimum where that is more.";
     QueryAddsUp = 132, Scalers, Error,
         "the query adds up series",
-        "While two replicas of the controller are scraped, or its pod changes, the sum is a multiple of the count.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "While two replicas of the controller are scraped, or its pod changes, the sum is a multiple of the count.";
     QueryInventsZero = 133, Scalers, Error,
         "the query answers a number where there is no series",
-        "`or vector(0)` makes a lost controller a scale-down, another number that many replicas.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "`or vector(0)` makes a lost controller a scale-down, another number that many replicas.";
     QueryFindsNothing = 134, Scalers, Error,
         "the query has no answer",
-        "Prometheus has no series for the scaler's query, or for the selector of a HorizontalPodAutoscaler as an adapter sends it. Often it selects `namespace`, that of the controller's pod, in place of `exported_namespace`.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "Prometheus has no series for the scaler's query, or for the selector of a HorizontalPodAutoscaler as an adapter sends it. Often it selects `namespace`, that of the controller's pod, in place of `exported_namespace`.";
     QueryFindsSeveral = 135, Scalers, Error,
         "the query has several answers",
-        "KEDA reports an error then, and a HorizontalPodAutoscaler adds them up.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "KEDA reports an error then, and a HorizontalPodAutoscaler adds them up.";
     QueryFails = 136, Scalers, Error,
         "Prometheus refuses the query",
-        "The text is not PromQL, or the server fails at it.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "The text is not PromQL, or the server fails at it.";
     SaturationCannotAsk = 137, Scalers, Error,
         "a share can never ask for more than two replicas",
-        "A mean share over all pods is at most 1, and an AverageValue divides it by the replicas: the answer never exceeds 1 by the target.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "A mean share over all pods is at most 1, and an AverageValue divides it by the replicas: the answer never exceeds 1 by the target.";
     InstanceNotSelected = 138, Scalers, Warning,
         "the scaler does not select the instance",
-        "Several controllers publish. Without controller_instance it may add up their counts.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "Several controllers publish. Without controller_instance it may add up their counts.";
     ScalerRightMissing = 139, Scalers, Error,
         "the scaler's account lacks a right",
         "Replicas stay as they are. The HorizontalPodAutoscaler controller reads external metrics and scales, KEDA's operator scales, its metrics server reviews readers.",
         "kubectl auth can-i --list --namespace {namespace} --as {value}";
     AutoscalerInvalid = 160, PodAutoscalers, Error,
         "the specification is not accepted",
-        "A bound, a window, a schedule, a strategy or a metric source is impossible. The target keeps its replicas.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "A bound, a window, a schedule, a strategy or a metric source is impossible. The target keeps its replicas.";
     AutoscalerTargetMissing = 161, PodAutoscalers, Error,
         "the target of a PodAutoscaler does not exist",
         "Create it, or correct scaleTargetRef.",
@@ -377,12 +392,10 @@ codes! {
         "kubectl describe {kind} {name} --namespace {namespace}";
     AutoscalerPort = 165, PodAutoscalers, Warning,
         "a metric source names a port that the pods do not state",
-        "A container may listen there all the same.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "A container may listen there all the same.";
     AutoscalerAnnotation = 166, PodAutoscalers, Warning,
         "an annotation or a field has no effect",
-        "It is unknown, its value is wrong and the default holds, strategy, target or bounds leave it unread, or the HPA rounds it.",
-        "kubectl edit {kind} {name} --namespace {namespace}";
+        "It is unknown, its value is wrong and the default holds, strategy, target or bounds leave it unread, or the HPA rounds it.";
     AutoscalerStuck = 167, PodAutoscalers, Error,
         "the target cannot be read or scaled",
         "A right, a role or a field of the target is missing, its kind cannot be scaled, or a foreign object has the name of the generated one.",

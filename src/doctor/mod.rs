@@ -2,7 +2,6 @@
 //! and findings with a code, an object, a cause and a remedy.
 
 pub(crate) mod checks;
-mod command;
 pub(crate) mod facts;
 pub(crate) mod finding;
 pub mod look;
