@@ -34,6 +34,16 @@ impl<T> Reading<T> {
     }
 }
 
+impl<T> From<Result<Option<T>, String>> for Reading<T> {
+    fn from(read: Result<Option<T>, String>) -> Self {
+        match read {
+            Ok(Some(value)) => Self::Known(value),
+            Ok(None) => Self::Absent,
+            Err(why) => Self::Failed(why),
+        }
+    }
+}
+
 macro_rules! live_kinds {
     ($($kind:ident: $path:literal, $resource:literal, $before:literal;)*) => {
         /// Kinds of object that the checks read.

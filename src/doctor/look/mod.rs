@@ -128,9 +128,9 @@ const NEAR_VARIANTS: [LiveKind; 6] = [
 
 async fn version(client: &Client) -> Reading<(u32, u32)> {
     let document = match objects::get(client, "/version").await {
-        Reading::Known(document) => document,
-        Reading::Failed(why) => return Reading::Failed(why),
-        Reading::Absent | Reading::NotAsked => return Reading::NotAsked,
+        Ok(Some(document)) => document,
+        Ok(None) => return Reading::NotAsked,
+        Err(why) => return Reading::Failed(why),
     };
     let number = |pointer: &str| {
         // Some clouds write `33+`.
@@ -173,10 +173,9 @@ async fn objects_of_cluster(client: &Client, scope: &DoctorScope, facts: &mut Fa
         return;
     }
     for group in [PoolGroup::GATEWAY, PoolGroup::LLM_D] {
-        let read = list_pools(client, group, &place).await;
+        let read = Reading::from(list_pools(client, group, &place).await);
         let pools = facts.objects.entry(LiveKind::InferencePool);
-        let pools = pools.or_default();
-        match (read, pools) {
+        match (read, pools.or_default()) {
             (Reading::Known(found), Reading::Known(pools)) => pools.extend(found),
             // What cannot be read may be what selects a pod.
             (Reading::Absent, _) | (_, Reading::Failed(_)) => {}

@@ -35,27 +35,49 @@ pub(super) async fn list(
     places: &[Place],
     selector: &str,
 ) -> Reading<Vec<LiveObject>> {
-    list_at(client, kind, kind.path(), places, selector).await
+    list_at(client, kind, kind.path(), places, selector).await.into()
 }
 
-/// Lists the objects of a kind at the path of another group and version.
+/// Lists the objects of a kind at the path of another group and version; `None` where the server does not have it.
 async fn list_at(
     client: &Client,
     kind: LiveKind,
     base: &str,
     places: &[Place],
     selector: &str,
-) -> Reading<Vec<LiveObject>> {
+) -> Result<Option<Vec<LiveObject>>, String> {
     let mut all = Vec::new();
     for place in places {
-        match pages(client, kind, base, place, selector, &mut all).await {
-            Reading::Known(()) => {}
-            Reading::Absent => return Reading::Absent,
-            Reading::Failed(why) => return Reading::Failed(why),
-            Reading::NotAsked => return Reading::NotAsked,
+        let mut token = String::new();
+        loop {
+            let path = path(base, kind.resource(), place, selector, &token);
+            let Some(mut page) = get(client, &path).await? else {
+                return Ok(None);
+            };
+            let items = match page.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => items,
+                Some(_) => Vec::new(),
+                None => vec![page.clone()],
+            };
+            for mut item in items {
+                // Items of a list do not repeat their kind.
+                if let Some(fields) = item.as_object_mut() {
+                    fields.insert("kind".to_owned(), json!(kind.as_str()));
+                }
+                all.push(LiveObject::new(item));
+            }
+            if all.len() > MOST_OBJECTS {
+                return Err(format!(
+                    "there are more than {MOST_OBJECTS}; name one namespace with --namespace"
+                ));
+            }
+            text(&page, "/metadata/continue").clone_into(&mut token);
+            if token.is_empty() {
+                break;
+            }
         }
     }
-    Reading::Known(all)
+    Ok(Some(all))
 }
 
 /// Lists InferencePools of a group that publishes no version of them, in the first version that serves any.
@@ -63,22 +85,19 @@ pub(super) async fn list_pools(
     client: &Client,
     group: &str,
     place: &Place,
-) -> Reading<Vec<LiveObject>> {
-    let group = match get(client, &format!("/apis/{group}")).await {
-        Reading::Known(group) => group,
-        Reading::Absent => return Reading::Absent,
-        Reading::Failed(why) => return Reading::Failed(why),
-        Reading::NotAsked => return Reading::NotAsked,
+) -> Result<Option<Vec<LiveObject>>, String> {
+    let Some(group) = get(client, &format!("/apis/{group}")).await? else {
+        return Ok(None);
     };
     for served in values(&group, "/versions") {
         let base = format!("/apis/{}", text(served, "/groupVersion"));
         let places = std::slice::from_ref(place);
-        let found = list_at(client, LiveKind::InferencePool, &base, places, "").await;
-        if found != Reading::Absent {
-            return found;
+        let found = list_at(client, LiveKind::InferencePool, &base, places, "").await?;
+        if found.is_some() {
+            return Ok(found);
         }
     }
-    Reading::Absent
+    Ok(None)
 }
 
 fn path(base: &str, resource: &str, place: &Place, selector: &str, token: &str) -> String {
@@ -94,56 +113,15 @@ fn path(base: &str, resource: &str, place: &Place, selector: &str, token: &str) 
     }
 }
 
-async fn pages(
-    client: &Client,
-    kind: LiveKind,
-    base: &str,
-    place: &Place,
-    selector: &str,
-    all: &mut Vec<LiveObject>,
-) -> Reading<()> {
-    let mut token = String::new();
-    loop {
-        let path = path(base, kind.resource(), place, selector, &token);
-        let mut page = match get(client, &path).await {
-            Reading::Known(page) => page,
-            Reading::Absent => return Reading::Absent,
-            Reading::Failed(why) => return Reading::Failed(why),
-            Reading::NotAsked => return Reading::NotAsked,
-        };
-        let items = match page.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => items,
-            Some(_) => Vec::new(),
-            None => vec![page.clone()],
-        };
-        for mut item in items {
-            // Items of a list do not repeat their kind.
-            if let Some(fields) = item.as_object_mut() {
-                fields.insert("kind".to_owned(), json!(kind.as_str()));
-            }
-            all.push(LiveObject::new(item));
-        }
-        if all.len() > MOST_OBJECTS {
-            return Reading::Failed(format!(
-                "there are more than {MOST_OBJECTS}; name one namespace with --namespace"
-            ));
-        }
-        text(&page, "/metadata/continue").clone_into(&mut token);
-        if token.is_empty() {
-            return Reading::Known(());
-        }
-    }
-}
-
-/// The document at a path.
-pub(super) async fn get(client: &Client, path: &str) -> Reading<Value> {
+/// The document at a path; `None` where the server does not have it.
+pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
     match within(DEADLINE, fetch(client, path)).await {
-        Ok(text) => match serde_json::from_slice(&text) {
-            Ok(document) => Reading::Known(document),
-            Err(error) => Reading::Failed(format!("the answer is no JSON: {error}")),
-        },
-        Err(error) if error.code() == Some(404) => Reading::Absent,
-        Err(error) => Reading::Failed(error.to_string()),
+        Ok(text) => {
+            let document = serde_json::from_slice(&text);
+            document.map(Some).map_err(|error| format!("the answer is no JSON: {error}"))
+        }
+        Err(error) if error.code() == Some(404) => Ok(None),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -37,17 +37,11 @@ pub(super) async fn review(client: &Client, facts: &Facts) -> Reading<Vec<RightF
             access,
         }));
     }
-    match reviewed(client, &needs).await {
-        Ok(rights) => Reading::Known(rights),
-        Err(error) => Reading::Failed(error),
-    }
+    reviewed(client, &needs).await
 }
 
-/// Reviews all of them, some at a time.
-///
-/// # Errors
-/// What the API server says to the first that it does not answer.
-pub(super) async fn reviewed(client: &Client, needs: &[Need]) -> Result<Vec<RightFact>, String> {
+/// Reviews all of them, some at a time. Fails with what the API server says to the first that it does not answer.
+pub(super) async fn reviewed(client: &Client, needs: &[Need]) -> Reading<Vec<RightFact>> {
     let asked = needs.iter().map(|need| async move {
         let decision = review_access(client, &need.user, &need.access).await;
         decision.map(|decision| RightFact {
@@ -58,8 +52,8 @@ pub(super) async fn reviewed(client: &Client, needs: &[Need]) -> Result<Vec<Righ
         })
     });
     let answers: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-    let rights = answers.into_iter().collect::<Result<_, _>>();
-    rights.map_err(|error| error.to_string())
+    let rights: Result<Vec<RightFact>, _> = answers.into_iter().collect();
+    rights.map(Some).map_err(|error| error.to_string()).into()
 }
 
 pub(super) fn service_account(namespace: &str, name: &str) -> User {

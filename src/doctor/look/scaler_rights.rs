@@ -55,10 +55,7 @@ pub(super) async fn review(
         }
     }
     let needed: Vec<Need> = needed.into_values().take(MOST).collect();
-    match reviewed(client, &needed).await {
-        Ok(rights) => Reading::Known(rights),
-        Err(error) => Reading::Failed(error),
-    }
+    reviewed(client, &needed).await
 }
 
 /// Scalers with the targets of variants that they scale.
