@@ -141,9 +141,6 @@ impl Diagnosis {
             let lines = self.lines.iter().filter(|(of, _, _)| *of == group);
             let lines: String =
                 lines.map(|(_, title, outcome)| line(title, outcome, &mut said)).collect();
-            if lines.is_empty() {
-                continue;
-            }
             let took = self
                 .took
                 .get(&group)
@@ -151,19 +148,14 @@ impl Diagnosis {
             let heading = format!("{}{took}", group.as_str());
             text.push_str(&section(&heading, &lines));
         }
-        if !self.outages.is_empty() {
-            let lines: String = self.outages.iter().map(OutageForecast::line).collect();
-            text.push_str(&section("without a controller", &lines));
-        }
-        if !self.notes.is_empty() {
-            let lines: String = self.notes.iter().map(SettingsNote::line).collect();
-            text.push_str(&section("notes on settings", &lines));
-        }
-        if !self.not_read.is_empty() {
-            let lines = self.not_read.iter();
-            let lines: Vec<String> = lines.map(|(file, why)| format!("{file}: {why}\n")).collect();
-            text.push_str(&section("not read", &lines.concat()));
-        }
+        let outages: String = self.outages.iter().map(OutageForecast::line).collect();
+        text.push_str(&section("without a controller", &outages));
+        let notes: String = self.notes.iter().map(SettingsNote::line).collect();
+        text.push_str(&section("notes on settings", &notes));
+        let not_read = self.not_read.iter();
+        let not_read: Vec<String> =
+            not_read.map(|(file, why)| format!("{file}: {why}\n")).collect();
+        text.push_str(&section("not read", &not_read.concat()));
         text.push_str(&self.summary());
         text
     }
@@ -210,6 +202,9 @@ impl Diagnosis {
 }
 
 fn section(heading: &str, lines: &str) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
     let rule = "-".repeat(heading.len());
     format!("{heading}\n{rule}\n{lines}\n")
 }

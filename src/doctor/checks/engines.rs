@@ -70,7 +70,8 @@ fn variants(facts: &Facts) -> Vec<Finding> {
         // What they serve is known as soon as one of them is scraped.
         let series = of_pods(running, namespace, &pods);
         if !series.is_empty() {
-            return misnamed(variant, &series);
+            let names: BTreeSet<&str> = series.iter().map(|one| one.label("model_name")).collect();
+            return other_name(variant, "its pods serve", &names);
         }
         pods.retain(|pod| is_settled(pod, facts.now));
         let pod = pods.first()?.name();
@@ -114,12 +115,6 @@ pub(in crate::doctor) fn spelling_code<'a>(
         Some(near) => (FindingCode::ModelNameSpelledOtherwise, near),
         None => (FindingCode::ModelNameDiffers, names.next().unwrap_or_default()),
     }
-}
-
-/// A model whose pods serve under other names only.
-fn misnamed(variant: &LiveObject, series: &[&SeriesFact]) -> Option<Finding> {
-    let names: BTreeSet<&str> = series.iter().map(|one| one.label("model_name")).collect();
-    other_name(variant, "its pods serve", &names)
 }
 
 /// A model that is not among these names.
