@@ -19,9 +19,6 @@ use crate::policy::pod_autoscaler::resource_quantity::{
 use crate::policy::pod_autoscaler::source::is_path_segment;
 use wva_base::moment::WallTime;
 
-/// Versions of the custom metrics API, the preferred one first.
-const CUSTOM_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MetricsApi {
     Resource,
@@ -42,7 +39,7 @@ impl MetricsApi {
     fn versions(self) -> &'static [&'static str] {
         match self {
             Self::Resource | Self::External => &["v1beta1"],
-            Self::Custom => &CUSTOM_VERSIONS,
+            Self::Custom => &["v1beta2", "v1beta1"],
         }
     }
 

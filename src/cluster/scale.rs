@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 
@@ -270,8 +271,11 @@ fn read_scale(target: &TargetKey, scale: &Scale) -> ReadTarget {
     let status = scale.status.as_ref();
     let selector = status.and_then(|status| status.selector.as_deref());
     let selector = selector.filter(|selector| !selector.trim().is_empty());
+    // An absent field is 0: the field is left out where it is 0.
+    let spec = scale.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default();
+    let counts = [spec, status.map_or(0, |status| status.replicas)].map(Replicas::from_count);
     ReadTarget {
-        object: project(target, scale),
+        object: unwatched(target, &scale.metadata, counts),
         selector: selector.map(LabelSelector::parse),
         service: None,
     }
@@ -285,24 +289,24 @@ fn read_service(target: &TargetKey, object: &DynamicObject) -> ReadTarget {
     }
 }
 
-fn project(target: &TargetKey, scale: &Scale) -> TargetObject {
-    let spec = scale.spec.as_ref().and_then(|spec| spec.replicas);
-    let status = scale.status.as_ref();
-    let status_replicas =
-        status.map(|status| Replicas::from_count(status.replicas)).unwrap_or_default();
+/// A target of which no more is known than the counts that it wants and has.
+pub(super) fn unwatched(
+    target: &TargetKey,
+    metadata: &ObjectMeta,
+    [spec_replicas, status_replicas]: [Replicas; 2],
+) -> TargetObject {
     TargetObject {
         key: target.clone(),
-        uid: Arc::from(scale.metadata.uid.as_deref().unwrap_or_default()),
+        uid: Arc::from(metadata.uid.as_deref().unwrap_or_default()),
         lifecycle: Lifecycle::Live,
         generation: 0,
         observed_generation: 0,
-        // An absent field is 0: the field is left out where it is 0.
-        spec_replicas: Some(spec.map(Replicas::from_count).unwrap_or_default()),
+        spec_replicas: Some(spec_replicas),
         status_replicas,
         outdated_replicas: if rolls_out(&target.kind) { status_replicas } else { Replicas::ZERO },
         ready_replicas: Replicas::ZERO,
         placement: Placement::default(),
-        // Its pods show it, as far as there are any.
+        // Its pods show it, as far as there are any; the roles of a StormService hold different ones.
         template: ReplicaTemplate { gpu_count: GpuCount::Unknown, ..ReplicaTemplate::default() },
         pod_labels: None,
         controller: None,

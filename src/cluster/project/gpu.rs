@@ -6,7 +6,6 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::quantity::whole;
 use super::resource_claim_template::device_class;
 use super::{Interner, Projected, name, namespace_of};
 use crate::api::gpu::{HoldingContainer, HoldingPod, OfferingNode};
@@ -126,4 +125,14 @@ fn wholes(
         .filter(|(resource, _)| counts(resource))
         .map(|(resource, count)| (texts.intern(resource), whole(&count.0)))
         .collect()
+}
+
+/// A count like `8` or `1k`; 0 for what is none.
+fn whole(text: &str) -> u32 {
+    match text.strip_suffix('k') {
+        Some(thousands) => {
+            thousands.parse().map_or(0, |thousands: u32| thousands.saturating_mul(1_000))
+        }
+        None => text.parse().unwrap_or(0),
+    }
 }

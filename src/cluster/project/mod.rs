@@ -23,7 +23,6 @@ pub(crate) mod pod_autoscaler;
 mod pod_template;
 pub(crate) mod pool;
 pub(crate) mod promql;
-mod quantity;
 mod replica_set;
 pub(crate) mod resource_claim_template;
 pub(crate) mod scaler;

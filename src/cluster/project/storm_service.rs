@@ -6,33 +6,23 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use super::lifecycle;
+use crate::cluster::scale::unwatched;
 use crate::policy::key::TargetKey;
-use crate::policy::limit::GpuCount;
-use crate::policy::object::{Placement, TargetObject};
+use crate::policy::object::TargetObject;
 use crate::policy::pod_autoscaler::storm_service::{StormServiceObject, StormServiceRole};
 use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 use crate::policy::units::Replicas;
-use crate::policy::workload::ReplicaTemplate;
 
 /// What its scale subresource would report.
 pub(crate) fn target(key: &TargetKey, object: &DynamicObject) -> TargetObject {
     let number = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_i64);
-    let status_replicas = count(object.data.pointer("/status/replicas")).unwrap_or_default();
+    let counts = ["/spec/replicas", "/status/replicas"]
+        .map(|pointer| count(object.data.pointer(pointer)).unwrap_or_default());
     TargetObject {
-        key: key.clone(),
-        uid: Arc::from(object.metadata.uid.as_deref().unwrap_or_default()),
         lifecycle: lifecycle(&object.metadata),
         generation: object.metadata.generation.unwrap_or_default(),
         observed_generation: number("/status/observedGeneration").unwrap_or_default(),
-        spec_replicas: Some(count(object.data.pointer("/spec/replicas")).unwrap_or_default()),
-        status_replicas,
-        outdated_replicas: status_replicas,
-        ready_replicas: Replicas::ZERO,
-        placement: Placement::default(),
-        // The roles of it hold different ones.
-        template: ReplicaTemplate { gpu_count: GpuCount::Unknown, ..ReplicaTemplate::default() },
-        pod_labels: None,
-        controller: None,
+        ..unwatched(key, &object.metadata, counts)
     }
 }
 

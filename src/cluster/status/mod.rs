@@ -116,11 +116,7 @@ impl StatusError {
         match self {
             Self::Forbidden { text, .. } => Some(text.clone()),
             Self::Retry { error, .. } => Some(error.to_string()),
-            Self::Expired(_)
-            | Self::Conflict { .. }
-            | Self::Outdated(_)
-            | Self::Gone(_)
-            | Self::Invalid { .. } => None,
+            _ => None,
         }
     }
 
