@@ -143,6 +143,11 @@ pub fn print_or_fail<E: std::fmt::Display>(answer: Result<String, E>) -> ExitCod
     }
 }
 
+/// A value in a table.
+fn or_dash(value: Option<impl std::fmt::Display>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
 /// Says everything that is wrong, one line each, and fails.
 pub fn fail<E: std::fmt::Display>(errors: impl IntoIterator<Item = E>) -> ExitCode {
     for error in errors {

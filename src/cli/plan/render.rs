@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::autoscalers::{self, AutoscalerPlan, AutoscalerRow};
 use super::{Format, PlanFlags};
+use crate::cli::or_dash;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::limit::PoolFigures;
@@ -151,16 +152,14 @@ fn from(decision: &Decision) -> Option<Replicas> {
 /// One line for each variant, its steps below it where they are asked for.
 fn table(outcome: &RenderedOutcome<'_>, explained: bool) -> String {
     let plan = outcome.plan;
-    let shown =
-        |count: Option<Replicas>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let mut rows = vec![["VARIANT", "MODEL", "CURRENT", "FROM", "TO", "ACTION"].map(str::to_owned)];
     for (key, decision) in &plan.decisions {
         rows.push([
             key.to_string(),
             shortened(&decision.model.model),
-            shown(decision.current),
-            shown(from(decision)),
-            shown(decision.target),
+            or_dash(decision.current),
+            or_dash(from(decision)),
+            or_dash(decision.target),
             decision.action().to_string(),
         ]);
     }

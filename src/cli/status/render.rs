@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::fleet::{FleetStatus, PodAutoscalerRow, ReplicaCounts, VariantRow};
+use crate::cli::or_dash;
 use wva_base::text::{aligned, shortened};
 
 const COLUMNS: [&str; 9] = [
@@ -42,10 +43,6 @@ pub(super) fn table(status: &FleetStatus, namespace: Option<&str>) -> String {
     text
 }
 
-fn count(count: Option<u64>) -> String {
-    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
-}
-
 fn variants(text: &mut String, variants: &[VariantRow]) {
     if variants.is_empty() {
         return;
@@ -71,7 +68,7 @@ fn sum<T: std::iter::Sum>(counts: impl Iterator<Item = Option<T>>) -> Option<T> 
 }
 
 fn model_row(variants: &[VariantRow]) -> [String; 9] {
-    let of = |read: fn(&VariantRow) -> Option<u64>| count(sum(variants.iter().map(read)));
+    let of = |read: fn(&VariantRow) -> Option<u64>| or_dash(sum(variants.iter().map(read)));
     let first = variants.first();
     let name = first.map(|first| format!("{}/{}", first.namespace, shortened(&first.model)));
     [
@@ -88,20 +85,20 @@ fn model_row(variants: &[VariantRow]) -> [String; 9] {
 }
 
 fn cost(cost: Option<f64>) -> String {
-    cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.1}"))
+    or_dash(cost.map(|cost| format!("{cost:.1}")))
 }
 
 fn variant_row(row: &VariantRow) -> [String; 9] {
     let ReplicaCounts { current, ready, pending, gated } = row.replicas;
     [
         format!("  {}", row.name),
-        count(current),
-        count(row.desired),
-        count(ready),
-        count(pending),
-        count(gated),
+        or_dash(current),
+        or_dash(row.desired),
+        or_dash(ready),
+        or_dash(pending),
+        or_dash(gated),
         row.scaler.clone().unwrap_or_else(|| "none".to_owned()),
-        row.signal_age.clone().unwrap_or_else(|| "-".to_owned()),
+        or_dash(row.signal_age.as_deref()),
         cost(row.cost),
     ]
 }
@@ -120,11 +117,11 @@ fn autoscalers(text: &mut String, autoscalers: &[PodAutoscalerRow]) {
         rows.push([
             format!("{}/{}", row.namespace, row.name),
             row.strategy.clone(),
-            count(row.replicas.current),
-            count(row.desired),
-            count(row.replicas.ready),
-            count(row.replicas.pending),
-            count(row.replicas.gated),
+            or_dash(row.replicas.current),
+            or_dash(row.desired),
+            or_dash(row.replicas.ready),
+            or_dash(row.replicas.pending),
+            or_dash(row.replicas.gated),
         ]);
         reasons.push(&row.decision);
     }

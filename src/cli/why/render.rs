@@ -5,32 +5,23 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::thresholds::thresholds;
+use crate::cli::or_dash;
 use crate::cli::plan::{model_notes, steps};
 use crate::cli::status::{FleetObjects, FleetStatus};
 use crate::page::time;
 use crate::policy::key::{ObjectKey, VariantKey};
 use crate::policy::params::{DynamicSettings, SCALE_TO_ZERO_SETTING};
 use crate::policy::plan::{Decision, Plan};
-use crate::policy::units::Replicas;
 use crate::state::autoscalers::shown_decision;
 use wva_base::text::shortened;
 use wva_recording::{DecisionDifference, RecordedAutoscaler, ReplayedAutoscaler};
 
-/// A plan, and what it was made with where that is known.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ExplainedPlan<'a> {
-    pub(super) plan: &'a Plan,
-    /// Those of the fleet, with its tiers.
-    pub(super) settings: Option<&'a DynamicSettings>,
-}
-
-fn count(count: Option<Replicas>) -> String {
-    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
-}
-
-/// The decision about one variant; `None` if the plan has none.
-pub(super) fn variant(explained: &ExplainedPlan<'_>, key: &VariantKey) -> Option<String> {
-    let plan = explained.plan;
+/// The decision about one variant; `None` if the plan has none. `settings` are those of the fleet, with its tiers.
+pub(super) fn variant(
+    plan: &Plan,
+    settings: Option<&DynamicSettings>,
+    key: &VariantKey,
+) -> Option<String> {
     let decision = plan.decisions.get(key)?;
     let mut text = format!(
         "{key}  model {}, accelerator {}, cost {}\n",
@@ -45,8 +36,8 @@ pub(super) fn variant(explained: &ExplainedPlan<'_>, key: &VariantKey) -> Option
         "decided",
         format!(
             "{} -> {} ({}) at {}, cycle {}, settings generation {}",
-            count(decision.current),
-            count(decision.target),
+            or_dash(decision.current),
+            or_dash(decision.target),
             decision.action(),
             time(plan.at.wall),
             plan.cycle,
@@ -61,7 +52,7 @@ pub(super) fn variant(explained: &ExplainedPlan<'_>, key: &VariantKey) -> Option
     text.push_str("steps\n");
     steps(&mut text, decision);
     model_notes(&mut text, plan, decision);
-    let lines = thresholds(plan, decision, explained.settings);
+    let lines = thresholds(plan, decision, settings);
     if !lines.is_empty() {
         text.push_str("thresholds\n");
     }
@@ -71,7 +62,7 @@ pub(super) fn variant(explained: &ExplainedPlan<'_>, key: &VariantKey) -> Option
     for note in &decision.notes {
         writeln!(text, "note: {note}").unwrap_or_default();
     }
-    if let Some(settings) = explained.settings {
+    if let Some(settings) = settings {
         policy(&mut text, settings, decision);
     }
     Some(text)
@@ -101,7 +92,7 @@ fn reported(decision: &Decision) -> String {
         "{} of {} ready replicas, {} exist; {}",
         figures.reporting,
         figures.ready,
-        count(decision.current),
+        or_dash(decision.current),
         decision.metrics
     );
     let parts = [
@@ -143,9 +134,7 @@ pub(super) fn recorded_autoscaler(
 /// The decision about a `PodAutoscaler`, as the controller shows it.
 pub(super) fn pod_autoscaler(key: &ObjectKey, record: &Value) -> String {
     let at = |path: &str| record.pointer(path).and_then(Value::as_str);
-    let number = |value: Option<&Value>| {
-        value.and_then(Value::as_u64).map_or_else(|| "-".to_owned(), |number| number.to_string())
-    };
+    let number = |value: Option<&Value>| or_dash(value.and_then(Value::as_u64));
     let mut text = format!("{key}  {}\n", at("/target").unwrap_or("no target"));
     let mut line = |title: &str, words: &str| {
         writeln!(text, "{title:<11}{words}").unwrap_or_default();

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::arguments::{DecisionSource, WhyQuestion};
-use super::render::{self, ExplainedPlan};
+use super::render;
 use crate::cli::controller_api::ControllerApi;
 use crate::cli::plan;
 use crate::cli::replay::{self, LastEntries};
@@ -63,8 +63,7 @@ pub(super) fn from_snapshot(
     }
     let (_, plan) = plan::decide(&situation, &settings);
     let settings = tiered(&settings, &situation.snapshot);
-    let explained = ExplainedPlan { plan: &plan, settings: Some(&settings) };
-    render::variant(&explained, &variant(object)).ok_or_else(|| {
+    render::variant(&plan, Some(&settings), &variant(object)).ok_or_else(|| {
         format!(
             "{file} has no {object}; name a VariantAutoscaling or PodAutoscaler of the snapshot"
         )
@@ -113,8 +112,7 @@ fn recorded(object: &ObjectKey, mut last: LastEntries, version: &str) -> Result<
     let cycle = last.cycle.ok_or_else(missing)?;
     let replayed = replay::repeated(&cycle, None)?;
     let settings = tiered(&cycle.settings, &cycle.snapshot);
-    let explained = ExplainedPlan { plan: &replayed.plan, settings: Some(&settings) };
-    let mut text = render::variant(&explained, &key).ok_or_else(missing)?;
+    let mut text = render::variant(&replayed.plan, Some(&settings), &key).ok_or_else(missing)?;
     let recorded = cycle.decided.variants.get(&key);
     if let Some(recorded) = recorded.filter(|_| !replayed.differences.is_empty()) {
         writeln!(text, "note: wva {version} decided {recorded}").unwrap_or_default();
@@ -173,8 +171,7 @@ pub(super) fn from_decisions(object: &ObjectKey, mut decisions: Value) -> Result
     let plan: Plan = serde_json::from_value(decisions).map_err(|error| {
         format!("/debug/decisions: {error}; use the wva of the controller's version")
     })?;
-    let explained = ExplainedPlan { plan: &plan, settings: None };
-    render::variant(&explained, &variant(object)).ok_or_else(|| {
+    render::variant(&plan, None, &variant(object)).ok_or_else(|| {
         format!("the last plan has no {object}; check its name, and the scope of the controller")
     })
 }
