@@ -13,7 +13,6 @@ pub mod exposition;
 mod history;
 mod join;
 pub mod metrics_page;
-mod names;
 pub(crate) mod page_lines;
 pub(crate) mod pod_client;
 pub(crate) mod promql;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::join::Ignored;
-use super::names::is_model_name;
 use super::query::{
     ASIDE, BLOCK_SIZE, BLOCKS, ENDPOINTS, MODEL, NAMESPACE, PODS, QueryName, QueryTerm, RANKS,
     SOURCE, TARGET_MODEL, TermKind,
@@ -14,6 +13,10 @@ use crate::policy::snapshot::Unlabelled;
 use wva_base::names::{is_dns_label, is_dns_subdomain};
 
 const MAX_RANK: usize = 63;
+
+/// Longest model name that is believed. Repository names stay below 200 bytes; paths to local
+/// weights are longer.
+const MAX_MODEL: usize = 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SampleReading {
@@ -329,5 +332,25 @@ impl<'a, T: Copy> Column<'a, T> {
         let meaning = self.meanings.get_mut(place)?;
         let judged = || judge(text).map_or(Judged::Refused, Judged::Accepted);
         Some(*meaning.get_or_insert_with(judged))
+    }
+}
+
+/// Whether `text` can be the name of a model: not empty, not absurdly long, printable.
+fn is_model_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_MODEL && !text.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_model_name;
+
+    #[test]
+    fn models_are_printable_and_not_absurd() {
+        for good in ["meta/llama0-70b", "/mnt/models", "a\"b{}", &"m".repeat(1024)] {
+            assert!(is_model_name(good), "{good:?}");
+        }
+        for bad in ["", "a\nb", "\u{0}", &"m".repeat(1025)] {
+            assert!(!is_model_name(bad), "{bad:?}");
+        }
     }
 }

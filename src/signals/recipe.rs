@@ -36,7 +36,7 @@ impl SignalRow {
             let spellings = series.iter().map(|series| series.0.len()).min();
             for spelling in 0..spellings.unwrap_or(0) {
                 let names: Vec<&'static str> =
-                    series.iter().filter_map(|series| series.spelling(spelling)).collect();
+                    series.iter().filter_map(|series| series.0.get(spelling).copied()).collect();
                 row.add(source.query, source.formula, &names);
             }
         }

@@ -1,5 +1,6 @@
 //! Where Prometheus is and how it is spoken to, and what is wrong with that before anything is sent.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use http::HeaderValue;
@@ -210,15 +211,11 @@ fn tls_faults(tls: &PrometheusTls) -> Vec<InvalidPrometheusSettings> {
         faults.extend(files.filter_map(|(path, what, setting)| missing(path, what, setting)));
     }
     if let Some(name) = &tls.server_name
-        && (!is_dns_subdomain(&name.to_ascii_lowercase()) || is_address(name))
+        && (!is_dns_subdomain(&name.to_ascii_lowercase()) || name.parse::<IpAddr>().is_ok())
     {
         faults.push(InvalidPrometheusSettings::ServerName { name: name.clone() });
     }
     faults
-}
-
-fn is_address(name: &str) -> bool {
-    name.parse::<std::net::IpAddr>().is_ok()
 }
 
 fn missing(

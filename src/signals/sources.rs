@@ -236,13 +236,6 @@ pub(crate) const ROUTER: &[RouterSignal] = signals! { RouterSignal:
     }
 };
 
-impl Spelled {
-    /// One of its spellings, if it has as many.
-    pub(super) fn spelling(self, number: usize) -> Option<&'static str> {
-        self.0.get(number).copied()
-    }
-}
-
 impl Formula {
     pub(super) fn operands(&self) -> Vec<Spelled> {
         match self {

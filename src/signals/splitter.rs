@@ -197,7 +197,9 @@ impl Splitter {
             }
             (b',', Gap::Element) => self.place = Place::Gap(Gap::Comma),
             (b']', Gap::Opening | Gap::Element) => {
-                self.leave_result();
+                self.place = Place::Envelope;
+                self.in_result = false;
+                self.depth = self.depth.saturating_sub(1);
                 return Ok(Cut::DropBefore);
             }
             (_, Gap::Opening) => {
@@ -210,12 +212,6 @@ impl Splitter {
             (_, Gap::Comma | Gap::Element) => return Err(SplitError::Separator),
         }
         Ok(Cut::DropThrough)
-    }
-
-    fn leave_result(&mut self) {
-        self.place = Place::Envelope;
-        self.in_result = false;
-        self.depth = self.depth.saturating_sub(1);
     }
 
     fn element(&mut self, open: usize, byte: u8) -> Cut {
