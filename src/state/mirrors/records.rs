@@ -58,41 +58,26 @@ impl Mirrors {
     /// All variants of this controller and of other instances that name a target and make sense,
     /// sorted: one that does not scales nothing, and takes nothing from others.
     pub fn claimants(&self, target: &TargetKey) -> Vec<VariantKey> {
-        let claims = self.claims(target).into_iter();
+        let claims = self.scaling(target).into_iter().filter(|record| self.counts(record));
         let keys: BTreeSet<_> = claims.map(|record| record.object.key.clone()).collect();
         keys.into_iter().collect()
     }
 
     /// A variant that names a target, and is not of this controller.
     pub fn foreign_claimant(&self, target: &TargetKey) -> Option<Arc<VariantRecord>> {
+        let mut all = self.scaling(target).into_iter();
+        all.find(|record| self.admission(record).is_some_and(|one| one != Admission::Ours))
+    }
+
+    /// Every object that is a variant, of whichever controller, and names a target.
+    fn scaling(&self, target: &TargetKey) -> Vec<Arc<VariantRecord>> {
         let name = object_key(target);
-        let variants = self.variants.naming(&name).into_iter();
+        let variants = self.variants.naming(&name).into_iter().map(|(_, record)| record);
         let declared = self.declaring().flat_map(|mirror| mirror.naming(&name));
         let declared = declared.filter_map(|(_, scaler)| scaler.declared.clone());
-        let mut all = variants.map(|(_, record)| record).chain(declared);
-        all.find(|record| {
-            let is_foreign = (self.admission(record)).is_some_and(|one| one != Admission::Ours);
-            is_foreign && target_of(record).as_ref() == Some(target)
-        })
-    }
-
-    fn claims(&self, target: &TargetKey) -> Vec<Arc<VariantRecord>> {
-        let variants = self.variants.naming(&object_key(target)).into_iter();
-        let variants = variants.map(|(_, record)| record);
-        let variants = variants.filter(|record| self.claims_it(record, target));
-        variants.chain(self.declared_claims(target)).collect()
-    }
-
-    fn declared_claims(&self, target: &TargetKey) -> Vec<Arc<VariantRecord>> {
-        let name = object_key(target);
-        let declared = self.declaring().flat_map(|mirror| mirror.naming(&name));
-        let declared = declared.filter_map(|(_, scaler)| scaler.declared.clone());
-        declared.filter(|record| self.claims_it(record, target)).collect()
-    }
-
-    /// An object of another kind may have the same name.
-    fn claims_it(&self, record: &VariantRecord, target: &TargetKey) -> bool {
-        target_of(record).as_ref() == Some(target) && self.counts(record)
+        // An object of another kind may have the same name.
+        let is_same = |record: &Arc<VariantRecord>| target_of(record).as_ref() == Some(target);
+        variants.chain(declared).filter(is_same).collect()
     }
 
     fn counts(&self, record: &VariantRecord) -> bool {
@@ -150,14 +135,13 @@ impl Mirrors {
             return None;
         }
         // Objects of other instances publish under this name with a label of their own.
-        let named = self.all_managed(&record.object.key);
-        let named = named.into_iter().filter(|other| self.counts(other));
+        let named = self.all_managed(&record.object.key).into_iter();
         // Among VariantAutoscalings alone the target is contested, which is judged with the target.
-        let claims = target_of(record).map(|target| match record.declared_by {
-            None => self.declared_claims(&target),
-            Some(_) => self.claims(&target),
-        });
-        named.chain(claims.into_iter().flatten()).find(|other| {
+        let claims = target_of(record).map(|target| self.scaling(&target));
+        let claims = claims.into_iter().flatten();
+        let claims =
+            claims.filter(|other| record.declared_by.is_some() || other.declared_by.is_some());
+        named.chain(claims).filter(|other| self.counts(other)).find(|other| {
             record.declared_by != other.declared_by || record.object.key != other.object.key
         })
     }
