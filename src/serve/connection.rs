@@ -41,10 +41,7 @@ const STREAMS: u32 = 16;
 pub trait Routes: Send + Sync + 'static {
     /// What a reader must be allowed to do.
     fn access(&self, head: &Parts) -> Access {
-        Access::Path {
-            verb: head.method.as_str().to_ascii_lowercase(),
-            path: head.uri.path().to_owned(),
-        }
+        path_access(head)
     }
 
     /// What reads the body of a request; `None` leaves it unread.
@@ -68,6 +65,14 @@ pub trait Routes: Send + Sync + 'static {
     /// The answer to a client that is not let in.
     fn refuse(&self, refusal: &AccessDenied) -> HttpResponse {
         challenge(plain(status_of(refusal), &refusal.to_string()))
+    }
+}
+
+/// The right to send a request for what is no resource.
+pub(super) fn path_access(head: &Parts) -> Access {
+    Access::Path {
+        verb: head.method.as_str().to_ascii_lowercase(),
+        path: head.uri.path().to_owned(),
     }
 }
 

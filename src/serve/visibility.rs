@@ -41,6 +41,15 @@ pub(super) fn visible<V>(
     }
 }
 
+/// Whether VariantAutoscalings are seen, with what says which of them are ours.
+pub(super) fn variants_visible(mirrors: &Mirrors, now: Moment) -> Result<(), NotVisible> {
+    visible("VariantAutoscalings", &mirrors.variants, now)?;
+    if mirrors.scope().watch_namespace.is_none() {
+        visible("Namespaces", &mirrors.namespaces, now)?;
+    }
+    Ok(())
+}
+
 /// Whether the object that stands for a variant is seen, of the kinds whose annotations declare variants.
 pub(super) fn scaler_visible(
     mirrors: &Mirrors,

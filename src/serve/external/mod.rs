@@ -12,8 +12,8 @@ use serde_json::json;
 use self::values::{ExternalMetric, ReplicaCounts, Unknown, VARIANT, list};
 use super::access::AccessDenied;
 use super::answer::{HttpResponse, challenge, json, status_of};
-use super::connection::Routes;
-use super::visibility::{scaler_visible, visible};
+use super::connection::{Routes, path_access};
+use super::visibility::{scaler_visible, variants_visible, visible};
 use crate::cluster::review::Access;
 use crate::policy::key::VariantKey;
 use crate::policy::params::LabelSelector;
@@ -101,10 +101,7 @@ impl ExternalMetricsRoutes {
         now: Moment,
     ) -> Result<Vec<ReplicaCounts>, Unknown> {
         let mirrors = &self.shared.mirrors;
-        visible("VariantAutoscalings", &mirrors.variants, now)?;
-        if mirrors.scope().watch_namespace.is_none() {
-            visible("Namespaces", &mirrors.namespaces, now)?;
-        }
+        variants_visible(mirrors, now)?;
         if metric != ExternalMetric::Desired {
             visible("Deployments", &mirrors.deployments, now)?;
         }
@@ -161,10 +158,7 @@ impl Routes for ExternalMetricsRoutes {
                 resource: metric.to_owned(),
                 namespace: namespace.to_owned(),
             },
-            _ => Access::Path {
-                verb: head.method.as_str().to_ascii_lowercase(),
-                path: head.uri.path().to_owned(),
-            },
+            _ => path_access(head),
         }
     }
 

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tonic::Status;
 
-use super::super::visibility::{NotVisible, scaler_visible, visible};
+use super::super::visibility::{NotVisible, scaler_visible, variants_visible, visible};
 use super::trigger::{ScalerTrigger, VARIANT_NAME};
 use crate::cluster::project::scaler::MODEL_KEY;
 use crate::cluster::project::variant::{MANAGED_ANNOTATION, VariantRecord};
@@ -23,14 +23,6 @@ pub(super) struct ScalingAnswer {
     record: Arc<VariantRecord>,
     /// The decision, or before the first one what the target has; `None` where there is neither.
     count: Option<Replicas>,
-}
-
-/// Where an object has what keeps it from a decision.
-fn account(record: &VariantRecord) -> &'static str {
-    match record.declared_by {
-        None => "its condition TargetResolved",
-        Some(_) => "its events",
-    }
 }
 
 impl ScalingAnswer {
@@ -54,14 +46,13 @@ impl DecisionLookup {
     }
 
     pub(super) fn answer(&self, trigger: &ScalerTrigger) -> Result<ScalingAnswer, Status> {
-        let object = &trigger.object;
-        self.visible().map_err(|why| blind(object, &why))?;
+        let (object, mirrors, now) = (&trigger.object, &self.0.mirrors, self.0.clock.now());
+        variants_visible(mirrors, now).map_err(|why| blind(object, &why))?;
         let record = match &trigger.variant {
             Some(name) => self.named(object, name)?,
             None => self.claimant(object)?,
         };
-        scaler_visible(&self.0.mirrors, &record, self.0.clock.now())
-            .map_err(|why| blind(object, &why))?;
+        scaler_visible(mirrors, &record, now).map_err(|why| blind(object, &why))?;
         let count = match record.object.stored.desired {
             Some(desired) => Some(desired),
             None => self.current(object, &record)?,
@@ -109,15 +100,6 @@ impl DecisionLookup {
             }
             TargetKind::Other(_) => Ok(()),
         }
-    }
-
-    fn visible(&self) -> Result<(), NotVisible> {
-        let (mirrors, now) = (&self.0.mirrors, self.0.clock.now());
-        visible("VariantAutoscalings", &mirrors.variants, now)?;
-        if mirrors.scope().watch_namespace.is_none() {
-            visible("Namespaces", &mirrors.namespaces, now)?;
-        }
-        Ok(())
     }
 
     fn named(&self, object: &ObjectKey, name: &Arc<str>) -> Result<Arc<VariantRecord>, Status> {
@@ -226,9 +208,13 @@ fn foreign(object: &ObjectKey, record: &VariantRecord) -> Status {
 
 fn no_count(object: &ObjectKey, record: &VariantRecord) -> Status {
     let (kind, key) = (record.kind(), &record.object.key);
+    // Where an object has what keeps it from a decision.
+    let account = match record.declared_by {
+        None => "its condition TargetResolved",
+        Some(_) => "its events",
+    };
     Status::unavailable(format!(
-        "ScaledObject {object}: nothing is decided for {kind} {key} yet, and the count of its target is unknown; see {}",
-        account(record)
+        "ScaledObject {object}: nothing is decided for {kind} {key} yet, and the count of its target is unknown; see {account}"
     ))
 }
 

@@ -33,8 +33,8 @@ use self::streams::StreamTerms;
 use self::trigger::ScalerTrigger;
 pub use self::trigger::refused;
 use super::access::{AccessDenied, Authorizer};
+use super::connection::path_access;
 use crate::cluster::project::scaler::STATED;
-use crate::cluster::review::Access;
 use crate::policy::key::ObjectKey;
 use crate::policy::series::DESIRED;
 use crate::state::Readers;
@@ -128,11 +128,7 @@ impl ExternalScaler {
         let Some(authorizer) = self.authorizer.as_ref().filter(|_| !client.is_proven) else {
             return Ok(());
         };
-        let access = Access::Path {
-            verb: head.method.as_str().to_ascii_lowercase(),
-            path: head.uri.path().to_owned(),
-        };
-        let admitted = authorizer.admit(&head.headers, None, access).await;
+        let admitted = authorizer.admit(&head.headers, None, path_access(head)).await;
         admitted.map_err(|refusal| match refusal {
             AccessDenied::Unauthenticated => Status::unauthenticated(
                 "show a certificate that an authority of EXTERNAL_SCALER_CLIENT_CA_PATH has signed \

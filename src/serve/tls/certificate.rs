@@ -50,8 +50,8 @@ pub enum CertificateError {
 
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Material {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+    pub(super) certificate: Vec<u8>,
+    pub(super) key: Vec<u8>,
 }
 
 impl Material {
@@ -60,14 +60,6 @@ impl Material {
             certificate: read(files.setting, &files.files.certificate).await?,
             key: read(files.setting, &files.files.key).await?,
         })
-    }
-
-    /// The certificate with its key, if they belong together.
-    pub(super) fn certified(
-        &self,
-        files: &CertificateFiles,
-    ) -> Result<CertifiedKey, CertificateError> {
-        certified(files, &self.certificate, &self.key)
     }
 }
 

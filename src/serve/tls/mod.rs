@@ -136,7 +136,7 @@ impl Tls {
             Some(files) => match Material::read(files).await {
                 Ok(material) if current.material.as_ref() == Some(&material) => return,
                 Ok(material) => {
-                    let made = material.certified(files);
+                    let made = certified(files, &material.certificate, &material.key);
                     current.material = Some(material);
                     made
                 }
