@@ -252,7 +252,15 @@ impl Wiring {
     }
 
     fn ingress(&self, env: &Env) -> Vec<ChildSpec<Role>> {
-        let mut children = self.watchers(env);
+        let mut children = watches::watchers(&WatcherWiring {
+            client: env.kube.clone(),
+            shared: self.readers.clone(),
+            mirrors: &self.writers.mirrors,
+            relists: &self.writers.relists,
+            mailboxes: Arc::clone(&self.mailboxes),
+            permissions: self.permissions(env),
+            statics: Arc::clone(&self.statics),
+        });
         children.push(self.scale_reader(env));
         children
     }
@@ -270,18 +278,6 @@ impl Wiring {
             self.permissions(env),
         );
         pump(Role::ScaleReader, &self.addresses().scale_reader, reader)
-    }
-
-    fn watchers(&self, env: &Env) -> Vec<ChildSpec<Role>> {
-        watches::watchers(&WatcherWiring {
-            client: env.kube.clone(),
-            shared: self.readers.clone(),
-            mirrors: &self.writers.mirrors,
-            relists: &self.writers.relists,
-            mailboxes: Arc::clone(&self.mailboxes),
-            permissions: self.permissions(env),
-            statics: Arc::clone(&self.statics),
-        })
     }
 
     fn servers(&self, env: &Env) -> Vec<ChildSpec<Role>> {

@@ -261,10 +261,8 @@ impl Collector {
             let misses =
                 samples.keys().filter(|pod| !ours.contains(&(&*model.namespace, &**pod))).count();
             if misses > 0 {
-                self.shared
-                    .series
-                    .engine
-                    .mapping_misses
+                let counter = &self.shared.series.engine.mapping_misses;
+                counter
                     .with_label_values(&[&*model.namespace, "unresolved"])
                     .inc_by(u64::try_from(misses).unwrap_or(u64::MAX));
             }
@@ -278,19 +276,15 @@ impl Collector {
             *pods.entry(&model.namespace).or_default() +=
                 i64::try_from(samples.len()).unwrap_or(i64::MAX);
         }
-        self.shared.series.engine.pods_discovered.reset();
+        let engine = &self.shared.series.engine;
+        engine.pods_discovered.reset();
         for (namespace, count) in pods {
-            self.shared.series.engine.pods_discovered.with_label_values(&[namespace]).set(count);
+            engine.pods_discovered.with_label_values(&[namespace]).set(count);
         }
-        self.shared.series.engine.source_pods.reset();
+        engine.source_pods.reset();
         for (signal, sources) in &snapshot.sources {
             for (source, count) in sources {
-                let gauge = self
-                    .shared
-                    .series
-                    .engine
-                    .source_pods
-                    .with_label_values(&[signal.as_str(), source]);
+                let gauge = engine.source_pods.with_label_values(&[signal.as_str(), source]);
                 gauge.set(i64::try_from(*count).unwrap_or(i64::MAX));
             }
         }

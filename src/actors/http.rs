@@ -128,11 +128,8 @@ fn tls(
     let clients = proxies.map_or(ClientAuthorities::None, |proxies| {
         ClientAuthorities::FrontProxies(Arc::clone(proxies))
     });
-    Arc::new(Tls::new(name, files, clients, http2(settings)))
-}
-
-fn http2(settings: &ServingSettings) -> Http2 {
-    if settings.http2 { Http2::Offered } else { Http2::Withheld }
+    let http2 = if settings.http2 { Http2::Offered } else { Http2::Withheld };
+    Arc::new(Tls::new(name, files, clients, http2))
 }
 
 #[derive(Debug, Clone)]

@@ -282,10 +282,9 @@ impl WatcherWiring<'_> {
             &self.mirrors.replica_sets,
             |changed: &ObjectUpdate<ReplicaSetObject>| {
                 let states = changed.before.iter().chain(&changed.after);
-                let dirty: BTreeSet<Invalidation> = states
+                states
                     .filter_map(|set| controlled(&set.namespace, set.controller.as_ref()))
-                    .collect();
-                dirty
+                    .collect::<BTreeSet<_>>()
             },
         )
     }

@@ -326,10 +326,6 @@ impl Metrics {
             // Removing what is not there is an error to the library and success to us.
             drop(family.remove_label_values(&labels.values()));
         }
-        self.remove_counters(labels);
-    }
-
-    fn remove_counters(&self, labels: &VariantLabels) {
         for direction in ["up", "down"] {
             for stage in PlanStage::ALL {
                 let values = scaling_values(labels, direction, stage);
