@@ -20,7 +20,6 @@ use wva_base::backoff::Backoff;
 use wva_base::moment::Moment;
 use wva_supervise::{Actor, ActorResult, Context, Event, Generator, TimerEpoch};
 
-/// Objects in flight.
 const IN_FLIGHT: usize = 16;
 /// Objects that are taken off the queue at once.
 const AHEAD: usize = 8 * IN_FLIGHT;

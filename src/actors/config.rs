@@ -276,7 +276,6 @@ fn effectless(key: &str) -> Option<SettingState> {
     (spec.state != SettingState::Active).then_some(spec.state)
 }
 
-/// Writes the line of a notice.
 pub(crate) fn log_notice(remark: &Warning) {
     match remark.severity() {
         Severity::Mistake | Severity::Warning => tracing::warn!(%remark, "about settings"),

@@ -15,7 +15,6 @@ use crate::state::autoscalers::regarding;
 use crate::state::board::AutoscalerBoardWriter;
 use wva_supervise::{ChildSpec, Context, Event, Order, Registry};
 
-/// Most PodAutoscalers that one controller runs.
 const MAX_AUTOSCALERS: usize = 50_000;
 
 #[derive(Debug)]

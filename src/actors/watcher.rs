@@ -51,13 +51,10 @@ pub(crate) struct WatchSpec<K: Projected> {
     pub(crate) discovery: Option<Discovery<K>>,
     /// What is watched, and how patiently.
     pub(crate) options: WatchOptions,
-    /// Whether a role reads the object.
     pub(crate) wanted: ObjectFilter<K::View>,
     /// What is kept of an object that cannot be read, of which this is known from before; `None` treats it as absent.
     pub(crate) malformed: MalformedReader<K::View>,
-    /// Where it is kept.
     pub(crate) mirror: Arc<MirrorWriter<K::View>>,
-    /// Notifies the dependent roles.
     pub(crate) notify: UpdateHandler<K::View>,
     /// Requests of fresh lists; `None` where there are none.
     pub(crate) relists: Option<Arc<RelistResponder>>,

@@ -39,7 +39,6 @@ fn script(program: &Program, shell: Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Every command with its flags.
 pub(super) fn tree() -> Command {
     Command::new("wva")
         .version(crate::version::VERSION)

@@ -37,7 +37,6 @@ pub(super) struct ControllerFlags {
     pub(super) insecure_skip_tls_verify: bool,
 }
 
-/// A way to the debug pages.
 #[derive(Debug, Clone)]
 pub(super) struct ControllerApi {
     client: Client,

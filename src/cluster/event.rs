@@ -130,7 +130,6 @@ impl From<PermitExpired> for EventError {
 }
 
 impl EventError {
-    /// Whether a right is missing.
     pub(crate) fn is_denied(&self) -> bool {
         match self {
             Self::Refused(error) => error.is_denied(),

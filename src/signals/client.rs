@@ -69,7 +69,6 @@ struct Authority {
     host: Arc<str>,
 }
 
-/// A client and the files it was made from.
 struct Prepared {
     material: TlsMaterial,
     client: Client,

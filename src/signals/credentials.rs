@@ -45,7 +45,6 @@ impl TlsMaterial {
     }
 }
 
-/// The token to send with the next query.
 pub(super) async fn token(
     settings: &PrometheusClientSettings,
 ) -> Result<Option<Secret>, QueryError> {

@@ -48,7 +48,6 @@ struct SeenTarget {
     current: Replicas,
     pods_per_replica: PodsPerReplica,
     pods: MeasuredPods,
-    /// The model that its pods are labelled with.
     model: Option<Arc<str>>,
 }
 

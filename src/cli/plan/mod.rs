@@ -36,7 +36,6 @@ use crate::settings::bundle::{Bundle, read_noted};
 /// The generation of settings that come from a file.
 const GENERATION: u64 = 1;
 
-/// The form of the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     #[default]

@@ -23,7 +23,6 @@ use wva_base::text::printable;
 /// Time between two tables of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The form of the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
     /// A table.

@@ -43,7 +43,6 @@ pub(super) async fn answer(question: &WhyQuestion) -> Result<String, String> {
     }
 }
 
-/// Decides again, and explains.
 pub(super) fn from_snapshot(
     object: &ObjectKey,
     file: &str,

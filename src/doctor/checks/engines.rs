@@ -164,7 +164,6 @@ fn labels(facts: &Facts) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// The namespaces with variants.
 fn namespaces(facts: &Facts) -> BTreeSet<&str> {
     facts.variants().map(LiveObject::namespace).collect()
 }
@@ -214,7 +213,6 @@ fn flow_control(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// Whether a pool selects the pods of a target.
 fn is_pooled(facts: &Facts, target: &LiveObject) -> bool {
     let kinds = [LiveKind::InferencePool, LiveKind::AlphaInferencePool];
     let pools = kinds.into_iter().flat_map(|kind| facts.all(kind));

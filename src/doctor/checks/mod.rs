@@ -62,7 +62,6 @@ enum Need {
     Manifests,
     /// The version of Kubernetes.
     Version,
-    /// The objects of a kind.
     Kind(LiveKind),
     /// Something that follows counts: KEDA, or an adapter.
     ScalerKind,

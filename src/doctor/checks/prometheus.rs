@@ -41,7 +41,6 @@ fn address(facts: &Facts) -> String {
     first.map_or_else(String::new, |one| one.statics.prometheus.base_url.to_string())
 }
 
-/// The code of an error of Prometheus.
 pub(in crate::doctor) fn prometheus_code(error: &str) -> FindingCode {
     if error.contains("does not answer with TLS") {
         FindingCode::PrometheusPlain
@@ -139,7 +138,6 @@ fn counts(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// One finding for each namespace.
 fn by_namespace(
     series: &[SeriesFact],
     code: FindingCode,

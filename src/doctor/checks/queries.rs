@@ -252,7 +252,6 @@ fn faults(object: &LiveObject, query: &str) -> BTreeSet<FindingCode> {
     faults
 }
 
-/// What is wrong with the texts of queries.
 pub(super) fn texts(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for (object, query) in count_queries(facts) {
@@ -428,7 +427,6 @@ fn namespace_label(facts: &Facts, variant: &LiveObject, query: &str) -> Option<&
     (selects(query, other) && !selects(query, label)).then_some(label)
 }
 
-/// What is wrong with the answers to queries.
 pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     // Where no count is scraped at all, that is the finding.

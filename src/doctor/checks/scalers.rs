@@ -53,7 +53,6 @@ fn rights(facts: &Facts) -> Vec<Finding> {
     found.collect()
 }
 
-/// The target that a scaler names.
 pub(in crate::doctor) fn scaled_target(object: &LiveObject) -> Option<TargetKey> {
     let reference = TargetReference {
         api_version: (object.0.pointer("/spec/scaleTargetRef/apiVersion"))
@@ -307,7 +306,6 @@ fn followed(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// The scalers of each target.
 fn by_target<'a>(all: &'a [ReadScaler<'a>]) -> BTreeMap<&'a TargetKey, Vec<&'a ReadScaler<'a>>> {
     let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for one in all {
@@ -419,7 +417,6 @@ fn forget_namespace(scaler: &mut Scaler) {
     }
 }
 
-/// The code of what the controller's judge finds.
 pub(in crate::doctor) const fn obstacle_code(obstacle: &ActuationObstacle) -> FindingCode {
     match obstacle {
         ActuationObstacle::NoScaler => FindingCode::NoScaler,

@@ -53,7 +53,6 @@ checks! {
     Variants "analyzers have their signals" throughput: Installed Kind(VariantAutoscaling) Series(RouterPicks);
 }
 
-/// The target that a variant names.
 pub(super) fn target_key(variant: &LiveObject) -> Option<TargetKey> {
     let spec = variant.read::<VariantAutoscaling>().ok()?.spec;
     let reference = TargetReference {

@@ -240,7 +240,6 @@ fn said_at(event: &LiveObject) -> &str {
     }
 }
 
-/// The variants of each model.
 pub(super) fn models(facts: &Facts) -> BTreeMap<ModelKey, Vec<&LiveObject>> {
     let mut models: BTreeMap<ModelKey, Vec<&LiveObject>> = BTreeMap::new();
     for object in facts.every_variant() {

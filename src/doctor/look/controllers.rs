@@ -60,7 +60,6 @@ pub(in crate::doctor) fn is_controller(deployment: &LiveObject) -> bool {
     })
 }
 
-/// Whether a Deployment names an image.
 pub(super) fn has_image(deployment: &LiveObject) -> bool {
     containers(deployment).any(|one| !text(one, "/image").is_empty())
 }
@@ -143,7 +142,6 @@ fn remarks(first: &FirstGeneration, facts: &Facts) -> (Remarks, Remarks) {
     (problems, noticed(Severity::Warning))
 }
 
-/// Whether variables of a container come from Secrets.
 fn has_secrets(container: &Value) -> bool {
     let mut all = elements(container, "/envFrom").iter();
     let mut each = elements(container, "/env").iter();

@@ -22,7 +22,6 @@ use wva_base::names::{check_namespace, check_object_name};
 use wva_base::nearest::nearest;
 use wva_base::yaml::check_keys;
 
-/// Most files of a folder.
 const MOST_FILES: usize = 10_000;
 /// Most bytes of a file.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;

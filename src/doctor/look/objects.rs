@@ -12,17 +12,14 @@ use crate::doctor::object::{LiveObject, list as values, text};
 
 /// Objects of one page.
 const PAGE: usize = 250;
-/// Most objects of one kind.
 const MOST_OBJECTS: usize = 20_000;
 /// Most bytes of one page.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Where objects are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     /// In all namespaces, or outside of any.
     Everywhere,
-    /// In one namespace.
     Namespace(String),
     /// The one object of this name, outside of any namespace.
     Object(String),

@@ -28,10 +28,8 @@ use crate::signals::{
 const DEADLINE: Duration = Duration::from_secs(20);
 /// Most bytes of one answer.
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
-/// Queries that run at the same time.
 const AT_ONCE: usize = 3;
 
-/// A way to Prometheus.
 #[derive(Debug)]
 struct PrometheusRoute {
     api: Arc<dyn PromApi>,
@@ -62,7 +60,6 @@ fn could_not_look(facts: &mut Facts, why: &str) {
     facts.series = all.map(|probe| (probe, Reading::Failed(why.to_owned()))).collect();
 }
 
-/// Asks everything by one way.
 async fn ask_by(route: &PrometheusRoute, facts: &mut Facts, begun: Instant) {
     let before = begun.elapsed();
     let clock = match route.api.query(PrometheusProbe::Clock.as_str(), DEADLINE).await {

@@ -9,7 +9,6 @@ use crate::doctor::facts::{ControllerFacts, Facts, Reading, RightFact};
 use crate::doctor::object::ObjectName;
 use crate::settings::FeatureSwitch;
 
-/// Reviews that run at the same time.
 const AT_ONCE: usize = 8;
 
 /// A right that an account needs.
@@ -17,9 +16,7 @@ const AT_ONCE: usize = 8;
 pub(super) struct Need {
     /// The object that does not work without it.
     pub(super) object: ObjectName,
-    /// The account.
     pub(super) user: User,
-    /// The right.
     pub(super) access: Access,
 }
 
