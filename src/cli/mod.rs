@@ -143,6 +143,11 @@ pub fn print_or_fail<E: std::fmt::Display>(answer: Result<String, E>) -> ExitCod
     }
 }
 
+/// Adds notes below an answer, one line each.
+fn add_notes<N: std::fmt::Display>(text: &mut String, notes: impl IntoIterator<Item = N>) {
+    text.extend(notes.into_iter().map(|note| format!("note: {note}\n")));
+}
+
 /// A value in a table.
 fn or_dash(value: Option<impl std::fmt::Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())

@@ -9,9 +9,11 @@ use crate::api::{
     ACCELERATOR_LABEL, COST_ANNOTATION, COUNT_ANNOTATION, INSTANCE_LABEL, MANAGED_ANNOTATION,
     MODEL_ANNOTATION,
 };
+use crate::cli::status::{identity, target_place};
 use crate::cluster::project::scaler::{MODEL_KEY, ScalerObject};
 use crate::cluster::project::variant::VariantRecord;
 use crate::doctor::checks::{named_variant, read_scaler};
+use crate::doctor::object::text;
 use crate::policy::actuation::{Input, ScalerKind};
 use crate::policy::object::SpecReading;
 use crate::policy::variant;
@@ -67,9 +69,8 @@ pub(super) fn as_annotations(
     object: &Value,
     scalers: &[StoredScaler<'_>],
 ) -> Result<Value, String> {
-    let text = |path: &str| object.pointer(path).and_then(Value::as_str);
-    let namespace = text("/metadata/namespace").unwrap_or_default();
-    let name = text("/metadata/name").unwrap_or_default();
+    let stated = |path: &str| Some(object.pointer(path)?.as_str()?.to_owned());
+    let (namespace, name) = identity(object);
     let following: Vec<_> =
         scalers.iter().filter(|scaler| follows(**scaler, object, name)).collect();
     let [(kind, scaler)] = following.as_slice() else {
@@ -80,12 +81,11 @@ pub(super) fn as_annotations(
         ));
     };
     let mut annotated = bare(*kind, scaler);
-    let new_name = scaler.pointer("/metadata/name").and_then(Value::as_str);
-    let new_name = new_name.unwrap_or_default();
+    let (_, new_name) = identity(scaler);
     let annotations = [
         (MANAGED_ANNOTATION, Some("true".to_owned())),
-        (MODEL_ANNOTATION, text("/spec/modelID").map(str::to_owned)),
-        (COST_ANNOTATION, text("/spec/variantCost").map(str::to_owned)),
+        (MODEL_ANNOTATION, stated("/spec/modelID")),
+        (COST_ANNOTATION, stated("/spec/variantCost")),
     ];
     for (name, value) in annotations {
         if let Some(value) = value {
@@ -205,12 +205,10 @@ fn without_idle(spec: &mut Value) {
 
 /// Why a server may not take a printed object.
 pub(super) fn refusal(object: &Value) -> Option<String> {
-    let text = |path: &str| object.pointer(path).and_then(Value::as_str);
-    let kind = text("/kind").unwrap_or_default();
+    let kind = text(object, "/kind");
     let is_hpa = kind == ScalerKind::HorizontalPodAutoscaler.as_str();
     let min = object.pointer("/spec/minReplicas").filter(|_| is_hpa)?;
-    let namespace = text("/metadata/namespace").unwrap_or_default();
-    let name = text("/metadata/name").unwrap_or_default();
+    let (namespace, name) = identity(object);
     (min.as_i64() == Some(0)).then(|| {
         format!(
             "{kind} {namespace}/{name} may be refused: its minimum is 0, which before Kubernetes 1.37 needs the \
@@ -238,22 +236,11 @@ fn projected((kind, object): StoredScaler<'_>) -> Option<ScalerObject> {
 }
 
 fn follows(scaler: StoredScaler<'_>, variant: &Value, name: &str) -> bool {
-    let reference = |object: &Value, field: &str| {
-        let stated = object.pointer(&format!("/spec/scaleTargetRef/{field}"));
-        let stated = stated.and_then(Value::as_str);
-        let stated = stated.filter(|text| !text.is_empty());
-        stated.unwrap_or(if field == "kind" { "Deployment" } else { "" }).to_owned()
-    };
-    let is_target = ["kind", "name"]
-        .iter()
-        .all(|field| reference(scaler.1, field) == reference(variant, field));
-    let is_near = scaler.1.pointer("/metadata/namespace") == variant.pointer("/metadata/namespace");
     let Some(object) = projected(scaler).filter(|object| object.scaler.made_for.is_none()) else {
         return false;
     };
     let mut inputs = object.scaler.inputs.iter();
-    is_target
-        && is_near
+    target_place(scaler.1) == target_place(variant)
         && inputs.any(|input| {
             let is_count = !matches!(input, Input::Other);
             is_count && named_variant(input).is_none_or(|read| read == name)

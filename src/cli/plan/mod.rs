@@ -23,7 +23,7 @@ use schemars::schema_for;
 use self::autoscalers::AutoscalerPlan;
 use self::render::{RenderedOutcome, render};
 pub(super) use self::render::{model_notes, steps};
-use super::{complain, misused, print};
+use super::{add_notes, complain, misused, print};
 use crate::policy::document::{DocumentError, MAX_DOCUMENT, Situation, SnapshotDocument};
 use crate::policy::key::ObjectKey;
 use crate::policy::learned::Learned;
@@ -79,7 +79,8 @@ pub(super) fn run(flags: &PlanFlags) -> ExitCode {
     let outcome = if flags.schema {
         schema().map_err(|error| vec![error.to_string()])
     } else {
-        read(flags).and_then(|(snapshot, settings)| answer(&snapshot, &settings, flags))
+        let texts = read(flags).map_err(|error| vec![error]);
+        texts.and_then(|(snapshot, settings)| answer(&snapshot, &settings, flags))
     };
     match outcome {
         Ok(text) => print(&text),
@@ -93,22 +94,21 @@ fn schema() -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-fn read(flags: &PlanFlags) -> Result<(String, String), Vec<String>> {
+fn read(flags: &PlanFlags) -> Result<(String, String), String> {
     let missing = "--snapshot is missing; name the file, or --schema to see its form";
-    let snapshot = flags.snapshot.as_deref();
-    let snapshot = snapshot.ok_or_else(|| vec![missing.to_owned()])?;
+    let snapshot = flags.snapshot.as_deref().ok_or(missing)?;
     let settings = flags.settings.as_deref().map(load).transpose()?;
     Ok((load(snapshot)?, settings.unwrap_or_default()))
 }
 
 /// The text of a file; of a longer one than any that is read, its beginning.
-pub(super) fn load(path: &str) -> Result<String, Vec<String>> {
+pub(super) fn load(path: &str) -> Result<String, String> {
     let limit = u64::try_from(MAX_DOCUMENT).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path);
     file.and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
-        .map_err(|error| vec![format!("{path}: {error}; name a file that can be read")])?;
-    let binary = || vec![format!("{path}: the file is binary; name one that holds YAML or JSON")];
+        .map_err(|error| format!("{path}: {error}; name a file that can be read"))?;
+    let binary = || format!("{path}: the file is binary; name one that holds YAML or JSON");
     let text = String::from_utf8(bytes).map_err(|_no_text| binary())?;
     if text.contains('\0') {
         return Err(binary());
@@ -195,6 +195,6 @@ pub(super) fn explained_autoscaler(
     let notes = found.notes(&settings.pod_pages.endpoint_hosts);
     let mut text = String::new();
     autoscalers::table(&mut text, &[found], true);
-    text.extend(notes.iter().map(|note| format!("note: {note}\n")));
+    add_notes(&mut text, notes);
     Some(text)
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::autoscalers::{self, AutoscalerPlan, AutoscalerRow};
 use super::{Format, PlanFlags};
-use crate::cli::or_dash;
+use crate::cli::{add_notes, or_dash};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
 use crate::policy::limit::PoolFigures;
@@ -196,9 +196,7 @@ fn table(outcome: &RenderedOutcome<'_>, explained: bool) -> String {
     if !outcome.notes.is_empty() {
         text.push('\n');
     }
-    for note in outcome.notes {
-        writeln!(text, "note: {note}").unwrap_or_default();
-    }
+    add_notes(&mut text, outcome.notes);
     if let Some(violation) = outcome.violation {
         writeln!(text, "\nthe plan breaks an invariant: {violation}").unwrap_or_default();
     }

@@ -16,7 +16,7 @@ use serde::de::Error as _;
 pub(super) use self::last::LastEntries;
 use super::bundle::archive;
 use super::usage::to_time;
-use super::{misused, plan, print};
+use super::{add_notes, misused, plan, print};
 use crate::page::time;
 use crate::policy::params::DynamicSettings;
 use crate::settings::bundle::{absent_sections, read_bundle};
@@ -82,15 +82,13 @@ fn answer(flags: &ReplayFlags) -> Result<ReplayReport, String> {
         Some(at) => one(&mut reader, WallTime(at.as_millisecond()), settings.as_ref()),
     };
     let mut report = report.map_err(|error| placed(&error))?;
-    if let Some(note) = note {
-        writeln!(report.text, "note: {note}").unwrap_or_default();
-    }
+    add_notes(&mut report.text, note);
     Ok(report)
 }
 
 /// Reads settings as `wva plan` does. The note names what they leave at its default, whatever was recorded.
 fn settings(path: &str) -> Result<(DynamicSettings, String), String> {
-    let text = plan::load(path).map_err(|errors| errors.join("\n"))?;
+    let text = plan::load(path)?;
     let settings = read_bundle(&text).map_err(|errors| {
         let lines = errors.iter().map(|error| format!("{path}: {error}"));
         lines.collect::<Vec<_>>().join("\n")
@@ -200,9 +198,7 @@ fn all<R: Read>(
         counted(cycles, "cycle"),
     )
     .unwrap_or_default();
-    if let Some(note) = ended {
-        writeln!(report.text, "note: {note}").unwrap_or_default();
-    }
+    add_notes(&mut report.text, ended);
     report.has_differences = differing > 0;
     Ok(report)
 }
@@ -224,9 +220,7 @@ fn one<R: Read>(
             write_differences(&mut report.text, &place, &differences);
         }
     }
-    if let Some(note) = note {
-        writeln!(report.text, "note: {note}").unwrap_or_default();
-    }
+    add_notes(&mut report.text, note);
     Ok(report)
 }
 

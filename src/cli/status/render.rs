@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::fleet::{FleetStatus, PodAutoscalerRow, ReplicaCounts, VariantRow};
-use crate::cli::or_dash;
+use crate::cli::{add_notes, or_dash};
 use wva_base::text::{aligned, shortened};
 
 const COLUMNS: [&str; 9] = [
@@ -37,9 +37,7 @@ pub(super) fn table(status: &FleetStatus, namespace: Option<&str>) -> String {
     if !status.notes.is_empty() {
         text.push('\n');
     }
-    for note in &status.notes {
-        writeln!(text, "note: {note}").unwrap_or_default();
-    }
+    add_notes(&mut text, &status.notes);
     text
 }
 

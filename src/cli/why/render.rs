@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::thresholds::thresholds;
-use crate::cli::or_dash;
 use crate::cli::plan::{model_notes, steps};
 use crate::cli::status::{FleetObjects, FleetStatus};
+use crate::cli::{add_notes, or_dash};
 use crate::page::time;
 use crate::policy::key::{ObjectKey, VariantKey};
 use crate::policy::params::{DynamicSettings, SCALE_TO_ZERO_SETTING};
@@ -59,9 +59,7 @@ pub(super) fn variant(
     for line in lines {
         writeln!(text, "    {line}").unwrap_or_default();
     }
-    for note in &decision.notes {
-        writeln!(text, "note: {note}").unwrap_or_default();
-    }
+    add_notes(&mut text, &decision.notes);
     if let Some(settings) = settings {
         policy(&mut text, settings, decision);
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::arguments::{DecisionSource, WhyQuestion};
 use super::render;
+use crate::cli::add_notes;
 use crate::cli::controller_api::ControllerApi;
 use crate::cli::plan;
 use crate::cli::replay::{self, LastEntries};
@@ -29,10 +30,8 @@ pub(super) async fn answer(question: &WhyQuestion) -> Result<String, String> {
     let WhyQuestion { object, source } = question;
     match source {
         DecisionSource::Snapshot { file, settings } => {
-            let settings = settings.as_deref();
-            let text = |path: &str| plan::load(path).map_err(|errors| errors.join("\n"));
-            let settings_text = settings.map(text).transpose()?.unwrap_or_default();
-            from_snapshot(object, file, &text(file)?, &settings_text)
+            let settings = settings.as_deref().map(plan::load).transpose()?;
+            from_snapshot(object, file, &plan::load(file)?, &settings.unwrap_or_default())
         }
         DecisionSource::Recording { file, at } => {
             let mut reader = replay::open(file)?;
@@ -83,9 +82,7 @@ pub(super) fn from_recording<R: Read>(
     let note = last.note.take();
     let version = reader.header().map_or("?", |header| &header.version);
     let mut text = recorded(object, last, version)?;
-    if let Some(note) = note {
-        writeln!(text, "note: {note}").unwrap_or_default();
-    }
+    add_notes(&mut text, note);
     Ok(text)
 }
 
@@ -147,9 +144,7 @@ async fn from_controller(
         Ok(text) => text,
         Err(_) => from_decisions(object, decisions?)?,
     };
-    if let Some(note) = note {
-        writeln!(text, "note: {note}").unwrap_or_default();
-    }
+    add_notes(&mut text, note);
     Ok(text)
 }
 
