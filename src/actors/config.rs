@@ -32,16 +32,6 @@ pub(crate) enum ConfigMessage {
     SourceChanged,
 }
 
-/// What may have changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ConfigSource {
-    ConfigMaps,
-    /// Labels and annotations of namespaces.
-    Namespaces,
-    /// Which namespaces hold variants.
-    Variants,
-}
-
 #[derive(Debug)]
 pub(crate) enum ConfigEffect {
     /// Put a generation in force, and log what changed.

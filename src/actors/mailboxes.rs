@@ -2,7 +2,7 @@
 
 use super::autoscaler_writer::AutoscalerWriterMessage;
 use super::collector::CollectorMessage;
-use super::config::{ConfigMessage, ConfigSource};
+use super::config::ConfigMessage;
 use super::emitter::{EmitterMessage, StatusWriteResult};
 use super::event_recorder::{EventRecorderMessage, Events};
 use super::leadership::LeadershipMessage;
@@ -56,8 +56,8 @@ pub struct Mailboxes {
     pub(crate) autoscaler_writes: RetryQueue<ObjectKey>,
     /// Targets that objects have come to name, for the reader of scale subresources.
     pub(crate) named: DirtySet<TargetKey>,
-    /// What settings may have changed with.
-    pub(crate) config: DirtySet<ConfigSource>,
+    /// That a source of settings may have changed: ConfigMaps, namespaces, or which of them hold variants.
+    pub(crate) config: DirtySet<()>,
     /// Variants whose status may have to be written.
     pub(crate) statuses: RetryQueue<VariantKey>,
     /// Kubernetes events.

@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 
-use crate::actors::config;
 use crate::actors::mailboxes::Mailboxes;
 use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
@@ -217,8 +216,7 @@ impl WatcherWiring<'_> {
     ) -> ChildSpec<Role> {
         let mailboxes = Arc::clone(&self.mailboxes);
         let names = self.statics.config_maps.clone();
-        let notify =
-            move |_: WatchUpdate<'_, _>| mailboxes.config.insert(config::ConfigSource::ConfigMaps);
+        let notify = move |_: WatchUpdate<'_, _>| mailboxes.config.insert(());
         self.watcher(WatchSpec::<ConfigMap> {
             wanted: Arc::new(move |object| names.purpose(&object.name).is_some()),
             ..Self::spec(kind, api, mirror, notify)
@@ -239,7 +237,7 @@ impl WatcherWiring<'_> {
         let mailboxes = Arc::clone(&self.mailboxes);
         let mirror = &self.mirrors.namespaces;
         let notify = move |update: WatchUpdate<'_, _>| {
-            mailboxes.config.insert(config::ConfigSource::Namespaces);
+            mailboxes.config.insert(());
             match update {
                 WatchUpdate::Changed(changed) => {
                     let name = &changed.key.name;
@@ -335,7 +333,7 @@ impl WatcherWiring<'_> {
             WatchUpdate::Synced => {
                 mailboxes.dirty.insert(Invalidation::Everything);
                 if takes_annotations {
-                    mailboxes.config.insert(config::ConfigSource::Variants);
+                    mailboxes.config.insert(());
                 }
             }
         };

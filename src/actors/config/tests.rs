@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Config, ConfigSource};
+use super::Config;
 use crate::actors::mailboxes::Mailboxes;
 use crate::actors::variants::tests::{run_until, shared, store};
 use crate::metrics::Visibility;
@@ -131,7 +131,7 @@ async fn live(kill: Option<KillAt>) -> (Left, u64) {
     let mut recorded = Vec::new();
     for (version, maps) in states().into_iter().enumerate() {
         store_maps(&shared, version, maps);
-        mailboxes.config.insert(ConfigSource::ConfigMaps);
+        mailboxes.config.insert(());
         sleep(A_WHILE).await;
         while let Some(event) = mailboxes.events.last().map(|last| last.notice) {
             let name = event.regarding.name.to_string();

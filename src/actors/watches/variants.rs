@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::WatcherWiring;
-use crate::actors::config;
 use crate::actors::scale_reader::scale_target;
 use crate::actors::variants::Invalidation;
 use crate::actors::watcher::{WatchSpec, WatchUpdate};
@@ -26,7 +25,7 @@ impl WatcherWiring<'_> {
             }
             WatchUpdate::Synced => {
                 mailboxes.dirty.insert(Invalidation::Everything);
-                mailboxes.config.insert(config::ConfigSource::Variants);
+                mailboxes.config.insert(());
             }
         };
         let kind = WatchedKind::VariantAutoscaling;
@@ -67,7 +66,7 @@ impl WatcherWiring<'_> {
             }
             // Whether a namespace has variants decides whether its ConfigMaps count.
             if before.is_some() != after.is_some() {
-                mailboxes.config.insert(config::ConfigSource::Variants);
+                mailboxes.config.insert(());
             }
         }
     }
