@@ -8,8 +8,8 @@ use futures::future::select;
 use kube::Client;
 
 use crate::actors::config::Config;
-use crate::actors::external_scaler::{ExternalScalerActor, ExternalScalerPort};
-use crate::actors::http::{Http, HttpServers};
+use crate::actors::external_scaler::ExternalScalerPort;
+use crate::actors::http::HttpServers;
 use crate::actors::leadership::{Election, Leadership};
 use crate::actors::mailboxes::{Addresses, Mailboxes};
 use crate::actors::permission_reporter::PermissionReporter;
@@ -293,11 +293,8 @@ impl Wiring {
             &permissions,
             protection.as_ref(),
         );
-        let http = pump(Role::Http, &Address::vacant(), Http(doors));
-        let scaler = port.map(|port| {
-            let scaler = ExternalScalerActor(port);
-            pump(Role::ExternalScaler, &Address::vacant(), scaler)
-        });
+        let http = pump(Role::Http, &Address::vacant(), doors);
+        let scaler = port.map(|port| pump(Role::ExternalScaler, &Address::vacant(), port));
         [http].into_iter().chain(scaler).collect()
     }
 }

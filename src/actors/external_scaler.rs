@@ -1,5 +1,6 @@
 //! Owns the port of the external scaler, so that it is restarted apart from the other servers.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -17,10 +18,6 @@ use crate::state::Readers;
 use wva_supervise::{Actor, ActorResult, Context, Event};
 
 const NAME: &str = "external-scaler";
-
-/// Messages of the external scaler: none, it serves until it is stopped.
-#[derive(Debug)]
-pub(crate) enum ExternalScalerMessage {}
 
 /// Where to serve, and how. What is known about clients and certificates outlives the role.
 #[derive(Debug, Clone)]
@@ -71,16 +68,14 @@ impl ExternalScalerPort {
     }
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct ExternalScalerActor(pub(crate) ExternalScalerPort);
-
-impl Actor for ExternalScalerActor {
-    type Msg = ExternalScalerMessage;
+impl Actor for ExternalScalerPort {
+    /// None: it serves until it is stopped.
+    type Msg = Infallible;
 
     async fn handle(&mut self, _cx: &Context<Self::Msg>, _event: Event<Self::Msg>) -> ActorResult {
         let key = "EXTERNAL_SCALER_BIND_ADDRESS";
-        if let Some(listener) = server::listen(key, &self.0.addresses).await? {
-            match server::serve(listener, self.0.server.clone()).await {}
+        if let Some(listener) = server::listen(key, &self.addresses).await? {
+            match server::serve(listener, self.server.clone()).await {}
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Owns the listeners, so that they are restarted like everything else.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -20,10 +21,6 @@ use crate::settings::address::BindAddress;
 use crate::settings::statics::{CertificatePair, ServingSettings};
 use crate::state::Readers;
 use wva_supervise::{Actor, ActorRegistry, ActorResult, Context, Event};
-
-/// Messages of the HTTP role: none, it serves until it is stopped.
-#[derive(Debug)]
-pub(crate) enum HttpMessage {}
 
 /// The servers whose addresses are set, or off.
 #[derive(Debug, Clone)]
@@ -132,15 +129,13 @@ fn tls(
     Arc::new(Tls::new(name, files, clients, http2))
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct Http(pub(crate) HttpServers);
-
-impl Actor for Http {
-    type Msg = HttpMessage;
+impl Actor for HttpServers {
+    /// None: they serve until they are stopped.
+    type Msg = Infallible;
 
     async fn handle(&mut self, _cx: &Context<Self::Msg>, _event: Event<Self::Msg>) -> ActorResult {
         let mut serving = Vec::new();
-        for one in &self.0.0 {
+        for one in &self.0 {
             if let Some(listener) = server::listen(one.key, &one.addresses).await? {
                 serving.push(server::serve(listener, one.config.clone()));
             }

@@ -105,8 +105,6 @@ impl FairPages {
     }
 }
 
-type PageUses = BTreeMap<SampleKey, PageMetric>;
-
 #[derive(Debug)]
 struct PageSampleState {
     page: Option<PageKey>,
@@ -136,7 +134,7 @@ pub(crate) struct PodScraper {
     shared: Readers,
     writer: Arc<Writer<SampleTable>>,
     pages: Arc<dyn PodPages>,
-    uses: BTreeMap<PageKey, PageUses>,
+    uses: BTreeMap<PageKey, BTreeMap<SampleKey, PageMetric>>,
     /// Pages of services, and of pods that serve: those that fail are errors.
     serving: BTreeSet<PageKey>,
     samples: BTreeMap<SampleKey, PageSampleState>,

@@ -160,8 +160,6 @@ impl SeriesFact {
 /// The series of each query, or how Prometheus refused it.
 pub(crate) type QueryAnswers = BTreeMap<String, Result<Vec<SeriesFact>, String>>;
 
-pub(crate) type SeriesAnswer = Reading<Vec<SeriesFact>>;
-
 #[derive(Debug, Clone)]
 pub struct ControllerFacts {
     /// Namespace and name of its Deployment.
@@ -284,7 +282,7 @@ pub struct Facts {
     /// The address at which it was asked.
     pub prometheus_address: Option<String>,
     /// Answers to the doctor's own queries.
-    pub series: BTreeMap<PrometheusProbe, SeriesAnswer>,
+    pub series: BTreeMap<PrometheusProbe, Reading<Vec<SeriesFact>>>,
     /// Answers to the queries of scalers.
     pub triggers: Reading<QueryAnswers>,
 }
