@@ -60,7 +60,10 @@ const EDIT: &str = "kubectl edit {kind} {name} --namespace {namespace}";
 macro_rules! codes {
     (@remedy) => { EDIT };
     (@remedy $remedy:literal) => { $remedy };
-    ($($code:ident = $number:literal, $group:ident, $severity:ident, $title:literal, $meaning:literal $(, $remedy:literal)?;)*) => {
+    ($(
+        $code:ident = $number:literal, $group:ident, $severity:ident, $title:literal, $meaning:literal
+        $(, $remedy:literal)?;
+    )*) => {
         /// The code of a finding. It never changes its meaning.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[expect(missing_docs, reason = "the table has the title of each")]

@@ -214,7 +214,8 @@ fn no_count(object: &ObjectKey, record: &VariantRecord) -> Status {
         Some(_) => "its events",
     };
     Status::unavailable(format!(
-        "ScaledObject {object}: nothing is decided for {kind} {key} yet, and the count of its target is unknown; see {account}"
+        "ScaledObject {object}: nothing is decided for {kind} {key} yet, and the count of its target is unknown; see \
+         {account}"
     ))
 }
 
