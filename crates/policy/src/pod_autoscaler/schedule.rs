@@ -281,7 +281,7 @@ impl ScheduleReader<'_> {
                 Some((_, day)) if days.contains(day) => {}
                 Some((_, day)) => days.push(*day),
                 None => {
-                    self.fault(&path, format!("unsupported weekday {name:?}; write Mon to Sun"))
+                    self.fault(&path, format!("unsupported weekday {name:?}; write Mon to Sun"));
                 }
             }
         }

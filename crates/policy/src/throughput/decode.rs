@@ -53,7 +53,7 @@ pub struct LatencyModel {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct DecodeEngine {
+pub(crate) struct DecodeEngine {
     pub(super) window: ObservationWindow,
     /// Of the last fit, in seconds.
     pub(super) intercept: Option<f64>,
@@ -124,7 +124,7 @@ impl DecodeEngine {
     }
 
     /// Whether the last fitted line rests on two rate windows.
-    pub fn is_proven(&self) -> bool {
+    pub(crate) fn is_proven(&self) -> bool {
         self.fitted.is_some() && self.proof.is_some_and(Proof::is_given)
     }
 
@@ -134,7 +134,7 @@ impl DecodeEngine {
     }
 
     /// Whether the capacity rests on more than a first impression.
-    pub fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.is_proven() || self.full_latencies.len() >= SETTLING_CYCLES
     }
 

@@ -11,7 +11,7 @@ use wva_base::moment::Moment;
 /// What is learned of a prefill engine. Tokens have no shape, so the line outlives every change of
 /// the requests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PrefillEngine {
+pub(crate) struct PrefillEngine {
     pub(super) window: ObservationWindow,
     pub(super) fitted: Option<Fit>,
     #[serde(default)]
@@ -29,7 +29,7 @@ impl PrefillEngine {
     }
 
     /// Whether the last fit rests on two rate windows.
-    pub fn is_proven(&self) -> bool {
+    pub(crate) fn is_proven(&self) -> bool {
         self.fitted.is_some() && self.proof.is_some_and(Proof::is_given)
     }
 }

@@ -33,7 +33,7 @@ pub struct Tracker {
 /// What is learned of its engine, by what the engine does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Work {
+pub(crate) enum Work {
     Decode(DecodeEngine),
     Prefill(PrefillEngine),
 }

@@ -17,7 +17,7 @@ pub(crate) const MIN_DETERMINATION: f64 = 0.5;
 
 /// What x may be, and how far it must be spread to separate slope and intercept.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Domain {
+pub(crate) struct Domain {
     /// Least x that says something about the slope.
     pub least: f64,
     /// Largest x that does.
@@ -27,7 +27,7 @@ pub struct Domain {
 
 /// The distance between the least and the largest x.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Spread {
+pub(crate) enum Spread {
     /// In units of x.
     Absolute(f64),
     /// As a share of the largest x.
@@ -36,9 +36,10 @@ pub enum Spread {
 
 impl Domain {
     /// KV usage: below, latency is mostly the intercept; above, it is preemption.
-    pub const USAGE: Self = Self { least: 0.15, most: 0.85, spread: Spread::Absolute(0.30) };
+    pub(crate) const USAGE: Self = Self { least: 0.15, most: 0.85, spread: Spread::Absolute(0.30) };
     /// Prompt tokens.
-    pub const TOKENS: Self = Self { least: 1.0, most: f64::MAX, spread: Spread::OfLargest(0.30) };
+    pub(crate) const TOKENS: Self =
+        Self { least: 1.0, most: f64::MAX, spread: Spread::OfLargest(0.30) };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -78,7 +79,7 @@ impl Proof {
 /// The latest observations of a variant, oldest first, bounded by [`WINDOW_SIZE`] and [`MAX_AGE`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ObservationWindow {
+pub(crate) struct ObservationWindow {
     observations: VecDeque<LatencyObservation>,
 }
 
@@ -104,16 +105,16 @@ impl ObservationWindow {
         self.observations.retain(|observation| now.since(observation.at) <= MAX_AGE);
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.observations.clear();
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.observations.len()
     }
 
     /// Whether there is enough to separate slope and intercept.
-    pub fn is_ready(&self, domain: Domain) -> bool {
+    pub(crate) fn is_ready(&self, domain: Domain) -> bool {
         let all = || self.observations.iter().map(|observation| observation.x);
         let largest = all().fold(f64::MIN, f64::max);
         let spread = largest - all().fold(f64::MAX, f64::min);
@@ -127,7 +128,7 @@ impl ObservationWindow {
 
     /// The line through a window that is ready, where it rises, is positive at the end of the domain
     /// and explains at least [`MIN_DETERMINATION`].
-    pub fn fit(&self, domain: Domain) -> Option<Fit> {
+    pub(crate) fn fit(&self, domain: Domain) -> Option<Fit> {
         if !self.is_ready(domain) {
             return None;
         }
