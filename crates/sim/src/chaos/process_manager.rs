@@ -25,7 +25,7 @@ use super::workload::{ChaosWorkload, Probe};
 use crate::apiserver::{ApiServer, Insider};
 use crate::prometheus::{InProcess, Prometheus};
 pub(super) use crate::world::controller::MAIN;
-use crate::world::controller::{ControllerView, ProcessConfig, Signals};
+use crate::world::controller::{ControllerView, ProcessConfig};
 use crate::world::{PodListeners, PodNetwork};
 use wva_supervise::{Aliveness, Clock, ExitReason, SeedTree};
 
@@ -237,11 +237,9 @@ impl ProcessManager {
             clock: stage.clock.ahead(member.ahead),
             seed: SeedTree::new(stage.seed.child(&name).next_u64()),
             kube: way.client(),
-            signals: Signals {
-                prometheus: Arc::new(lens),
-                routers: Arc::new(stage.routers.clone()),
-                pods: Arc::new(pages),
-            },
+            prometheus: Arc::new(lens),
+            routers: Arc::new(stage.routers.clone()),
+            pods: Arc::new(pages),
             identity: Arc::from(&*name),
             fixed,
             sources,

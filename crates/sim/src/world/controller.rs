@@ -14,6 +14,7 @@ use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 
 use super::objects::SYSTEM;
+use super::routers::PodNetwork;
 use super::scenario::Scenario;
 use crate::apiserver::ApiServer;
 use wva::app::{Controller, Env, Startup};
@@ -40,18 +41,13 @@ pub(crate) struct ControllerView {
     probes: ProbeRoutes,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct Signals {
-    pub(crate) prometheus: Arc<dyn PromApi>,
-    pub(crate) routers: Arc<dyn RouterApi>,
-    pub(crate) pods: Arc<dyn PodPages>,
-}
-
 pub(crate) struct ProcessConfig {
     pub(crate) clock: Clock,
     pub(crate) seed: SeedTree,
     pub(crate) kube: Client,
-    pub(crate) signals: Signals,
+    pub(crate) prometheus: Arc<dyn PromApi>,
+    pub(crate) routers: Arc<dyn RouterApi>,
+    pub(crate) pods: Arc<dyn PodPages>,
     pub(crate) identity: Arc<str>,
     pub(crate) fixed: Sources,
     /// The same with what is read of the cluster before the tree stands.
@@ -122,7 +118,8 @@ impl ControllerHooks for WorldHooks {
 
 pub(super) fn controller(
     server: &ApiServer,
-    signals: Signals,
+    prometheus: Arc<dyn PromApi>,
+    pods: &PodNetwork,
     (clock, seed): (&Clock, &SeedTree),
     scenario: &Scenario,
     serves_history: bool,
@@ -143,7 +140,9 @@ pub(super) fn controller(
         clock: clock.clone(),
         seed: SeedTree::new(seed.child("controller").next_u64()),
         kube: server.client(),
-        signals,
+        prometheus,
+        routers: Arc::new(pods.clone()),
+        pods: Arc::new(pods.clone()),
         identity: Arc::from(format!("{POD}_simulated")),
         sources,
         fixed,
@@ -161,9 +160,9 @@ pub(crate) fn cast(casting: ProcessConfig) -> Result<(Controller, ControllerView
     let env = Env {
         kit: Kit { clock: casting.clock, seed: casting.seed, actors: actors.clone() },
         kube: casting.kube,
-        prometheus: casting.signals.prometheus,
-        routers: casting.signals.routers,
-        pods: casting.signals.pods,
+        prometheus: casting.prometheus,
+        routers: casting.routers,
+        pods: casting.pods,
         identity: casting.identity,
         levels: None,
         hooks: casting.hooks,

@@ -53,7 +53,6 @@ pub use scenario::{
 };
 
 use self::api_fault_schedule::ApiFaultSchedule;
-use self::controller::Signals;
 use self::driver::{Driver, DriverState};
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Insider};
@@ -126,17 +125,18 @@ impl World {
         // Without one of its own the world learns of no plan.
         let (mut plans, mut own) = (Writer::new(None).reader(), None);
         if !is_staffed {
-            let signals = Signals {
-                prometheus: Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone())),
-                routers: Arc::new(routers.clone()),
-                pods: Arc::new(routers.clone()),
-            };
+            let asked = Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone()));
             // Its way to the API server suffers what the scenario says.
             let schedule = ApiFaultSchedule::of(scenario, &clock);
             let reached = server.with_faults(Arc::new(move || schedule.now()));
-            let around = (&clock, &seed);
-            let (controller, door) =
-                controller::controller(&reached, signals, around, scenario, serves_history)?;
+            let (controller, door) = controller::controller(
+                &reached,
+                asked,
+                &routers,
+                (&clock, &seed),
+                scenario,
+                serves_history,
+            )?;
             plans = door.shared.plan.clone();
             doors.set(controller::POD, Some(Arc::new(door)));
             own = Some(controller);

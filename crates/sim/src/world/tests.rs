@@ -299,14 +299,11 @@ async fn lines_after_a_restart(remembers: bool) -> Vec<(LatencyModelSource, usiz
     world.stop.send_replace(true);
     world.controller.take().unwrap().await.unwrap();
     let own = InProcess::new(Arc::clone(&world.prometheus), world.clock.clone());
-    let signals = Signals {
-        prometheus: if remembers { Arc::new(own) } else { Arc::new(Forgetful(own)) },
-        routers: Arc::new(world.routers.clone()),
-        pods: Arc::new(world.routers.clone()),
-    };
+    let asked: Arc<dyn PromApi> = if remembers { Arc::new(own) } else { Arc::new(Forgetful(own)) };
+    let (server, pods) = (&world.server, &world.routers);
     let around = (&world.clock, &SeedTree::new(2));
     let (next, door) =
-        controller::controller(&world.server, signals, around, &scenario, false).unwrap();
+        controller::controller(server, asked, pods, around, &scenario, false).unwrap();
     let running = tokio::spawn(next.run(std::future::pending()));
     let lines = first_lines(&door, scenario.interval * 2).await;
     running.abort();
