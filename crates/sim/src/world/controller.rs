@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allocations::Owner;
@@ -17,10 +17,13 @@ use super::objects::SYSTEM;
 use super::routers::PodNetwork;
 use super::scenario::Scenario;
 use crate::apiserver::ApiServer;
+use crate::threads::locked;
 use wva::app::{Controller, Env, Startup};
 use wva::hooks::ControllerHooks;
+use wva::policy::key::VariantKey;
 use wva::policy::params::DynamicSettings;
 use wva::policy::slo::SloTerm;
+use wva::policy::units::Replicas;
 use wva::roles::Role;
 use wva::serve::answer::HttpResponse;
 use wva::serve::connection::Routes;
@@ -87,6 +90,35 @@ impl ControllerView {
         let mut families = series.engine.invariant_violations.collect();
         families.extend(series.pipeline(visibility));
         families
+    }
+}
+
+/// Who answers at which pod. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PodListeners(Arc<Mutex<BTreeMap<String, Option<Arc<ControllerView>>>>>);
+
+impl PodListeners {
+    /// This pod answers, or does not.
+    pub(crate) fn set(&self, pod: &str, door: Option<Arc<ControllerView>>) {
+        locked(&self.0).insert(pod.to_owned(), door);
+    }
+
+    pub(super) fn pods(&self) -> Vec<String> {
+        locked(&self.0).keys().cloned().collect()
+    }
+
+    pub(super) async fn metrics(&self, pod: &str) -> Option<String> {
+        self.door(pod)?.metrics().await
+    }
+
+    pub(super) fn door(&self, pod: &str) -> Option<Arc<ControllerView>> {
+        locked(&self.0).get(pod).cloned().flatten()
+    }
+
+    pub(super) fn desired(&self, key: &VariantKey) -> Option<Replicas> {
+        let doors = locked(&self.0);
+        let mut open = doors.values().flatten();
+        open.find_map(|door| door.shared.records.desired(key))
     }
 }
 

@@ -12,10 +12,10 @@ use futures::future::{Either, select};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
+use super::controller::PodListeners;
 use super::frame::{Frame, ModelFrame, Totals, VariantFrame, steps};
 use super::hidden::without;
 use super::objects::{SYSTEM, VARIANT};
-use super::pod_listeners::PodListeners;
 use super::routers::{self, Listener, Question};
 use super::scenario::{Scenario, ScenarioFault, ScenarioVariant};
 use super::service::{ModelService, ReplicaTally, tally};

@@ -16,7 +16,6 @@ mod frame;
 mod hidden;
 pub(crate) mod objects;
 pub(crate) mod pace;
-mod pod_listeners;
 mod posed;
 mod replica_group;
 mod request_log;
@@ -35,7 +34,7 @@ use http::request::Parts;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub(crate) use pod_listeners::PodListeners;
+pub(crate) use controller::PodListeners;
 pub(crate) use routers::PodNetwork;
 
 pub use autoscaled::AutoscaledModel;
