@@ -2,65 +2,44 @@
 
 use std::time::Duration;
 
-use super::scenario::{ApiFault, Scenario, ScenarioFault};
+use super::scenario::{ApiFault, ScenarioFault};
 use crate::apiserver::RequestFault;
-use wva_supervise::Clock;
 
-/// The failures of a scenario, as the client of the controller meets them.
-#[derive(Debug)]
-pub(super) struct ApiFaultSchedule {
-    clock: Clock,
-    troubles: Vec<(Duration, ScenarioFault)>,
-}
-
-impl ApiFaultSchedule {
-    pub(super) fn of(scenario: &Scenario, clock: &Clock) -> Self {
-        Self { clock: clock.clone(), troubles: scenario.troubles.clone() }
-    }
-
-    pub(super) fn now(&self) -> RequestFault {
-        self.at(self.clock.now().monotonic)
-    }
-
-    fn at(&self, now: Duration) -> RequestFault {
-        let mut met = RequestFault::default();
-        for (begins, trouble) in &self.troubles {
-            let ScenarioFault::ApiServer { fault, lasts } = trouble else {
-                continue;
-            };
-            if *begins <= now && now < begins.saturating_add(*lasts) {
-                match fault {
-                    ApiFault::Refusing(status) => met.refuse = Some(*status),
-                    ApiFault::Slow(latency) => met.latency += *latency,
-                    ApiFault::Silent => met.hang = true,
-                }
-            } else if now < *begins && !matches!(fault, ApiFault::Slow(_)) {
-                // A watch that is opened now ends when the server does.
-                let left = begins.saturating_sub(now);
-                met.cut_after = Some(met.cut_after.map_or(left, |other| other.min(left)));
+/// What a request of the controller meets at this time, by what goes wrong in the scenario and when.
+pub(super) fn api_fault(troubles: &[(Duration, ScenarioFault)], now: Duration) -> RequestFault {
+    let mut met = RequestFault::default();
+    for (begins, trouble) in troubles {
+        let ScenarioFault::ApiServer { fault, lasts } = trouble else {
+            continue;
+        };
+        if *begins <= now && now < begins.saturating_add(*lasts) {
+            match fault {
+                ApiFault::Refusing(status) => met.refuse = Some(*status),
+                ApiFault::Slow(latency) => met.latency += *latency,
+                ApiFault::Silent => met.hang = true,
             }
+        } else if now < *begins && !matches!(fault, ApiFault::Slow(_)) {
+            // A watch that is opened now ends when the server does.
+            let left = begins.saturating_sub(now);
+            met.cut_after = Some(met.cut_after.map_or(left, |other| other.min(left)));
         }
-        met
     }
+    met
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::scenario;
-    use wva_base::moment::WallTime;
 
-    #[tokio::test(start_paused = true)]
-    async fn every_failure_has_its_time() {
+    #[test]
+    fn every_failure_has_its_time() {
         let second = Duration::from_secs(1);
         let trouble = |fault| ScenarioFault::ApiServer { fault, lasts: 10 * second };
-        let mut scenario = scenario("quiet").unwrap();
-        scenario.troubles = vec![
+        let troubles = [
             (10 * second, trouble(ApiFault::Slow(second))),
             (15 * second, trouble(ApiFault::Refusing(503))),
             (40 * second, trouble(ApiFault::Silent)),
         ];
-        let weather = ApiFaultSchedule::of(&scenario, &Clock::at(WallTime(0)));
         let cut = |after: u32| RequestFault {
             cut_after: Some(after * second),
             ..RequestFault::default()
@@ -77,7 +56,7 @@ mod tests {
             (40, silent),
             (50, RequestFault::default()),
         ] {
-            assert_eq!(weather.at(at * second), wanted, "second {at}");
+            assert_eq!(api_fault(&troubles, at * second), wanted, "second {at}");
         }
     }
 }

@@ -51,7 +51,7 @@ pub use scenario::{
     Slo,
 };
 
-use self::api_fault_schedule::ApiFaultSchedule;
+use self::api_fault_schedule::api_fault;
 use self::driver::{Driver, DriverState};
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Insider};
@@ -126,8 +126,9 @@ impl World {
         if !is_staffed {
             let asked = Arc::new(InProcess::new(Arc::clone(&prometheus), clock.clone()));
             // Its way to the API server suffers what the scenario says.
-            let schedule = ApiFaultSchedule::of(scenario, &clock);
-            let reached = server.with_faults(Arc::new(move || schedule.now()));
+            let (troubles, time) = (scenario.troubles.clone(), clock.clone());
+            let faults = move || api_fault(&troubles, time.now().monotonic);
+            let reached = server.with_faults(Arc::new(faults));
             let (controller, door) = controller::controller(
                 &reached,
                 asked,
