@@ -12,7 +12,7 @@ use super::outcome::{FaultTally, RunOutcome};
 use super::run::play;
 use super::schedule::FaultSchedule;
 use super::trace::Keep;
-use super::workload::{ChaosWorkload, plot};
+use super::workload::{ChaosWorkload, drawn};
 use crate::chaos::Mutation;
 use crate::number::{HASH_OF_NOTHING, hash};
 use crate::threads::{each, locked};
@@ -114,7 +114,7 @@ impl End {
 
 /// Plants each defect in turn, and plays seeds until one finds it; `done` gets each search at its end.
 pub(crate) fn hunt(
-    name: &str,
+    name: &'static str,
     mutations: &[Mutation],
     seeds: std::ops::Range<u64>,
     jobs: usize,
@@ -129,13 +129,11 @@ pub(crate) fn hunt(
     Ok(hunts)
 }
 
-fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation) -> Hunt {
+fn seek(name: &'static str, seeds: std::ops::Range<u64>, mutation: Mutation) -> Hunt {
     let mut hunt = Hunt { mutation, seeds: 0, end: End::Missed };
     let first = mutation.first_seed().filter(|seed| seeds.contains(seed));
     for seed in first.into_iter().chain(seeds.filter(|seed| Some(*seed) != first)) {
-        let Some(mut plot) = plot(name, seed) else {
-            break;
-        };
+        let mut plot = drawn(name, seed);
         plot.mutation = Some(mutation);
         let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
         hunt.seeds += 1;
@@ -150,7 +148,7 @@ fn seek(name: &str, seeds: std::ops::Range<u64>, mutation: Mutation) -> Hunt {
 /// Plays these seeds on so many threads; `done` gets each in the order in which they end. No seed begins after
 /// so many violations.
 pub(crate) fn campaign(
-    name: &str,
+    name: &'static str,
     seeds: std::ops::Range<u64>,
     jobs: usize,
     patience: usize,
@@ -161,9 +159,7 @@ pub(crate) fn campaign(
         if locked(&summary).failed.len() >= patience {
             return;
         }
-        let Some(plot) = plot(name, seed) else {
-            return;
-        };
+        let plot = drawn(name, seed);
         let outcome = survive(&plot, seed, &plot.schedule(seed), Keep::Tail);
         let one = Done { seed, outcome };
         done(&one);

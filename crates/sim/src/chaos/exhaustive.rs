@@ -14,7 +14,7 @@ use super::quiescence::Quiescence;
 use super::schedule::{autoscaler_roles, roles as roles_of};
 use super::trace::Keep;
 use super::workload::autoscaled::add_one;
-use super::workload::{BY_TOKENS, ChaosWorkload, INVENTORY, Probe, plot, sleeper, to_zero};
+use super::workload::{BY_TOKENS, ChaosWorkload, INVENTORY, Probe, drawn, sleeper, to_zero};
 use crate::threads::each;
 use crate::world::{ConfigMap, Replica};
 use wva::roles::Role;
@@ -41,9 +41,9 @@ pub(crate) enum ExhaustiveScenario {
 }
 
 impl ExhaustiveScenario {
-    fn plot(self) -> Option<ChaosWorkload> {
+    fn plot(self) -> ChaosWorkload {
         let (name, seed) = SCENARIO;
-        let mut plot = plot(name, seed)?;
+        let mut plot = drawn(name, seed);
         match self {
             Self::Percentages => {}
             Self::Tokens => {
@@ -72,14 +72,14 @@ impl ExhaustiveScenario {
                 last.for_each(|variant| variant.replica = GROUP);
             }
         }
-        Some(plot)
+        plot
     }
 
-    pub(super) fn play(self, probe: Option<Probe>, keep: Keep) -> Option<RunOutcome> {
-        let mut plot = self.plot()?;
+    pub(super) fn play(self, probe: Option<Probe>, keep: Keep) -> RunOutcome {
+        let mut plot = self.plot();
         plot.probe = probe;
         let (_, seed) = SCENARIO;
-        Some(survive(&plot, seed, &plot.schedule(seed), keep))
+        survive(&plot, seed, &plot.schedule(seed), keep)
     }
 
     /// Up to here every occasion of a role is a point in any case.
@@ -136,17 +136,14 @@ pub(super) fn scenes() -> impl Iterator<Item = ExhaustiveScenario> + Clone {
 
 /// Every course of a scene. The end of the root is that of the process, after which another one begins.
 fn courses(scene: ExhaustiveScenario) -> Vec<(ExhaustiveScenario, Course)> {
-    let of_plot = |plot: ChaosWorkload| {
-        if scene == ExhaustiveScenario::Autoscaled {
-            let above = [Role::Root, Role::Leadership, Role::Egress, Role::Engine];
-            let below = autoscaler_roles(&plot.autoscalers());
-            return above.into_iter().chain(below).collect();
-        }
+    let plot = scene.plot();
+    let roles: Vec<Role> = if scene == ExhaustiveScenario::Autoscaled {
+        let above = [Role::Root, Role::Leadership, Role::Egress, Role::Engine];
+        above.into_iter().chain(autoscaler_roles(&plot.autoscalers())).collect()
+    } else {
         let roles = [Role::Root].into_iter();
-        let roles = roles.chain(roles_of(&plot.variants()));
-        roles.chain(plot.also()).collect()
+        roles.chain(roles_of(&plot.variants())).chain(plot.also()).collect()
     };
-    let roles: Vec<Role> = scene.plot().map(of_plot).unwrap_or_default();
     let ways = WRITES.map(|(_, how)| how);
     roles
         .into_iter()
@@ -170,7 +167,7 @@ pub(crate) fn exhaustive(
     }
     each(jobs, played.flat_map(courses), |(scene, course)| {
         let mut walked = Walked { scene, course, ends: 0, broken: Vec::new() };
-        if let Some(Some(usual)) = usual.get(&scene) {
+        if let Some(usual) = usual.get(&scene) {
             walk(&mut walked, points, usual);
         }
         done(&walked);
@@ -178,27 +175,24 @@ pub(crate) fn exhaustive(
     })
 }
 
-fn at_rest(scene: ExhaustiveScenario) -> Result<Option<Quiescence>, String> {
-    let Some(outcome) = scene.play(None, Keep::Tail) else {
-        return Ok(None);
-    };
+fn at_rest(scene: ExhaustiveScenario) -> Result<Quiescence, String> {
+    let outcome = scene.play(None, Keep::Tail);
     if let Some((_, violation)) = outcome.violation {
         return Err(format!("the undisturbed run of {scene:?} is broken itself: {violation}"));
     }
-    Ok(Some(outcome.rest))
+    Ok(outcome.rest)
 }
 
 /// Plays a scene with an end at one point, with its whole trace, and says what was wrong after it.
 pub(crate) fn disturbed(point: &Point) -> Result<(RunOutcome, Option<InvariantViolation>), String> {
     let Point { scene, probe } = point;
     let outcome = scene.play(Some(probe.clone()), Keep::All);
-    if let (Some(usual), Some(outcome)) = (at_rest(*scene)?, outcome)
-        && (outcome.struck || outcome.violation.is_some())
-    {
-        let wrong = wrong(&outcome, &usual);
-        return Ok((outcome, wrong));
+    let usual = at_rest(*scene)?;
+    if !outcome.struck && outcome.violation.is_none() {
+        return Err(format!("{point} never comes; the run ends before"));
     }
-    Err(format!("{point} never comes; the run ends before"))
+    let wrong = wrong(&outcome, &usual);
+    Ok((outcome, wrong))
 }
 
 pub(super) fn wrong(outcome: &RunOutcome, usual: &Quiescence) -> Option<InvariantViolation> {
@@ -220,9 +214,7 @@ fn walk(walked: &mut Walked, points: Points, usual: &Quiescence) {
             Course::Writes(how) => vec![Probe::Write(number, *how)],
         };
         for probe in probes {
-            let Some(outcome) = walked.scene.play(Some(probe.clone()), Keep::Tail) else {
-                return;
-            };
+            let outcome = walked.scene.play(Some(probe.clone()), Keep::Tail);
             // Beyond the last occasion nothing ends, and what is wrong then is so without an end.
             let is_beyond = !outcome.struck;
             if (!is_beyond || outcome.violation.is_some())

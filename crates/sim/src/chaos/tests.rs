@@ -89,13 +89,13 @@ fn a_campaign_has_one_hash_in_whatever_order_its_seeds_end() {
 #[test]
 fn kill_once_everywhere() {
     let variants = plot("probe", 1).unwrap().variants();
-    let usual = ExhaustiveScenario::Percentages.play(None, Keep::Tail).unwrap().rest;
+    let usual = ExhaustiveScenario::Percentages.play(None, Keep::Tail).rest;
     for (place, role) in schedule::roles(&variants).into_iter().enumerate() {
         // The one handler of the server serves for ever.
         let moment =
             if place % 2 == 1 || role == Role::Http { KillAt::Before(1) } else { KillAt::After(2) };
         let probe = Probe::Role(role.clone(), moment);
-        let outcome = ExhaustiveScenario::Percentages.play(Some(probe), Keep::Tail).unwrap();
+        let outcome = ExhaustiveScenario::Percentages.play(Some(probe), Keep::Tail);
         let lines = outcome.lines.join("\n");
         let wrong = exhaustive::wrong(&outcome, &usual);
         assert_eq!(wrong, None, "{role} {moment:?}\n{lines}");
@@ -260,13 +260,12 @@ fn seeds_of_every_run() {
 /// it would have been without that. `wva-sim chaos --everywhere` does so at every write.
 #[test]
 fn crash_at_every_write() {
-    let usual = ExhaustiveScenario::Percentages.play(None, Keep::Tail).unwrap().rest;
+    let usual = ExhaustiveScenario::Percentages.play(None, Keep::Tail).rest;
     for number in [2, 9, 40] {
         for how in [ProcessFault::BeforeWrite, ProcessFault::DuringWrite, ProcessFault::AfterWrite]
         {
             let probe = Probe::Write(number, how);
-            let outcome =
-                ExhaustiveScenario::Percentages.play(Some(probe.clone()), Keep::Tail).unwrap();
+            let outcome = ExhaustiveScenario::Percentages.play(Some(probe.clone()), Keep::Tail);
             let wrong = exhaustive::wrong(&outcome, &usual);
             assert_eq!(wrong, None, "{probe:?}\n{}", outcome.lines.join("\n"));
             assert!(outcome.struck, "{probe:?} never came to pass");

@@ -16,7 +16,7 @@ use super::schedule::FaultSchedule;
 use crate::chaos::Mutation;
 use crate::engine::StartUp;
 use crate::load::{RateProfile, RateStage};
-use crate::world::{ConfigMap, LoadSource, Replica, Scenario, ScenarioModel, scenario};
+use crate::world::{ConfigMap, LoadSource, Replica, Scenario, ScenarioModel, days, quiet};
 use wva::cluster::kinds::WatchedKind;
 use wva::policy::key::{ObjectKey, VariantKey};
 use wva::roles::Role;
@@ -76,8 +76,13 @@ pub(crate) const PLOTS: [(&str, &str); 6] = [
 
 pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
     let (name, _) = PLOTS.iter().find(|(known, _)| *known == name)?;
+    Some(drawn(name, seed))
+}
+
+/// The one that [`PLOTS`] calls so.
+pub(super) fn drawn(name: &'static str, seed: u64) -> ChaosWorkload {
     let mut dice = Dice::new(SeedTree::new(seed).child("plot"));
-    let (faults_until, climb) = match *name {
+    let (faults_until, climb) = match name {
         "brief" => (MINUTE * 14, MINUTE * 8),
         "crowd" => (MINUTE * 6, MINUTE * 8),
         "probe" => (MINUTE * 3, Duration::ZERO),
@@ -85,7 +90,7 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         _ => (MINUTE * 107, MINUTE * 10),
     };
     let load_until = faults_until + climb;
-    let controllers = match *name {
+    let controllers = match name {
         "leaders" => 3,
         "probe" => 1,
         // Each of them has a role for every object.
@@ -93,15 +98,15 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         _ => dice.place(3) + 1,
     };
     let rates = Class::value_variants().iter().copied();
-    let mut scenario = match *name {
-        "probe" => small(faults_until)?,
-        _ => furnished(stage(name, (faults_until, load_until), seed)?, &mut dice),
+    let mut scenario = match name {
+        "probe" => small(faults_until),
+        _ => furnished(stage(name, (faults_until, load_until), seed), &mut dice),
     };
-    if *name != "probe" {
+    if name != "probe" {
         autoscaled::add(&mut scenario, seed, (faults_until, load_until));
     }
     let has_autoscaled = !scenario.autoscaled.is_empty();
-    let mean = |class| match (*name, class) {
+    let mean = |class| match (name, class) {
         ("quiet" | "probe", _) => None,
         (_, Class::Autoscalers) if !has_autoscaled => None,
         ("leaders", Class::Controllers | Class::Actors | Class::Api) => Some(MINUTE * 2),
@@ -114,7 +119,7 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
     let sleeper = sleeper(&scenario);
     let is_slow = sleeper.as_ref().is_some_and(|one| one.is_alone(&scenario));
     let rest = rest(&scenario);
-    Some(ChaosWorkload {
+    ChaosWorkload {
         name,
         sleeper,
         scenario,
@@ -128,7 +133,7 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         faults_until,
         climb,
         rest,
-        stays: match *name {
+        stays: match name {
             "probe" => MINUTE,
             _ => MINUTE * 3,
         },
@@ -136,7 +141,7 @@ pub(crate) fn plot(name: &str, seed: u64) -> Option<ChaosWorkload> {
         mutation: None,
         probe: None,
         rates: rates.filter_map(|class| Some((class, mean(class)?))).collect(),
-    })
+    }
 }
 
 /// How long after the last fault, and the last request, everything is at rest at the latest: a replica that
@@ -160,8 +165,8 @@ fn rest(scenario: &Scenario) -> Duration {
 
 /// Three models whose load ends some time after the faults, at its peak: then everything has one resting
 /// point. By the seed one of them may go to zero, one variant is known by its scale subresource alone, and replicas of one are groups.
-fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario> {
-    let mut scenario = scenario("days")?;
+fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Scenario {
+    let mut scenario = days();
     let (interval, scrape_interval) = match name {
         "brief" | "crowd" => (10, 10),
         _ => (30, 15),
@@ -196,7 +201,7 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Option<Scenario>
             scenario.config.push(to_zero(name, model, sleeps));
         }
     }
-    Some(scenario)
+    scenario
 }
 
 /// The variant that is a ReplicaSet without a Deployment in half of the seeds.
@@ -314,8 +319,8 @@ fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
     scenario
 }
 
-fn small(until: Duration) -> Option<Scenario> {
-    let mut scenario = scenario("quiet")?.coarse();
+fn small(until: Duration) -> Scenario {
+    let mut scenario = quiet().coarse();
     scenario.interval = Duration::from_secs(10);
     scenario.scrape_interval = Duration::from_secs(10);
     for model in &mut scenario.models {
@@ -327,7 +332,7 @@ fn small(until: Duration) -> Option<Scenario> {
             variant.limits.max_num_seqs = 4;
         }
     }
-    Some(scenario)
+    scenario
 }
 
 /// How much higher the load is in the end than ever before: several replicas of each model.

@@ -81,7 +81,7 @@ fn api_server(fault: ApiFault, minutes: u32) -> ScenarioFault {
     ScenarioFault::ApiServer { fault, lasts: MINUTE * minutes }
 }
 
-fn days() -> Scenario {
+pub(crate) fn days() -> Scenario {
     Scenario {
         name: "days",
         about: "As fleet, with streams instead of single requests; for --speed max over days.",
@@ -89,7 +89,7 @@ fn days() -> Scenario {
     }
 }
 
-fn quiet() -> Scenario {
+pub(crate) fn quiet() -> Scenario {
     let mut model = qwen_8b();
     model.load =
         generated(RateProfile::Step { before: 9.0, after: 0.5, at: MINUTE * 12 }, (300.0, 300.0));

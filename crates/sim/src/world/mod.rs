@@ -40,7 +40,7 @@ pub(crate) use routers::PodNetwork;
 pub use autoscaled::AutoscaledModel;
 pub(crate) use autoscaled::{AUTOSCALERS, PLURAL as AUTOSCALER_PLURAL};
 pub use catalogue::scenario;
-pub(crate) use catalogue::scenarios;
+pub(crate) use catalogue::{days, quiet, scenarios};
 pub use frame::Frame;
 pub(crate) use frame::{ModelFrame, Totals, VariantFrame};
 pub use hidden::HiddenSignal;

@@ -8,7 +8,7 @@ use super::*;
 #[test]
 fn each_scene_comes_to_rest_where_it_does_undisturbed() {
     let rests = scenes().map(|scene| {
-        let outcome = scene.play(None, Keep::Tail).unwrap();
+        let outcome = scene.play(None, Keep::Tail);
         assert_eq!(outcome.violation, None, "{scene:?}");
         assert!(!outcome.struck);
         outcome.rest
@@ -45,7 +45,7 @@ fn each_scene_comes_to_rest_where_it_does_undisturbed() {
             Probe::Role(Role::PodAutoscalers, KillAt::After(2)),
         ),
     ] {
-        let outcome = scene.play(Some(probe.clone()), Keep::Tail).unwrap();
+        let outcome = scene.play(Some(probe.clone()), Keep::Tail);
         assert_eq!(wrong(&outcome, usual), None, "{scene:?} {probe:?}");
         assert!(outcome.struck, "{scene:?} has no {probe:?}");
     }
