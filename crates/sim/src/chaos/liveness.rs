@@ -138,8 +138,8 @@ fn unrest(cast: &ProcessManager, scenario: &Scenario, server: &Insider) -> Optio
             None => return Some(format!("c{place} does not run")),
         }
     }
-    let leads = |door: &&&Arc<ControllerView>| door.shared.claim.may_write(door.shared.clock.now());
-    let leaders: Vec<&Arc<ControllerView>> = doors.iter().filter(leads).copied().collect();
+    let leaders = doors.iter().copied().filter(|door| door.leads());
+    let leaders: Vec<&Arc<ControllerView>> = leaders.collect();
     let [leader] = leaders.as_slice() else {
         return Some(format!("{} processes lead", leaders.len()));
     };

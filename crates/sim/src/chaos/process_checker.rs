@@ -202,11 +202,9 @@ impl ProcessChecker {
             || self.ills.awaits_write()
             || self.ills.awaits_writes()
             || !self.ills.api().is_empty();
-        let shared = &self.door.shared;
-        let leads = shared.claim.may_write(shared.clock.now());
         Ending {
             calm: self.calm().filter(|_| is_whole && !is_harmed),
-            held: holder.filter(|_| leads),
+            held: holder.filter(|_| self.door.leads()),
         }
     }
 
@@ -300,8 +298,7 @@ impl ProcessChecker {
         self.awake = since(is_whole && is_followed, self.awake);
         self.free = since(is_free && is_whole, self.free);
         self.whole = since(is_whole, self.whole);
-        let leads = self.door.shared.claim.may_write(self.door.shared.clock.now());
-        self.leads = since(leads, self.leads);
+        self.leads = since(self.door.leads(), self.leads);
     }
 
     pub(super) fn note_hangs(&mut self) -> Vec<Role> {

@@ -111,10 +111,7 @@ impl ProcessManager {
     }
 
     pub(super) fn leader(&self) -> usize {
-        let leads = |place: &usize| {
-            self.door(*place)
-                .is_some_and(|door| door.shared.claim.may_write(door.shared.clock.now()))
-        };
+        let leads = |place: &usize| self.door(*place).is_some_and(|door| door.leads());
         (0..self.members.len()).find(leads).unwrap_or(0)
     }
 
@@ -391,16 +388,16 @@ impl ProcessManager {
         let is_over = self.stage.plot.probe.is_none();
         for place in 0..self.members.len() {
             self.pause(place, None);
-            if let Some(door) = self.door(place).filter(|_| is_over) {
-                door.actors.disarm();
-            }
-            if let Some(member) = self.members.get(place).filter(|_| is_over) {
+        }
+        for member in &mut self.members {
+            if is_over {
                 member.ills.forgive();
-                self.forgive(place);
             }
-            if let Some(member) = self.members.get_mut(place) {
-                member.back_at = member.back_at.map(|at| at.min(now + BACK));
+            if let Some(running) = member.running.as_ref().filter(|_| is_over) {
+                running.door.actors.disarm();
+                running.life.forgive();
             }
+            member.back_at = member.back_at.map(|at| at.min(now + BACK));
         }
     }
 

@@ -32,8 +32,7 @@ impl Quiescence {
                 facts.insert(format!("c{place} does not run"));
                 continue;
             };
-            let leads = door.shared.claim.may_write(door.shared.clock.now());
-            let who = if leads { "leader" } else { "follower" };
+            let who = if door.leads() { "leader" } else { "follower" };
             let also = (1..).map(|number| format!("{who} {number}"));
             // The second leader, if there is one, is distinguished from the first.
             let mut free = also.filter(|who| !facts.contains(who));

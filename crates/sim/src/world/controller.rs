@@ -77,6 +77,10 @@ impl ControllerView {
         }
     }
 
+    pub(crate) fn leads(&self) -> bool {
+        self.shared.claim.may_write(self.shared.clock.now())
+    }
+
     pub(crate) fn own_metrics(&self) -> Vec<MetricFamily> {
         let visibility = self.routes.visibility(self.shared.clock.now());
         self.shared.series.own(visibility)
