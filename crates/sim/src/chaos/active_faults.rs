@@ -112,15 +112,8 @@ impl ActiveFaults {
         select(pin!(sleep(time)), pin!(over)).await;
     }
 
-    pub(super) fn expired(&self) {
-        self.hit_newest(|fault| matches!(fault, ChaosFault::Api(_, Api::Compact)));
-    }
-
-    pub(super) fn was_cut(&self) {
-        self.hit_newest(|fault| matches!(fault, ChaosFault::Api(_, Api::Cut)));
-    }
-
-    fn hit_newest(&self, is_meant: impl Fn(&ChaosFault) -> bool) {
+    pub(super) fn hit_newest(&self, fault: Api) {
+        let is_meant = |known: &ChaosFault| matches!(known, ChaosFault::Api(_, of) if *of == fault);
         let newest = locked(&self.0.state).newest(is_meant);
         if let Some(id) = newest {
             self.hit(id);

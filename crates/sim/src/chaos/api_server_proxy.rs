@@ -245,7 +245,7 @@ impl ApiServerProxy {
 
     fn answered(&self, asked: &str, status: StatusCode) {
         if status == StatusCode::GONE {
-            self.ills.expired();
+            self.ills.hit_newest(Api::Compact);
         }
         // That something is not there is an answer.
         if !status.is_success() && status != StatusCode::NOT_FOUND {
@@ -330,7 +330,7 @@ impl ApiServerProxy {
             match select(body.frame(), cut).await {
                 Either::Left((frame, _)) => frame,
                 Either::Right(_) => {
-                    self.ills.was_cut();
+                    self.ills.hit_newest(Api::Cut);
                     return None;
                 }
             }

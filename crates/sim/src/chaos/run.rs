@@ -332,7 +332,8 @@ impl<'a> Run<'a> {
         let over = |strike: &mut Strike| is_over(strike);
         let ended: Vec<Strike> = self.active.extract_if(.., over).collect();
         for strike in ended {
-            self.clear(&strike).await;
+            self.count(&strike);
+            self.undo(&strike).await;
         }
     }
 }

@@ -133,7 +133,7 @@ impl Ailing {
         self.over = received.is_none();
         let is_error = |bytes: &Bytes| bytes.starts_with(br#"{"type":"ERROR""#);
         if received.as_ref().is_some_and(is_error) {
-            self.line.ills.expired();
+            self.line.ills.hit_newest(Api::Compact);
         }
         received
     }
@@ -150,14 +150,9 @@ impl Ailing {
 
 fn without_bookmarks(bytes: &Bytes) -> Bytes {
     let text = String::from_utf8_lossy(bytes);
-    let mut kept = String::new();
-    for line in text.lines() {
-        if !line.contains("\"type\":\"BOOKMARK\"") {
-            kept.push_str(line);
-            kept.push('\n');
-        }
-    }
-    Bytes::from(kept)
+    let kept = text.lines().filter(|line| !line.contains("\"type\":\"BOOKMARK\""));
+    let kept = kept.flat_map(|line| [line, "\n"]);
+    Bytes::from(kept.collect::<String>())
 }
 
 /// The events as a server that has fallen behind sends them: of what happened to an object one after the other only

@@ -29,12 +29,7 @@ pub(super) enum Trail {
 }
 
 impl Run<'_> {
-    pub(super) async fn clear(&mut self, strike: &Strike) {
-        self.count(strike);
-        self.undo(strike).await;
-    }
-
-    async fn undo(&mut self, strike: &Strike) {
+    pub(super) async fn undo(&mut self, strike: &Strike) {
         self.trace.note("fault", "ends", &format!("#{} {}", strike.id, strike.fault));
         let now = self.now();
         for member in &self.cast.members {
