@@ -1,5 +1,7 @@
 //! Breaks objects, settings and workloads, and puts them back.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::fault::ObjectFault as Broken;
@@ -57,7 +59,8 @@ impl Injector {
     }
 
     pub(super) async fn settle(&self, pools: u32) -> Result<(), String> {
-        self.configure().await?;
+        let maps = path("v1", SYSTEM, "configmaps", "");
+        self.server.create(&maps, &self.main()).await?;
         for (model, variant) in self.variants() {
             let path = self.at(GROUP, VARIANTS, variant.name);
             let original = self.original(model, variant);
@@ -75,7 +78,10 @@ impl Injector {
                 self.server.merge(&path, &original).await?;
             }
         }
-        self.settle_autoscalers().await?;
+        for (name, object) in self.autoscalers() {
+            let path = self.at(API_VERSION, AUTOSCALER_PLURAL, name);
+            self.server.merge(&path, &object).await?;
+        }
         let all = self.at("inference.networking.k8s.io/v1", "inferencepools", "");
         let router = self.scenario.models.first();
         let router = router.map(|model| format!("{}-epp", model.name));
@@ -109,20 +115,10 @@ impl Injector {
         self.declared == Some(variant.name)
     }
 
-    async fn configure(&self) -> Result<(), String> {
-        let main = self.main();
-        let maps = path("v1", SYSTEM, "configmaps", "");
-        self.server.create(&maps, &main).await.map(drop)
-    }
-
     fn main(&self) -> Value {
         let interval = format!("{}s", self.scenario.interval.as_secs());
-        let mut data = json!({"GLOBAL_OPT_INTERVAL": interval});
-        for (key, value) in &self.main {
-            if let Some(data) = data.as_object_mut() {
-                data.insert((*key).to_owned(), (*value).into());
-            }
-        }
+        let mut data = BTreeMap::from([("GLOBAL_OPT_INTERVAL", &*interval)]);
+        data.extend(self.main.iter().copied());
         json!({"metadata": {"name": MAIN}, "data": data})
     }
 
@@ -244,8 +240,9 @@ impl Injector {
                 labels.entry(wva::api::INSTANCE_LABEL).or_insert(Value::Null);
             }
             // A malformed object takes no merge before it makes sense again.
-            if let Some(spec) = original.get("spec") {
-                self.mend(name, spec);
+            let spec = original.get("spec");
+            if let Some(spec) = spec.filter(|spec| stored.get("spec") != Some(*spec)) {
+                self.bend(name, spec);
             }
             let path = self.at(GROUP, VARIANTS, name);
             drop(self.server.merge(&path, &wanted).await);
@@ -283,28 +280,11 @@ impl Injector {
         }
     }
 
-    fn mend(&self, name: &str, spec: &Value) {
-        let namespace = self.scenario.namespace;
-        let stored = self.server.get(STORED, namespace, name);
-        let differs = stored.is_some_and(|stored| stored.get("spec") != Some(spec));
-        if differs {
-            self.bend(name, spec);
-        }
-    }
-
     fn autoscalers(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
         self.scenario.autoscaled.iter().flat_map(|autoscaled| {
             let variants = autoscaled.model.variants.iter();
             variants.map(|variant| (variant.name, self.labelled(autoscaled.object(variant))))
         })
-    }
-
-    async fn settle_autoscalers(&self) -> Result<(), String> {
-        for (name, object) in self.autoscalers() {
-            let path = self.at(API_VERSION, AUTOSCALER_PLURAL, name);
-            self.server.merge(&path, &object).await?;
-        }
-        Ok(())
     }
 
     pub(super) async fn remove_autoscaler(&self, number: usize) -> bool {

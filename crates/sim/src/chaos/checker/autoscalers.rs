@@ -58,11 +58,7 @@ impl AutoscaledTarget {
     }
 
     fn shown(&self, pods: &[Object], process: &ProcessChecker, now: Moment) -> Option<f64> {
-        let ready = self.pods(pods).filter(|pod| {
-            let ready = pod.condition("Ready");
-            let status = ready.and_then(|ready| ready["status"].as_str());
-            !pod.is_deleted() && status == Some("True")
-        });
+        let ready = self.pods(pods).filter(|pod| !pod.is_deleted() && pod.holds("Ready"));
         let known = ready.map(|pod| {
             let read = process.reads.last(pod.text("/status/podIP"))?;
             (now.monotonic.saturating_sub(read.at) <= KNOWN).then_some(read.sum)
