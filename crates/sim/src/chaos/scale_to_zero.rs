@@ -79,7 +79,7 @@ impl Use {
 
 #[derive(Debug)]
 pub(super) struct Sleep {
-    of: ScaleToZeroModel,
+    pub(super) of: ScaleToZeroModel,
     used: VecDeque<(Duration, Duration)>,
     now: Use,
     started: Option<Duration>,
@@ -102,10 +102,6 @@ impl Sleep {
         }
         let oldest = at.saturating_sub(REMEMBERED);
         while self.used.pop_front_if(|(_, to)| *to < oldest).is_some() {}
-    }
-
-    pub(super) fn model(&self) -> &ModelKey {
-        &self.of.model
     }
 
     fn used_lately(
@@ -185,8 +181,7 @@ impl Sleep {
             let (model, limit) = (&self.of.model, limit.as_secs());
             format!("c{place}: requests wait for {model}, and nothing was started for {limit} s")
         });
-        let (present, times) = (present.into_iter().collect(), seat.beats(now));
-        seat.patience.judge(("L2", "asleep"), present, times, limit)
+        seat.patience.judge(("L2", "asleep"), present, seat.beats(now), limit)
     }
 
     /// Whether all of it is seen, at zero and kept there, and not for want of GPUs: a start is refused where

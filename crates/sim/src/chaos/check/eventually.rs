@@ -34,12 +34,12 @@ impl Eventually {
     pub(crate) fn judge(
         &mut self,
         (invariant, group): (&'static str, &'static str),
-        present: Vec<String>,
+        present: impl IntoIterator<Item = String>,
         times: (Duration, Option<Duration>),
         limit: Duration,
     ) -> Vec<InvariantViolation> {
-        let lasting = self.lasting(group, present, times, limit).into_iter();
-        lasting.map(|text| InvariantViolation::new(invariant, text)).collect()
+        let lasting = self.lasting(group, present.into_iter().collect(), times, limit);
+        lasting.into_iter().map(|text| InvariantViolation::new(invariant, text)).collect()
     }
 }
 

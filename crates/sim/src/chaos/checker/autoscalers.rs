@@ -85,9 +85,8 @@ impl CheckerState {
                     let what = overloaded(target.name, counts, (shown, target.per_replica))?;
                     Some(format!("c{place}: {what} for {} s", limit.as_secs()))
                 });
-                let (overload, times) = (overload.into_iter().collect(), process.led(now));
-                let patience = &mut process.patience;
-                found.extend(patience.judge(("A6", target.name), overload, times, limit));
+                let times = process.led(now);
+                found.extend(process.patience.judge(("A6", target.name), overload, times, limit));
             }
         }
         found

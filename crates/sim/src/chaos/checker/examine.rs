@@ -95,7 +95,7 @@ impl Checker {
         let mut bench = self.bench();
         let CheckerState { seats, sleep, policies, .. } = &mut *bench;
         let (seat, sleep) = (seats.get(&place)?, sleep.as_mut()?);
-        let retention = policies.retention(sleep.model(), seat.calm(), now)?;
+        let retention = policies.retention(&sleep.of.model, seat.calm(), now)?;
         let widest = seat.spans.widest(now.saturating_sub(MINUTE))?;
         sleep.too_early(plan, (retention, widest), seat.misled_for(now), now)
     }

@@ -25,8 +25,7 @@ impl ProcessChecker {
         let deaf = deaf.map(|kind| {
             format!("{kind} have not been watched for {limit} s, though nothing is in the way")
         });
-        let (deaf, times) = (deaf.collect(), (now.monotonic, self.free));
-        self.patience.judge(("M1", "deaf"), deaf, times, WATCHED_AGAIN)
+        self.patience.judge(("M1", "deaf"), deaf, (now.monotonic, self.free), WATCHED_AGAIN)
     }
 
     /// M1: no object goes back in time.
@@ -68,9 +67,8 @@ impl ProcessChecker {
         let gone = gone.into_iter().map(|key| format!("{key} is gone, and still known"));
         let patience = &mut self.patience;
         let mut found = patience.judge(("M1", "misread"), misread, calm, relists);
-        found.extend(patience.judge(("M1", "unlike"), odd.collect(), calm, KNOWN * 2));
-        found.extend(patience.judge(("M2", "ghosts"), gone.collect(), calm, KNOWN * 2));
-        let behind = behind.into_iter().collect();
+        found.extend(patience.judge(("M1", "unlike"), odd, calm, KNOWN * 2));
+        found.extend(patience.judge(("M2", "ghosts"), gone, calm, KNOWN * 2));
         found.extend(patience.judge(("C5", "behind"), behind, calm, KNOWN * 2));
         found
     }

@@ -45,8 +45,7 @@ impl ProcessChecker {
         let is_there = |key: &&VariantKey| around.variants.contains_key(*key);
         let gone = page.desired.keys().filter(|key| !is_there(key));
         let gone = gone.map(|key| format!("{key} is gone and still shown"));
-        let (gone, times) = (gone.collect(), self.led(now));
-        found.extend(self.patience.judge(("E4", "gone"), gone, times, SHOWN));
+        found.extend(self.patience.judge(("E4", "gone"), gone, self.led(now), SHOWN));
         let (absent, times) = (self.absent(page, around), self.within(now));
         found.extend(self.patience.judge(("E2", "absent"), absent, times, SHOWN));
         found.extend(self.counts(now, page, around));
@@ -88,8 +87,7 @@ impl ProcessChecker {
         let odd = page.current.iter();
         let odd = odd.filter(|(key, shown)| is_odd(key, **shown));
         let odd = odd.map(|(key, _)| format!("{key} is shown with other replicas than it has"));
-        let (odd, times) = (odd.collect(), self.within(now));
-        self.patience.judge(("E7", "existing"), odd, times, SHOWN)
+        self.patience.judge(("E7", "existing"), odd, self.within(now), SHOWN)
     }
 
     /// Who leads decides at every tick, on what was collected for it.
@@ -104,9 +102,7 @@ impl ProcessChecker {
         let idle = last.iter().filter(|(_, at)| since(*at) > interval * 2);
         let limit = (interval * 2).as_secs();
         let idle = idle.map(|(what, _)| format!("leads, and has {what} for more than {limit} s"));
-        let (idle, times) = (idle.collect(), self.beats(now));
-        let patience = &mut self.patience;
-        patience.judge(("L1", "idle"), idle, times, interval + KNOWN)
+        self.patience.judge(("L1", "idle"), idle, self.beats(now), interval + KNOWN)
     }
 
     fn absent(&self, page: &Shown, around: &Surroundings) -> Vec<String> {
@@ -174,15 +170,14 @@ impl ProcessChecker {
                 unstored.push(key.to_string());
             }
         }
-        let times = self.beats(now);
-        let mut found =
-            self.patience.judge(("D2", "outside"), outside, times, interval * 3 + KNOWN);
+        let (times, limit) = (self.beats(now), interval * 3 + KNOWN);
+        let mut found = self.patience.judge(("D2", "outside"), outside, times, limit);
         let (unlike, times) = (self.unlike_the_plan(page), self.within(now));
         found.extend(self.patience.judge(("E8", "undecided"), unlike, times, DECIDED));
         found.extend(self.untried(now, &unstored));
         let text = |key| format!("{key} is shown with another count than is stored");
-        let (unstored, times) = (unstored.into_iter().map(text).collect(), self.led(now));
-        found.extend(self.patience.judge(("E6", "unstored"), unstored, times, STORED));
+        let unstored = unstored.into_iter().map(text);
+        found.extend(self.patience.judge(("E6", "unstored"), unstored, self.led(now), STORED));
         found
     }
 
