@@ -272,7 +272,7 @@ impl Checker {
         let found = {
             let mut bench = self.bench();
             let CheckerState { seats, sleep, fleet, lately, content, counts, .. } = &mut *bench;
-            let most = lately.note(now, around.count());
+            let most = lately.note(now, around.objects + around.pods);
             let mut found = Vec::new();
             if second.is_multiple_of(LOOK_EVERY) {
                 content.look(&self.0.insider);
@@ -330,9 +330,6 @@ impl Checker {
 fn tally(met: &mut Met, seat: &ProcessChecker) {
     seat.door.actors.take_met(|role, name, times| {
         let of_role = met.entry(role.label()).or_default();
-        match of_role.get_mut(name) {
-            Some(known) => *known += times,
-            None => drop(of_role.insert(name.to_owned(), times)),
-        }
+        *of_role.entry(name.to_owned()).or_default() += times;
     });
 }

@@ -69,15 +69,6 @@ pub(super) struct Process {
     extra: BTreeMap<String, String>,
 }
 
-impl Process {
-    fn bound(&self, life: &ProcessState) {
-        if self.ills.awaits_writes() {
-            let (after, how) = ProcessFault::end_of(self.lives);
-            life.end_at_write(after, how);
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Running {
     life: ProcessState,
@@ -252,7 +243,10 @@ impl ProcessManager {
         if place == 0 && member.lives == 1 {
             stage.aim(&door, &life);
         }
-        member.bound(&life);
+        if member.ills.awaits_writes() {
+            let (after, how) = ProcessFault::end_of(member.lives);
+            life.end_at_write(after, how);
+        }
         let skew = skew::words(member.ahead);
         stage.note(place, &format!("begins as {name}{skew}"));
         stage.doors.set(&member.pod, Some(Arc::clone(&door)));

@@ -74,8 +74,14 @@ impl PodObservations {
             let (taken, seen) = (now.monotonic, now.monotonic);
             table.insert(String::new(), PodAnswers { taken, seen });
         }
-        for (pod, sample) in pod_times(promql, answer) {
-            let news = table.entry(pod.to_owned()).or_default();
+        if !holds_times(promql) {
+            return;
+        }
+        for sample in answer.samples().filter(|sample| sample.value.is_finite()) {
+            let Some((_, pod)) = sample.labels().find(|(name, _)| &***name == "pod") else {
+                continue;
+            };
+            let news = table.entry(pod.to_string()).or_default();
             news.seen = now.monotonic;
             if let Some(ahead) = ahead {
                 let taken = Duration::try_from_secs_f64(sample.value - ahead).unwrap_or_default();
@@ -85,19 +91,6 @@ impl PodObservations {
             }
         }
     }
-}
-
-fn pod_times<'a>(
-    promql: &str,
-    answer: &'a QueryResult,
-) -> impl Iterator<Item = (&'a str, SampleRef<'a>)> + use<'a> {
-    let are_times = holds_times(promql);
-    let times = answer.samples().filter(move |_| are_times);
-    let times = times.filter(|sample| sample.value.is_finite());
-    times.filter_map(|sample| {
-        let (_, pod) = sample.labels().find(|(name, _)| &***name == "pod")?;
-        Some((&**pod, sample))
-    })
 }
 
 fn why(failure: &QueryError) -> String {

@@ -49,10 +49,6 @@ impl Surroundings {
         }
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.objects + self.pods
-    }
-
     fn look(insider: &Insider, instance: Option<&str>, number: u64) -> Self {
         let version = insider.version();
         let declaring = insider.list(SCALERS).into_iter().map(Object);

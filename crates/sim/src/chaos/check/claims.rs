@@ -37,6 +37,22 @@ impl<'a> Sent<'a> {
     pub(crate) fn object(&self) -> Object {
         Object(Arc::new(serde_json::from_slice(self.body).unwrap_or_default()))
     }
+
+    fn is_event_of(&self, pod: &str) -> bool {
+        let events = format!("/namespaces/{SYSTEM}/events");
+        let Some((_, rest)) = self.path.split_once(&events) else {
+            return false;
+        };
+        // An event is called after what it is about.
+        let counted = rest.strip_prefix('/');
+        if let Some(name) = counted.and_then(|name| name.strip_prefix(pod)) {
+            return name.starts_with('.');
+        }
+        let event = self.object();
+        let about = ["kind", "namespace", "name"];
+        let about = about.map(|field| event.at(&format!("/regarding/{field}")));
+        rest.is_empty() && about == ["Pod", SYSTEM, pod]
+    }
 }
 
 /// W2, W3: no write starts without a claim. The lease itself is how one comes by it, a review only asks,
@@ -56,22 +72,4 @@ pub(crate) fn write(
     let text = format!("c{place} sends {method} {path} without a claim");
     let invariant = if ever_led { "W3" } else { "W2" };
     Some(InvariantViolation::new(invariant, text))
-}
-
-impl Sent<'_> {
-    fn is_event_of(&self, pod: &str) -> bool {
-        let events = format!("/namespaces/{SYSTEM}/events");
-        let Some((_, rest)) = self.path.split_once(&events) else {
-            return false;
-        };
-        // An event is called after what it is about.
-        let counted = rest.strip_prefix('/');
-        if let Some(name) = counted.and_then(|name| name.strip_prefix(pod)) {
-            return name.starts_with('.');
-        }
-        let event = self.object();
-        let about = ["kind", "namespace", "name"];
-        let about = about.map(|field| event.at(&format!("/regarding/{field}")));
-        rest.is_empty() && about == ["Pod", SYSTEM, pod]
-    }
 }

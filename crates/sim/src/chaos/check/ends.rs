@@ -20,10 +20,6 @@ impl Hangs {
             }
         }
     }
-
-    fn holds(&self, role: &Role, life: u64) -> bool {
-        self.0.get(role) == Some(&life)
-    }
 }
 
 /// T1: a life was ended between two looks since it stood still, and nothing had demanded that. It lasts for
@@ -43,7 +39,7 @@ pub(crate) fn hung(
     let one = hung.find(|one| {
         let was = known.get(&one.role);
         was.is_some_and(|was| {
-            was.last_failure != one.last_failure && !hangs.holds(&one.role, was.incarnation)
+            was.last_failure != one.last_failure && hangs.0.get(&one.role) != Some(&was.incarnation)
         })
     })?;
     let why = one.last_failure.as_deref().unwrap_or_default();

@@ -118,13 +118,8 @@ impl Tree {
         for one in report {
             let parent = one.parent.as_ref().and_then(|parent| lives.get(parent));
             let (parent, supervised) = parent.copied().unwrap_or((0, false));
-            if !self.seen.contains_key(&one.role) {
-                let first = Seen::first(one, parent, now);
-                self.seen.insert(one.role.clone(), first);
-            }
-            let Some(seen) = self.seen.get_mut(&one.role) else {
-                continue;
-            };
+            let known = self.seen.entry(one.role.clone());
+            let seen = known.or_insert_with(|| Seen::first(one, parent, now));
             let per_second = one.handled.saturating_sub(seen.handled);
             seen.shift(missed);
             seen.note(one, parent, now);
