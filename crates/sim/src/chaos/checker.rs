@@ -12,7 +12,7 @@ use self::autoscalers::AutoscaledTarget;
 use super::api_server_proxy::is_write;
 use super::check::InvariantViolation;
 use super::check::claims::{self, Sent};
-use super::check::holdings::Lately;
+use super::check::kept::Lately;
 use super::check::known::Content;
 use super::check::series::{self, Shown};
 use super::check::zero::ZeroPolicies;

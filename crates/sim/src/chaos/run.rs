@@ -8,7 +8,7 @@ use futures::future::select;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::check::holdings::left;
+use super::check::kept::left;
 use super::checker::Checker;
 use super::chronicle::Chronicle;
 use super::deletion_costs::CostsByHand;

@@ -1,4 +1,4 @@
-//! M1, M2: mirrors hold what is stored, object by object.
+//! M1, M2: mirrors hold what is stored, object by object, and never what was stored before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::core::PartialObjectMeta;
 use serde_json::Value;
 
+use super::InvariantViolation;
 use crate::apiserver::Insider;
 use crate::workloads::leader_worker_sets;
 use crate::workloads::object::Object;
@@ -18,6 +19,7 @@ use wva::cluster::project::gpu::holds_gpus;
 use wva::cluster::project::service::ServiceObject;
 use wva::cluster::project::{Interner, Projected};
 use wva::cluster::{Mirror, ObjectKey};
+use wva::policy::key::VariantKey;
 use wva::state::mirrors::Mirrors;
 
 pub(crate) struct Content(Vec<Box<dyn StoredKind + Send>>);
@@ -155,5 +157,49 @@ impl<K: Projected> StoredKind for Views<K> {
             }
         }
         unlike.gone.extend(held.into_keys().map(named));
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Versions(BTreeMap<VariantKey, (Arc<str>, u64)>);
+
+impl Versions {
+    /// M1: no object goes back to an older version. `excused` where the server itself did.
+    pub(crate) fn judge(
+        &mut self,
+        known: impl IntoIterator<Item = (VariantKey, Arc<str>, u64)>,
+        excused: bool,
+    ) -> Vec<InvariantViolation> {
+        let mut found = Vec::new();
+        let mut next = BTreeMap::new();
+        for (key, uid, version) in known {
+            let before = self.0.get(&key).filter(|(of, _)| *of == uid);
+            if let Some((_, before)) = before
+                && version < *before
+                && !excused
+            {
+                let text = format!("{key} goes back from version {before} to {version}");
+                found.push(InvariantViolation::new("M1", text));
+            }
+            next.insert(key, (uid, version));
+        }
+        self.0 = next;
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_does_not_grow_younger() {
+        let known = |uid: &str, version| [(VariantKey::new("n", "v"), Arc::from(uid), version)];
+        let mut versions = Versions::default();
+        assert_eq!(versions.judge(known("a", 5), false), []);
+        assert_eq!(versions.judge(known("a", 6), false), []);
+        assert_eq!(versions.judge(known("b", 3), false), [], "another object");
+        assert_eq!(versions.judge(known("b", 2), true), [], "so did the server");
+        assert_eq!(versions.judge(known("b", 1), false)[0].invariant, "M1");
     }
 }

@@ -1,17 +1,13 @@
 //! What must hold at every moment, each by the number that it has in the list of invariants. What can be
 //! judged from values alone is a function of them.
 
-pub(super) mod attempts;
 pub(super) mod autoscalers;
 pub(super) mod claims;
-pub(super) mod clocks;
 pub(super) mod ends;
 pub(super) mod eventually;
 pub(super) mod hearing;
-pub(super) mod holdings;
 pub(super) mod kept;
 pub(super) mod known;
-pub(super) mod mirrors;
 pub(super) mod pace;
 pub(super) mod plans;
 pub(super) mod series;
