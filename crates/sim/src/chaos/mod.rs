@@ -16,7 +16,6 @@ mod fleet;
 mod injector;
 mod liveness;
 mod mutation;
-mod outcome;
 mod planted;
 mod pod_pages_proxy;
 mod point;
@@ -42,7 +41,7 @@ pub(crate) use exhaustive::{
     BrokenInvariant, Course, ExhaustiveScenario, Points, Walked, disturbed, exhaustive,
 };
 pub(crate) use mutation::Mutation;
-pub(crate) use outcome::{FaultTally, failure_report};
 pub(crate) use point::Point;
+pub(crate) use run::{FaultTally, failure_report};
 pub(crate) use trace::Keep;
 pub(crate) use workload::{PLOTS, plot};

@@ -1,4 +1,4 @@
-//! One run: a world, its controllers, a schedule of faults, and the judge.
+//! One run: a world, its controllers, a schedule of faults, the judge, and what came of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use futures::future::select;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use super::check::InvariantViolation;
 use super::check::kept::left;
-use super::checker::Checker;
+use super::checker::{Checker, Counts};
 use super::chronicle::Chronicle;
 use super::deletion_costs::CostsByHand;
-use super::fault::{Api, ChaosFault, RoleFault, WorkloadFaultKind};
+use super::fault::{Api, ChaosFault, Class, RoleFault, WorkloadFaultKind};
 use super::fleet::Fleet;
 use super::injector::Injector;
 use super::liveness::{self, is_limited, wanting};
-use super::outcome::RunOutcome;
 use super::process_manager::{Process, ProcessManager, ProcessSetting};
 use super::quiescence::Quiescence;
 use super::scale_to_zero::Use;
@@ -336,4 +336,52 @@ impl<'a> Run<'a> {
             self.undo(&strike).await;
         }
     }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FaultTally {
+    pub(crate) injected: u64,
+    pub(crate) effective: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunOutcome {
+    pub(crate) violation: Option<(Duration, InvariantViolation)>,
+    pub(crate) hash: u64,
+    pub(crate) events: u64,
+    pub(crate) lines: Vec<String>,
+    pub(crate) lasted: Duration,
+    /// How long after the last fault everything stood still, where it did.
+    pub(crate) settled: Option<Duration>,
+    pub(crate) tally: BTreeMap<(Class, String), FaultTally>,
+    pub(crate) counts: Counts,
+    pub(crate) struck: bool,
+    pub(crate) rest: Quiescence,
+}
+
+impl RunOutcome {
+    pub(super) fn broken(violation: InvariantViolation) -> Self {
+        Self { violation: Some((Duration::ZERO, violation)), ..Self::default() }
+    }
+}
+
+pub(crate) fn failure_report(
+    plot: &ChaosWorkload,
+    seed: u64,
+    outcome: &RunOutcome,
+    commit: &str,
+) -> Option<String> {
+    let (at, violation) = outcome.violation.as_ref()?;
+    let (at, scenario) = (at.as_secs_f64(), plot.name);
+    let (mut planted, mut mutant) = (String::new(), String::new());
+    if let Some(mutation) = plot.mutation {
+        planted = format!("  planted {mutation:?}");
+        mutant = format!(" --mutant {mutation:?}");
+    }
+    Some(format!(
+        "\nseed {seed}  commit {commit}  scenario {scenario}{planted}  at {at:.3} s\n{violation}\n\n\
+         last lines of its trace:\n{}\n\n\
+         replay:  wva-sim chaos --scenario {scenario} --replay {seed}{mutant}\n",
+        outcome.lines.join("\n"),
+    ))
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::fault::{
     Api, ChaosFault, Class, LEADER, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
 };
-use super::outcome::RunOutcome;
 use super::quiescence::Quiescence;
+use super::run::RunOutcome;
 use super::schedule::{FaultSchedule, Strike};
 use super::trace::TAIL;
 use super::workload::{ChaosWorkload, Probe};
