@@ -4,7 +4,6 @@
 //! On a paused current-thread runtime it runs as fast as it can, and the same seed gives the same run.
 //! [`pace`] holds that runtime back to a multiple of real time.
 
-mod api_fault_schedule;
 mod autoscaled;
 mod backend;
 mod catalogue;
@@ -18,7 +17,6 @@ pub(crate) mod objects;
 pub(crate) mod pace;
 mod posed;
 mod replica_group;
-mod request_log;
 mod routers;
 mod scenario;
 mod score;
@@ -39,20 +37,20 @@ pub(crate) use routers::PodNetwork;
 
 pub use autoscaled::AutoscaledModel;
 pub(crate) use autoscaled::{AUTOSCALERS, PLURAL as AUTOSCALER_PLURAL};
+pub(crate) use backend::{EndedRequest, RequestLog, RequestResult};
 pub use catalogue::scenario;
 pub(crate) use catalogue::{days, quiet, scenarios};
 pub use frame::Frame;
 pub(crate) use frame::{ModelFrame, Totals, VariantFrame};
 pub use hidden::HiddenSignal;
-pub(crate) use request_log::{EndedRequest, RequestLog, RequestResult};
 pub(crate) use scenario::SATURATION;
 pub use scenario::{
     ConfigMap, LoadSource, Pose, Replica, Scenario, ScenarioFault, ScenarioModel, ScenarioVariant,
     Slo,
 };
 
-use self::api_fault_schedule::api_fault;
 use self::driver::{Driver, DriverState};
+use self::scenario::api_fault;
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Insider};
 use crate::hpa::{Autoscalers, SYNC};
