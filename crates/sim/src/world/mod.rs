@@ -9,7 +9,6 @@ mod backend;
 mod catalogue;
 pub(crate) mod controller;
 mod driver;
-mod external;
 mod flow;
 mod frame;
 mod hidden;
@@ -53,8 +52,8 @@ use self::driver::{Driver, DriverState};
 use self::scenario::api_fault;
 use self::service::ModelService;
 use crate::apiserver::{ApiServer, Insider};
-use crate::hpa::{Autoscalers, SYNC};
-use crate::prometheus::{InProcess, Prometheus};
+use crate::hpa::{Autoscalers, ExternalMetricSpec, ExternalMetrics, Milli, SYNC};
+use crate::prometheus::{InProcess, Prometheus, QueryValue};
 use crate::threads::locked;
 use crate::workloads::Workloads;
 use wva::policy::plan::Plan;
@@ -90,6 +89,35 @@ fn services(scenario: &Scenario, seed: &SeedTree) -> Result<Vec<ModelService>, S
     let autoscaled = scenario.autoscaled.iter().map(|one| &one.model);
     let models = scenario.models.iter().chain(autoscaled);
     models.map(|model| ModelService::new(scenario.namespace, model, seed)).collect()
+}
+
+/// External metrics for autoscalers, as an adapter before Prometheus serves them.
+fn adapter(prometheus: Arc<Mutex<Prometheus>>, clock: Clock) -> Arc<ExternalMetrics> {
+    Arc::new(move |namespace: &str, metric: &ExternalMetricSpec| {
+        let selector = metric.selector.match_labels.iter().flatten();
+        let matchers: Vec<String> =
+            selector.map(|(name, value)| format!("{name}={value:?}")).collect();
+        let query = format!("{}{{{}}}", metric.name, matchers.join(","));
+        let now = clock.now().wall;
+        let failed = |why: &str| {
+            let name = &metric.name;
+            format!("unable to get external metric {namespace}/{name}: {why}")
+        };
+        let prometheus = locked(&prometheus);
+        if prometheus.is_down() {
+            return Err(failed("Prometheus cannot be reached"));
+        }
+        let answer =
+            prometheus.query(&query, now).map_err(|refusal| failed(&refusal.to_string()))?;
+        let QueryValue::Vector(samples) = answer else {
+            return Err(failed("the answer is no vector"));
+        };
+        if samples.is_empty() {
+            return Err(failed("no metrics returned from external metrics API"));
+        }
+        let sum: f64 = samples.iter().map(|sample| sample.value).sum();
+        Milli::of(sum).ok_or_else(|| failed("its value is negative or no number"))
+    })
 }
 
 impl World {
@@ -140,7 +168,7 @@ impl World {
             own = Some(controller);
         }
         let workloads = Workloads::new(server.clone(), clock.clone(), seed.clone());
-        let adapter = external::adapter(Arc::clone(&prometheus), clock.clone());
+        let adapter = adapter(Arc::clone(&prometheus), clock.clone());
         let autoscalers = Autoscalers::new(server.clone(), clock.clone(), adapter, hpa_sync);
         let (frame_sender, frames) = watch::channel(Arc::new(Frame::default()));
         let ground = Driver {
