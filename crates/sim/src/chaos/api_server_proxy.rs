@@ -176,7 +176,6 @@ impl ApiServerProxy {
         self.life.gate().await;
         let fate = self.fate(&method, &uri);
         if fate.end == Some(ProcessFault::BeforeWrite) {
-            self.ills.struck();
             self.perish().await;
         }
         let asked = asked(&Sent::new(&method, &uri, b""));
@@ -200,7 +199,6 @@ impl ApiServerProxy {
         let request = aged(request, fate.version);
         let answer = self.carried_out(request, stored).await;
         if fate.end == Some(ProcessFault::DuringWrite) {
-            self.ills.struck();
             self.perish().await;
         }
         if fate.lost {
@@ -320,6 +318,7 @@ impl ApiServerProxy {
     }
 
     async fn perish(&self) {
+        self.ills.struck();
         self.life.end();
         std::future::pending::<()>().await;
     }

@@ -12,8 +12,12 @@ use crate::world::{Replica, ScenarioModel, ScenarioVariant};
 
 const NEVER: Duration = Duration::from_hours(30);
 
-fn slow(variant: &ScenarioVariant) -> Duration {
-    variant.start_up.median * 10
+/// How long pods take to start while one of the two faults that concern it lasts.
+fn start_up(variant: &ScenarioVariant, how: WorkloadFaultKind) -> Duration {
+    match how {
+        WorkloadFaultKind::NeverReady => NEVER,
+        _ => variant.start_up.median * 10,
+    }
 }
 
 impl Injector {
@@ -40,14 +44,9 @@ impl Injector {
                 let is_in_use = self.pods().any(|pod| pod.text("/spec/nodeName") == node);
                 (WorkloadFault::NodeLost { node }, is_in_use)
             }
-            WorkloadFaultKind::NeverReady => {
-                // Counts when it ends, if there is one by then.
-                self.start_up(model, variant, NEVER).await;
-                return false;
-            }
-            WorkloadFaultKind::SlowStart => {
-                // Counts when it ends, if a pod has become ready by then.
-                self.start_up(model, variant, slow(variant)).await;
+            WorkloadFaultKind::NeverReady | WorkloadFaultKind::SlowStart => {
+                // Counts when it ends, if a pod has begun by then.
+                self.start_up(model, variant, start_up(variant, how)).await;
                 return false;
             }
             WorkloadFaultKind::Shortage => {
@@ -93,28 +92,16 @@ impl Injector {
         })
     }
 
-    pub(crate) fn has_started_slowly(&self, number: usize) -> bool {
-        self.starts_in(number, slow, |pod| pod.holds("Ready"))
-    }
-
-    pub(crate) fn has_started_never(&self, number: usize) -> bool {
-        self.starts_in(number, |_| NEVER, |_| true)
-    }
-
-    fn starts_in(
-        &self,
-        number: usize,
-        time: impl Fn(&ScenarioVariant) -> Duration,
-        is_meant: impl Fn(&Object) -> bool,
-    ) -> bool {
+    /// Whether a pod has begun with this fault, and has become ready where it starts slowly.
+    pub(crate) fn has_begun(&self, number: usize, how: WorkloadFaultKind) -> bool {
         let Some((_, variant)) = self.variant(number) else {
             return false;
         };
-        let time = time(variant).as_secs().to_string();
+        let time = start_up(variant, how).as_secs().to_string();
         self.pods().any(|pod| {
             pod.label("app") == Some(variant.name)
                 && pod.annotation(START_UP) == Some(&time)
-                && is_meant(&pod)
+                && (how == WorkloadFaultKind::NeverReady || pod.holds("Ready"))
         })
     }
 

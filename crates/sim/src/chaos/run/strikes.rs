@@ -115,9 +115,10 @@ impl Run<'_> {
                 awaited(fault).is_some_and(|role| !door.actors.is_armed(role))
             }
             (ChaosFault::Workload(number, how), _) => match how {
-                WorkloadFaultKind::NeverReady => self.injector.has_started_never(*number),
+                WorkloadFaultKind::NeverReady | WorkloadFaultKind::SlowStart => {
+                    self.injector.has_begun(*number, *how)
+                }
                 WorkloadFaultKind::Shortage => self.injector.waits(*number),
-                WorkloadFaultKind::SlowStart => self.injector.has_started_slowly(*number),
                 _ => false,
             },
             _ => false,
