@@ -18,7 +18,6 @@ mod liveness;
 mod mutation;
 mod planted;
 mod pod_pages_proxy;
-mod point;
 mod process_checker;
 mod process_manager;
 mod process_state;
@@ -38,10 +37,9 @@ mod workload;
 
 pub(crate) use campaign::{Done, End, Hunt, Summary, campaign, hunt, survive};
 pub(crate) use exhaustive::{
-    BrokenInvariant, Course, ExhaustiveScenario, Points, Walked, disturbed, exhaustive,
+    BrokenInvariant, Course, ExhaustiveScenario, Point, Points, Walked, disturbed, exhaustive,
 };
 pub(crate) use mutation::Mutation;
-pub(crate) use point::Point;
 pub(crate) use run::{FaultTally, failure_report};
 pub(crate) use trace::Keep;
 pub(crate) use workload::{PLOTS, plot};

@@ -1,14 +1,11 @@
 //! What chaos is played in: a scenario with so many controllers, and which faults it draws.
 
 pub(super) mod autoscaled;
-mod sleeper;
 
 use std::time::Duration;
 
 use clap::ValueEnum as _;
 
-use self::sleeper::{SLEEPER, visits};
-pub(super) use self::sleeper::{may_go_to_zero, sleeper, to_zero};
 use super::dice::Dice;
 use super::fault::{ChaosFault, Class, ObjectFault, ProcessFault};
 use super::scale_to_zero::ScaleToZeroModel;
@@ -18,8 +15,9 @@ use crate::engine::StartUp;
 use crate::load::{RateProfile, RateStage};
 use crate::world::{ConfigMap, LoadSource, Replica, Scenario, ScenarioModel, days, quiet};
 use wva::cluster::kinds::WatchedKind;
-use wva::policy::key::{ObjectKey, VariantKey};
+use wva::policy::key::{ModelKey, ObjectKey, VariantKey};
 use wva::roles::Role;
+use wva::settings::config_maps::ConfigMapNames;
 use wva_supervise::{KillAt, SeedTree};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -202,6 +200,51 @@ fn stage(name: &str, until: (Duration, Duration), seed: u64) -> Scenario {
         }
     }
     scenario
+}
+
+/// The model that may go to zero in half of the seeds, and in most others has no minimum and may not.
+const SLEEPER: &str = "llama-8b";
+
+fn retention(name: &str) -> Duration {
+    match name {
+        "brief" | "crowd" => MINUTE * 2,
+        _ => MINUTE * 3,
+    }
+}
+
+/// Requests that come for a few minutes, and stay away for long enough that the last replica has gone: after
+/// retention its autoscaler waits for two minutes more.
+fn visits(name: &str) -> RateProfile {
+    let (every, length) = match name {
+        "brief" | "crowd" => (MINUTE * 7, MINUTE * 2),
+        _ => (MINUTE * 13, MINUTE * 4),
+    };
+    RateProfile::Burst { base: 0.0, peak: 0.5, every, length }
+}
+
+pub(super) fn to_zero(name: &str, model: &ScenarioModel, may_sleep: bool) -> ConfigMap {
+    let entry = ConfigMap::zero_entry(model.id, may_sleep, retention(name));
+    ConfigMap::of(ConfigMapNames::SCALE_TO_ZERO, model.name, entry)
+}
+
+/// Whether the policy of a model allows it to go to zero; where bounds alone do, it keeps a replica.
+pub(super) fn may_go_to_zero(scenario: &Scenario, model: &ScenarioModel) -> bool {
+    let mut entries = scenario.config.iter().flat_map(|map| &map.data);
+    entries.any(|(key, text)| *key == model.name && text.contains("enable_scale_to_zero: true"))
+}
+
+pub(super) fn sleeper(scenario: &Scenario) -> Option<ScaleToZeroModel> {
+    let may_sleep = |model: &ScenarioModel| may_go_to_zero(scenario, model);
+    let number = scenario.models.iter().position(may_sleep)?;
+    let model = scenario.models.get(number)?;
+    let variants = model.variants.iter();
+    Some(ScaleToZeroModel {
+        number,
+        model: ModelKey::new(scenario.namespace, model.id),
+        variants: variants
+            .map(|variant| VariantKey::new(scenario.namespace, variant.name))
+            .collect(),
+    })
 }
 
 /// The variant that is a ReplicaSet without a Deployment in half of the seeds.
