@@ -52,19 +52,16 @@ impl AutoscaledModel {
 
     /// A HorizontalPodAutoscaler in the world reads external metrics alone.
     fn source(&self) -> Value {
-        let mut source = json!({
-            "metricSourceType": "external",
-            "targetMetric": self.metric, "targetValue": self.per_replica.to_string(),
-        });
-        if self.strategy != ScalingStrategy::Hpa
-            && let Some(fields) = source.as_object_mut()
-        {
-            fields.insert("metricSourceType".to_owned(), json!("pod"));
-            for (key, text) in [("protocolType", "http"), ("port", "8000"), ("path", "/metrics")] {
-                fields.insert(key.to_owned(), json!(text));
-            }
+        let (metric, value) = (self.metric, self.per_replica.to_string());
+        if self.strategy == ScalingStrategy::Hpa {
+            return json!({
+                "metricSourceType": "external", "targetMetric": metric, "targetValue": value,
+            });
         }
-        source
+        json!({
+            "metricSourceType": "pod", "protocolType": "http", "port": "8000", "path": "/metrics",
+            "targetMetric": metric, "targetValue": value,
+        })
     }
 }
 

@@ -227,14 +227,14 @@ fn template(model: &ScenarioModel, variant: &ScenarioVariant, gpus: u32) -> Valu
     if let Some(asleep) = start_up.asleep {
         annotations.extend([(MOST_ASLEEP, asleep.most.to_string()), (WAKE, seconds(asleep.wake))]);
     }
+    let (image, arguments) = server(model, variant);
     json!({
         "metadata": {"labels": labels(model, variant), "annotations": annotations},
         "spec": {
             "nodeSelector": {"nvidia.com/gpu.product": variant.product},
             "terminationGracePeriodSeconds": 30,
             "containers": [{
-                "name": "server", "image": image(model.dialect),
-                "args": arguments(model, variant),
+                "name": "server", "image": image, "args": arguments,
                 "ports": [{"containerPort": 8000}],
                 "resources": {"limits": {"nvidia.com/gpu": gpus.to_string()}},
             }],
@@ -242,32 +242,25 @@ fn template(model: &ScenarioModel, variant: &ScenarioVariant, gpus: u32) -> Valu
     })
 }
 
-fn image(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Vllm => "vllm/vllm-openai:v0.20.0",
-        Dialect::Sglang => "lmsysorg/sglang:v0.5.9",
-    }
-}
-
-fn arguments(model: &ScenarioModel, variant: &ScenarioVariant) -> Vec<String> {
-    let limits = &variant.limits;
-    let named = |flags: [&str; 4]| -> Vec<String> {
-        let [id, parallel, sequences, length] = flags;
-        vec![
-            format!("{id}={}", model.id),
-            format!("{parallel}={}", variant.replica_gpus()),
-            format!("{sequences}={}", limits.max_num_seqs),
-            format!("{length}={}", limits.max_model_len),
-        ]
+/// The image of a model server, and its arguments.
+fn server(model: &ScenarioModel, variant: &ScenarioVariant) -> (&'static str, [String; 4]) {
+    let (image, [id, parallel, sequences, length]) = match model.dialect {
+        Dialect::Vllm => (
+            "vllm/vllm-openai:v0.20.0",
+            ["--model", "--tensor-parallel-size", "--max-num-seqs", "--max-model-len"],
+        ),
+        Dialect::Sglang => (
+            "lmsysorg/sglang:v0.5.9",
+            ["--model-path", "--tp-size", "--max-running-requests", "--context-length"],
+        ),
     };
-    match model.dialect {
-        Dialect::Vllm => {
-            named(["--model", "--tensor-parallel-size", "--max-num-seqs", "--max-model-len"])
-        }
-        Dialect::Sglang => {
-            named(["--model-path", "--tp-size", "--max-running-requests", "--context-length"])
-        }
-    }
+    let arguments = [
+        format!("{id}={}", model.id),
+        format!("{parallel}={}", variant.replica_gpus()),
+        format!("{sequences}={}", variant.limits.max_num_seqs),
+        format!("{length}={}", variant.limits.max_model_len),
+    ];
+    (image, arguments)
 }
 
 /// How scalers name what runs the pods of a variant.

@@ -19,13 +19,8 @@ struct Ended {
     requests: u64,
     first_token: Option<Duration>,
     per_token: Option<Duration>,
-    good: bool,
-}
-
-impl Ended {
-    fn counted_good(&self) -> u64 {
-        if self.good { self.requests } else { 0 }
-    }
+    /// How many of them kept the promise: all or none.
+    good: u64,
 }
 
 /// 95th percentiles in milliseconds, and when they were taken.
@@ -83,7 +78,7 @@ impl Score {
             return;
         }
         self.failed += requests;
-        self.keep(Ended { at, requests, first_token: None, per_token: None, good: false });
+        self.keep(Ended { at, requests, first_token: None, per_token: None, good: 0 });
     }
 
     pub(super) fn answered_many(
@@ -93,16 +88,17 @@ impl Score {
         first_token: Option<Duration>,
         per_token: Option<Duration>,
     ) {
-        let good = first_token.is_some_and(|first| first <= self.slo.first_token)
+        let is_good = first_token.is_some_and(|first| first <= self.slo.first_token)
             && per_token.is_none_or(|gap| gap <= self.slo.per_token);
+        let good = if is_good { requests } else { 0 };
         self.answered += requests;
-        self.good += if good { requests } else { 0 };
+        self.good += good;
         self.keep(Ended { at, requests, first_token, per_token, good });
     }
 
     fn keep(&mut self, ended: Ended) {
         self.recently.0 += ended.requests;
-        self.recently.1 += ended.counted_good();
+        self.recently.1 += ended.good;
         self.recent.push_back(ended);
         if self.recent.len() > KEPT {
             self.forget();
@@ -112,7 +108,7 @@ impl Score {
     fn forget(&mut self) {
         if let Some(ended) = self.recent.pop_front() {
             self.recently.0 -= ended.requests;
-            self.recently.1 -= ended.counted_good();
+            self.recently.1 -= ended.good;
         }
     }
 
