@@ -261,33 +261,6 @@ const DECLARED: &str = "llama-70b-h100";
 /// back: when it has gone to zero in most runs.
 const LAST_VISIT: Duration = Duration::from_mins(8);
 
-impl ChaosWorkload {
-    pub(super) fn climbed(&self) -> Duration {
-        self.faults_until + self.climb
-    }
-
-    /// The world with one more visit for the model that may go to zero after these faults, and when that
-    /// has ended.
-    pub(super) fn visited(&self, schedule: &FaultSchedule) -> (Scenario, Duration) {
-        let calm = self.climbed().max(schedule.end());
-        let mut scenario = self.scenario.clone();
-        let number = self.sleeper.as_ref().map(|sleeper| sleeper.number);
-        let model = number.and_then(|number| scenario.models.get_mut(number));
-        let Some(LoadSource::Flow { shape: RateProfile::Stages(stages), .. }) =
-            model.map(|model| &mut model.load)
-        else {
-            return (scenario, calm);
-        };
-        let before: Duration = stages.iter().map(|stage| stage.lasts).sum();
-        let at = calm + LAST_VISIT;
-        stages.extend([
-            RateStage { lasts: at.saturating_sub(before), rate: 0.0 },
-            RateStage { lasts: MINUTE, rate: 0.5 },
-        ]);
-        (scenario, at + MINUTE)
-    }
-}
-
 /// Settings under which samples are soon too old to be used.
 const FORGETFUL: [(&str, &str); 3] = [
     ("PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "20s"),
@@ -392,6 +365,31 @@ fn steps(shape: &RateProfile, (until, end): (Duration, Duration)) -> RateProfile
 }
 
 impl ChaosWorkload {
+    pub(super) fn climbed(&self) -> Duration {
+        self.faults_until + self.climb
+    }
+
+    /// The world with one more visit for the model that may go to zero after these faults, and when that
+    /// has ended.
+    pub(super) fn visited(&self, schedule: &FaultSchedule) -> (Scenario, Duration) {
+        let calm = self.climbed().max(schedule.end());
+        let mut scenario = self.scenario.clone();
+        let number = self.sleeper.as_ref().map(|sleeper| sleeper.number);
+        let model = number.and_then(|number| scenario.models.get_mut(number));
+        let Some(LoadSource::Flow { shape: RateProfile::Stages(stages), .. }) =
+            model.map(|model| &mut model.load)
+        else {
+            return (scenario, calm);
+        };
+        let before: Duration = stages.iter().map(|stage| stage.lasts).sum();
+        let at = calm + LAST_VISIT;
+        stages.extend([
+            RateStage { lasts: at.saturating_sub(before), rate: 0.0 },
+            RateStage { lasts: MINUTE, rate: 0.5 },
+        ]);
+        (scenario, at + MINUTE)
+    }
+
     pub(crate) fn variants(&self) -> Vec<VariantKey> {
         let variants = self.scenario.variants();
         variants.map(|variant| VariantKey::new(self.scenario.namespace, variant.name)).collect()

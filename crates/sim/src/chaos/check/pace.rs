@@ -1,4 +1,4 @@
-//! T7: a process leaves others alone, whatever is wrong, and a server that asks to be left alone for as long as it says.
+//! T7: a process leaves others alone, whatever is wrong, and a server that asks for that for as long as it says.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
