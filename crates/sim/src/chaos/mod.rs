@@ -6,7 +6,6 @@ mod api_server_proxy;
 mod campaign;
 pub(crate) mod check;
 mod checker;
-mod chronicle;
 mod conditions;
 mod deletion_costs;
 mod dice;

@@ -9,9 +9,9 @@ use tokio::time::{sleep, timeout};
 
 use super::active_faults::ActiveFaults;
 use super::checker::RequestObserver;
-use super::chronicle::Misses;
 use super::fault::Prom;
 use super::process_state::ProcessState;
+use super::trace::Misses;
 use crate::prometheus::InProcess;
 use crate::threads::locked;
 use wva::signals::decode::Expected;
