@@ -1,6 +1,5 @@
 //! The way from one process to the API server, with everything that can be wrong with it.
 
-use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -193,7 +192,10 @@ impl ApiServerProxy {
             return Ok(answer);
         }
         if let Some(later) = self.later(&fate) {
-            tokio::spawn(Owner::NONE.does(self.arrive(request, stored, later)));
+            tokio::spawn(Owner::NONE.does(async move {
+                later.await;
+                self.carried_out(request, stored).await;
+            }));
             return std::future::pending().await;
         }
         let request = aged(request, fate.version);
@@ -254,16 +256,6 @@ impl ApiServerProxy {
     fn later(&self, fate: &RequestOutcome) -> Option<BoxFuture<'static, ()>> {
         let late = fate.late.map(|time| sleep(time).boxed());
         late.or_else(|| Some(self.clone().lapse(fate.lapse?).boxed()))
-    }
-
-    async fn arrive(
-        self,
-        request: Request<Full<Bytes>>,
-        stored: Option<String>,
-        late: impl Future<Output = ()>,
-    ) {
-        late.await;
-        self.carried_out(request, stored).await;
     }
 
     /// What the server makes of a request that left when this version was stored: it must not undo what was done

@@ -143,12 +143,9 @@ fn unrest(cast: &ProcessManager, scenario: &Scenario, server: &Insider) -> Optio
     let [leader] = leaders.as_slice() else {
         return Some(format!("{} processes lead", leaders.len()));
     };
-    let uneven = uneven(leader, scenario, server);
-    let unreported = || unreported(leader, scenario, server);
-    let autoscaled = || autoscaled(scenario, server);
-    uneven
-        .or_else(autoscaled)
-        .or_else(unreported)
+    uneven(leader, scenario, server)
+        .or_else(|| autoscaled(scenario, server))
+        .or_else(|| unreported(leader, scenario, server))
         .or_else(|| chosen(server))
         .or_else(|| unwell(&doors))
 }

@@ -72,17 +72,13 @@ pub(crate) fn read(families: &[MetricFamily]) -> Shown {
         let [Some(desired), Some(current)] = counts else {
             continue;
         };
-        let expected = ratio_of(desired, current);
+        let expected = if current > 0.0 { desired / current } else { desired };
         if ratio.total_cmp(&expected).is_ne() {
             let text = format!("{key} is shown with the ratio {ratio}, {desired} of {current}");
             shown.broken.push(InvariantViolation::new("E3", text));
         }
     }
     shown
-}
-
-fn ratio_of(desired: f64, current: f64) -> f64 {
-    if current > 0.0 { desired / current } else { desired }
 }
 
 /// The value of a series; of a histogram the sum, since the rest of it are whole numbers.
