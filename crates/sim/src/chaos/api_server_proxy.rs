@@ -18,9 +18,8 @@ use super::check::claims::Sent;
 use super::checker::RequestObserver;
 use super::fault::{Api, ProcessFault};
 use super::process_state::ProcessState;
-use super::stream;
+use super::stream::{self, Watches};
 use super::trace::{Misses, short};
-use super::watches::Watches;
 use crate::apiserver::{ApiServer, Insider, Wire, injected};
 use crate::workloads::object::Object;
 

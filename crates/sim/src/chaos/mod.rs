@@ -31,7 +31,6 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 mod trace;
-mod watches;
 mod workload;
 
 pub(crate) use campaign::{Done, End, Hunt, Summary, campaign, hunt, survive};
