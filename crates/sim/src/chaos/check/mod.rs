@@ -11,9 +11,7 @@ pub(super) mod pace;
 pub(super) mod plans;
 pub(super) mod series;
 pub(super) mod settings;
-pub(super) mod spans;
 pub(super) mod tree;
-pub(super) mod zero;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
