@@ -25,7 +25,6 @@ mod quiescence;
 mod run;
 mod scale_to_zero;
 mod schedule;
-mod skew;
 mod stream;
 mod surroundings;
 #[cfg(test)]

@@ -17,7 +17,6 @@ use super::planted::Planted;
 use super::process_checker::ProcessChecker;
 use super::process_state::ProcessState;
 use super::prometheus_proxy::{PodObservations, PrometheusProxy};
-use super::skew::{self, skews};
 use super::stream::Watches;
 use super::trace::{Misses, Trace};
 use super::workload::{ChaosWorkload, Probe};
@@ -31,6 +30,8 @@ use wva_supervise::{Aliveness, Clock, ExitReason, SeedTree};
 mod stage;
 mod versions;
 
+use stage::skew_words;
+pub(super) use stage::skews;
 use versions::version;
 
 const BACK: Duration = Duration::from_secs(2);
@@ -246,7 +247,7 @@ impl ProcessManager {
             let (after, how) = ProcessFault::end_of(member.lives);
             life.end_at_write(after, how);
         }
-        let skew = skew::words(member.ahead);
+        let skew = skew_words(member.ahead);
         stage.note(place, &format!("begins as {name}{skew}"));
         stage.doors.set(&member.pod, Some(Arc::clone(&door)));
         let news = (member.observed.clone(), watches, reads);

@@ -278,7 +278,7 @@ fn crash_at_every_write() {
 #[test]
 fn a_lease_that_is_judged_by_its_date_is_taken_too_early() {
     let is_far = |seed: &u64| {
-        let skews = skew::skews(&SeedTree::new(*seed), 2);
+        let skews = process_manager::skews(&SeedTree::new(*seed), 2);
         skews[1] - skews[0] > 20_000
     };
     let seed = (1..1_000).find(is_far).unwrap();
