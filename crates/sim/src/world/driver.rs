@@ -16,7 +16,7 @@ use super::controller::PodListeners;
 use super::frame::{Frame, ModelFrame, Totals, VariantFrame, steps};
 use super::hidden::without;
 use super::objects::{SYSTEM, VARIANT};
-use super::routers::{self, Listener, Question};
+use super::routers::{self, Question};
 use super::scenario::{Scenario, ScenarioFault, ScenarioVariant};
 use super::service::{ModelService, ReplicaTally, tally};
 use crate::apiserver::Insider;
@@ -122,13 +122,13 @@ impl Driver {
                 }
                 Event::Asked(question) => {
                     let page = match question.listener(&self.state.pods) {
-                        Some(Listener::Router(pod)) => self
+                        Some((pod, routers::PORT)) => self
                             .answering_router(pod)
                             .map(|service| service.backend.router_queue_page()),
-                        Some(Listener::Server(pod)) if self.state.pages_back.is_none() => {
+                        Some((pod, routers::SERVER_PORT)) if self.state.pages_back.is_none() => {
                             self.server_page(pod.name())
                         }
-                        Some(Listener::Server(_)) | None => None,
+                        _ => None,
                     };
                     let page = page.map(|page| without(page, &self.scenario.missing).to_string());
                     question.answer(page);
@@ -396,8 +396,7 @@ impl Driver {
         if changed > 0 {
             let totals = &mut self.state.totals;
             totals.scalings += u64::from(changed);
-            let first = totals.first_scaling.unwrap_or(now.monotonic.as_secs_f64());
-            totals.first_scaling = Some(first);
+            totals.first_scaling.get_or_insert(now.monotonic.as_secs_f64());
         }
     }
 

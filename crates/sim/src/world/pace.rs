@@ -162,8 +162,7 @@ impl Show {
 impl Stage {
     fn play(self, play: Play, begun: oneshot::Sender<Begun>) {
         let over = self.over.clone();
-        let runtime = paused();
-        match runtime {
+        match paused() {
             Ok(runtime) => runtime.block_on(self.perform(play, begun)),
             // No caller waits any more if this cannot be sent.
             Err(error) => drop(begun.send(Err(unstarted(&error)))),

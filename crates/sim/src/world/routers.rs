@@ -17,7 +17,7 @@ use wva::signals::{
 pub(super) const PORT: u16 = 9090;
 
 /// The port at which model servers show theirs.
-const SERVER_PORT: u16 = 8000;
+pub(super) const SERVER_PORT: u16 = 8000;
 
 /// The label of a router's pod that names its model.
 pub(super) const LABEL: &str = "llm-d.ai/router-of";
@@ -78,22 +78,13 @@ impl PodPages for PodNetwork {
     }
 }
 
-pub(super) enum Listener<'a> {
-    Router(&'a Object),
-    /// The model server of a pod.
-    Server(&'a Object),
-}
-
 impl Question {
-    pub(super) fn listener<'a>(&self, pods: &'a [Object]) -> Option<Listener<'a>> {
-        let (address, port) = (self.address.ip().to_string(), self.address.port());
+    /// The pod that is asked, and at which port.
+    pub(super) fn listener<'a>(&self, pods: &'a [Object]) -> Option<(&'a Object, u16)> {
+        let address = self.address.ip().to_string();
         let mut pods = pods.iter();
         let pod = pods.find(|pod| pod.text("/status/podIP") == address)?;
-        match port {
-            PORT => Some(Listener::Router(pod)),
-            SERVER_PORT => Some(Listener::Server(pod)),
-            _ => None,
-        }
+        Some((pod, self.address.port()))
     }
 
     /// Answers with a page; without one the connection is refused.

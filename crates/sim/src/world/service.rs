@@ -53,7 +53,8 @@ impl ModelService {
     pub(super) fn follow(&mut self, pods: &[Object], outages: &Outages, now: Duration) {
         let mut whole = BTreeSet::new();
         for pod in pods.iter().filter(|pod| leads(pod)) {
-            let Some(variant) = self.variant_of(pod) else {
+            let mut variants = self.model.variants.iter();
+            let Some(variant) = variants.find(|one| pod.label(VARIANT) == Some(one.name)) else {
                 continue;
             };
             if outages.holds(pod.text("/spec/nodeName")) || !is_whole(pod, pods) {
@@ -62,7 +63,7 @@ impl ModelService {
             whole.insert(pod.name());
             let serves = !pod.is_deleted();
             match self.servers.get(pod.name()) {
-                None if serves => self.backend.add(pod.name(), &variant, now),
+                None if serves => self.backend.add(pod.name(), variant, now),
                 Some(true) if !serves => self.backend.drain(pod.name(), now),
                 _ => continue,
             }
@@ -74,12 +75,6 @@ impl ModelService {
             self.backend.remove(&name, now);
             self.servers.remove(&name);
         }
-    }
-
-    pub(super) fn variant_of(&self, pod: &Object) -> Option<ScenarioVariant> {
-        let name = pod.label(VARIANT)?;
-        let mut variants = self.model.variants.iter();
-        variants.find(|variant| variant.name == name).cloned()
     }
 }
 
