@@ -263,13 +263,12 @@ impl ProcessChecker {
         let views = self.door.shared.board.snapshot();
         let lives = self.report.iter().filter_map(|one| match &one.role {
             Role::Variant(key) => {
-                let (number, restarts) = (one.incarnation, one.restarts);
                 let object = ObjectKey::new(Arc::clone(&key.namespace), Arc::clone(&key.name));
                 let record = self.door.shared.mirrors.variants.get(&object);
                 let life = RoleIncarnation {
                     uid: record.map(|record| Arc::clone(&record.object.uid)),
-                    number,
-                    restarts,
+                    number: one.incarnation,
+                    restarts: one.restarts,
                 };
                 Some((key, life))
             }

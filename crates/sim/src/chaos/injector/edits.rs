@@ -24,13 +24,13 @@ impl Injector {
     pub(crate) async fn edit(&self, how: Edit) -> bool {
         match how {
             Edit::Interval(seconds) => {
-                self.set_main("GLOBAL_OPT_INTERVAL", &format!("{seconds}s")).await
+                self.set(MAIN, "GLOBAL_OPT_INTERVAL", &format!("{seconds}s")).await
             }
             Edit::Immutable(number) => {
                 let (key, value) = fixed::draw(number);
-                self.set_main(key, &value).await
+                self.set(MAIN, key, &value).await
             }
-            Edit::BadValue => self.set_main("GLOBAL_OPT_INTERVAL", "soon").await,
+            Edit::BadValue => self.set(MAIN, "GLOBAL_OPT_INTERVAL", "soon").await,
             Edit::BrokenYaml(number) => {
                 let (is_of_analyzers, (_, text)) = broken::draw(number);
                 let (map, entry) = self.entry(is_of_analyzers);
@@ -68,7 +68,7 @@ impl Injector {
                 let mut done = false;
                 for number in 0..count {
                     let seconds = format!("{}s", 5 + number % 9);
-                    done |= self.set_main("GLOBAL_OPT_INTERVAL", &seconds).await;
+                    done |= self.set(MAIN, "GLOBAL_OPT_INTERVAL", &seconds).await;
                 }
                 done
             }
@@ -142,10 +142,6 @@ impl Injector {
         };
         let model = text.lines().next().unwrap_or_default();
         self.set(ZERO, key, &format!("{model}\n{rest}\n")).await
-    }
-
-    async fn set_main(&self, key: &str, value: &str) -> bool {
-        self.set(MAIN, key, value).await
     }
 
     async fn delete(&self, map: &str) -> bool {
