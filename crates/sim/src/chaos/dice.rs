@@ -33,10 +33,9 @@ impl Dice {
 
     /// A time from a range; short ones are as likely as long ones on a logarithmic scale.
     pub(super) fn time(&mut self, from: Duration, to: Duration) -> Duration {
-        let span = to.as_secs_f64().max(1e-3) / from.as_secs_f64().max(1e-3);
+        let [from, to] = [from, to].map(|time| time.as_secs_f64().max(1e-3));
         let share = crate::number::real(self.below(1_000_000)) / 1e6;
-        let seconds = from.as_secs_f64().max(1e-3) * span.powf(share);
-        whole_millis(seconds)
+        whole_millis(from * (to / from).powf(share))
     }
 
     pub(super) fn gap(&mut self, mean: Duration) -> Duration {

@@ -58,7 +58,6 @@ pub(super) struct ProcessSetting {
 pub(super) struct Process {
     pub(super) pod: String,
     pub(super) ills: ActiveFaults,
-    observed: PodObservations,
     lives: u64,
     running: Option<Running>,
     back_at: Option<Duration>,
@@ -192,7 +191,7 @@ impl ProcessManager {
         member.lives += 1;
         member.back_at = None;
         // What the one before it observed is not known to this one.
-        member.observed = PodObservations::default();
+        let observed = PodObservations::default();
         let life = ProcessState::new(Arc::clone(&stage.ended));
         let listener =
             RequestObserver { judge: stage.judge.clone(), place, pod: member.pod.clone() };
@@ -211,7 +210,7 @@ impl ProcessManager {
             ills: member.ills.clone(),
             life: life.clone(),
             clock: stage.clock.clone(),
-            observed: member.observed.clone(),
+            observed: observed.clone(),
             misses,
             listener,
             memory: Arc::default(),
@@ -250,7 +249,7 @@ impl ProcessManager {
         let skew = skew_words(member.ahead);
         stage.note(place, &format!("begins as {name}{skew}"));
         stage.doors.set(&member.pod, Some(Arc::clone(&door)));
-        let news = (member.observed.clone(), watches, reads);
+        let news = (observed, watches, reads);
         let seat = ProcessChecker::new(Arc::clone(&door), news, member.ills.clone(), of_process);
         stage.judge.came(place, seat);
         member.running = Some(stage.run(place, controller, door, life));

@@ -228,16 +228,12 @@ impl World {
 
     /// What it shows at one address: the pages of its controller, and the query API of its Prometheus.
     pub(crate) fn page(&self, head: &Parts, body: &[u8]) -> HttpResponse {
-        if head.uri.path() == "/api/v1/query" {
-            return self.queried(head, body);
+        if head.uri.path() != "/api/v1/query" {
+            return match self.doors.door(controller::POD) {
+                Some(door) => door.page(head),
+                None => plain(StatusCode::NOT_FOUND, "no controller decides here"),
+            };
         }
-        match self.doors.door(controller::POD) {
-            Some(door) => door.page(head),
-            None => plain(StatusCode::NOT_FOUND, "no controller decides here"),
-        }
-    }
-
-    fn queried(&self, head: &Parts, body: &[u8]) -> HttpResponse {
         let query = head.uri.query().unwrap_or_default().as_bytes();
         let mut pairs = form_urlencoded::parse(query).chain(form_urlencoded::parse(body));
         let promql = pairs.find(|(name, _)| name == "query");
