@@ -1,18 +1,19 @@
 //! Breaks objects, settings and workloads, and puts them back.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::fault::ObjectFault as Broken;
 use super::process_manager::MAIN;
-use super::workload::may_go_to_zero;
+use super::workload::{ChaosWorkload, may_go_to_zero};
 use crate::apiserver::Insider;
 use crate::workloads::Workloads;
 use crate::workloads::object::{Object, path};
 use crate::world::objects::{SYSTEM, autoscaler, autoscaling, workload};
 use crate::world::{
-    AUTOSCALER_PLURAL, AUTOSCALERS, Replica, SATURATION, Scenario, ScenarioModel, ScenarioVariant,
+    AUTOSCALER_PLURAL, AUTOSCALERS, Replica, SATURATION, ScenarioModel, ScenarioVariant,
 };
 use wva::api::{COST_ANNOTATION, MANAGED_ANNOTATION, MODEL_ANNOTATION};
 use wva::policy::pod_autoscaler::object::API_VERSION;
@@ -33,15 +34,12 @@ const SCALERS: &str = "horizontalpodautoscalers";
 pub(super) struct Injector {
     pub(super) server: Insider,
     pub(super) workloads: Workloads,
-    pub(super) scenario: Scenario,
-    pub(super) instance: Option<&'static str>,
-    pub(super) declared: Option<&'static str>,
-    pub(super) main: Vec<(&'static str, &'static str)>,
+    pub(super) plot: Arc<ChaosWorkload>,
 }
 
 impl Injector {
     fn variants(&self) -> impl Iterator<Item = (&ScenarioModel, &ScenarioVariant)> {
-        let models = self.scenario.models.iter();
+        let models = self.plot.scenario.models.iter();
         models.flat_map(|model| model.variants.iter().map(move |one| (model, one)))
     }
 
@@ -50,7 +48,7 @@ impl Injector {
     }
 
     fn at(&self, group: &str, plural: &str, name: &str) -> String {
-        path(group, self.scenario.namespace, plural, name)
+        path(group, self.plot.scenario.namespace, plural, name)
     }
 
     fn target(&self, model: &ScenarioModel, variant: &ScenarioVariant) -> String {
@@ -58,7 +56,7 @@ impl Injector {
         self.at(group, plural, variant.name)
     }
 
-    pub(super) async fn settle(&self, pools: u32) -> Result<(), String> {
+    pub(super) async fn settle(&self) -> Result<(), String> {
         let maps = path("v1", SYSTEM, "configmaps", "");
         self.server.create(&maps, &self.main()).await?;
         for (model, variant) in self.variants() {
@@ -83,9 +81,9 @@ impl Injector {
             self.server.merge(&path, &object).await?;
         }
         let all = self.at("inference.networking.k8s.io/v1", "inferencepools", "");
-        let router = self.scenario.models.first();
+        let router = self.plot.scenario.models.first();
         let router = router.map(|model| format!("{}-epp", model.name));
-        for number in 0..pools {
+        for number in 0..self.plot.more_pools {
             let pool = json!({
                 "metadata": {"name": format!("pool-{number}")},
                 "spec": {
@@ -104,7 +102,7 @@ impl Injector {
     }
 
     fn labelled(&self, mut object: Value) -> Value {
-        if let (Some(instance), Some(labels)) = (self.instance, labels_of(&mut object)) {
+        if let (Some(instance), Some(labels)) = (self.plot.instance, labels_of(&mut object)) {
             labels.insert(wva::api::INSTANCE_LABEL.to_owned(), instance.into());
         }
         object
@@ -112,13 +110,13 @@ impl Injector {
 
     /// Whether there is no object of a variant to break, or to put back.
     fn is_declared(&self, variant: &ScenarioVariant) -> bool {
-        self.declared == Some(variant.name)
+        self.plot.declared == Some(variant.name)
     }
 
     fn main(&self) -> Value {
-        let interval = format!("{}s", self.scenario.interval.as_secs());
+        let interval = format!("{}s", self.plot.scenario.interval.as_secs());
         let mut data = BTreeMap::from([("GLOBAL_OPT_INTERVAL", &*interval)]);
-        data.extend(self.main.iter().copied());
+        data.extend(self.plot.main.iter().copied());
         json!({"metadata": {"name": MAIN}, "data": data})
     }
 
@@ -155,7 +153,7 @@ impl Injector {
                 server.merge(&target, &size).await
             }
             Broken::SecondScaler => {
-                let second = autoscaler(self.scenario.namespace, variant);
+                let second = autoscaler(self.plot.scenario.namespace, variant);
                 let second = renamed(second, &format!("{name}-second"));
                 let all = self.at("autoscaling/v2", SCALERS, "");
                 server.create(&all, &second).await
@@ -196,7 +194,7 @@ impl Injector {
     }
 
     fn bend(&self, name: &str, spec: &Value) -> bool {
-        let namespace = self.scenario.namespace;
+        let namespace = self.plot.scenario.namespace;
         self.server.bend(STORED, namespace, name, spec)
     }
 
@@ -222,7 +220,7 @@ impl Injector {
         let Some((model, variant)) = self.variant(number) else {
             return;
         };
-        let (namespace, name) = (self.scenario.namespace, variant.name);
+        let (namespace, name) = (self.plot.scenario.namespace, variant.name);
         for extra in [
             self.at(GROUP, VARIANTS, &format!("{name}-rival")),
             self.at("autoscaling/v2", SCALERS, &format!("{name}-second")),
@@ -269,9 +267,9 @@ impl Injector {
     /// An HPA leaves alone what is scaled to nothing.
     async fn wake(&self, (model, variant): (&ScenarioModel, &ScenarioVariant), path: &str) {
         // Without a minimum a model may keep one by its policy.
-        let sleeps = may_go_to_zero(&self.scenario, model);
+        let sleeps = may_go_to_zero(&self.plot.scenario, model);
         let least = variant.bounds.0.max(u32::from(!sleeps));
-        let namespace = self.scenario.namespace;
+        let namespace = self.plot.scenario.namespace;
         let stored = (self.server).get(variant.resource(), namespace, variant.name);
         let is_asleep = stored.is_some_and(|one| Object(one).number("/spec/replicas") == 0);
         if is_asleep {
@@ -281,7 +279,7 @@ impl Injector {
     }
 
     fn autoscalers(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
-        self.scenario.autoscaled.iter().flat_map(|autoscaled| {
+        self.plot.scenario.autoscaled.iter().flat_map(|autoscaled| {
             let variants = autoscaled.model.variants.iter();
             variants.map(|variant| (variant.name, self.labelled(autoscaled.object(variant))))
         })
@@ -299,7 +297,7 @@ impl Injector {
         let Some((name, object)) = self.autoscalers().nth(number) else {
             return;
         };
-        let stored = (self.server).get(AUTOSCALERS, self.scenario.namespace, name);
+        let stored = (self.server).get(AUTOSCALERS, self.plot.scenario.namespace, name);
         if stored.is_some() {
             return;
         }

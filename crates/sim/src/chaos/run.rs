@@ -95,15 +95,13 @@ impl<'a> Run<'a> {
         let (clock, over) = (world.clock.clone(), Arc::clone(&ended));
         let judge = Checker::new(clock, insider.clone(), trace.clone(), over);
         judge.furnish(plot);
+        let shared = Arc::new(plot.clone());
         let injector = Injector {
             server: insider.clone(),
             workloads: world.workloads.clone(),
-            scenario: plot.scenario.clone(),
-            instance: plot.instance,
-            declared: plot.declared,
-            main: plot.main.clone(),
+            plot: Arc::clone(&shared),
         };
-        let settled = injector.settle(plot.more_pools).await;
+        let settled = injector.settle().await;
         settled.map_err(|denied| format!("the objects of the scenario: {denied}"))?;
         let stage = ProcessSetting {
             clock: world.clock.clone(),
@@ -115,7 +113,7 @@ impl<'a> Run<'a> {
             doors,
             judge: judge.clone(),
             trace: trace.clone(),
-            plot: Arc::new(plot.clone()),
+            plot: shared,
             ended: Arc::clone(&ended),
         };
         Ok(Self {

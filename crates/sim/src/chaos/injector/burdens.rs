@@ -29,7 +29,7 @@ impl Injector {
             pod.label("app") == Some(variant.name) && pod.holds("Ready") && !pod.is_deleted()
         });
         let struck = |pods| StruckPods {
-            namespace: self.scenario.namespace.to_owned(),
+            namespace: self.plot.scenario.namespace.to_owned(),
             deployment: variant.name.to_owned(),
             pods,
         };
@@ -110,7 +110,7 @@ impl Injector {
     }
 
     fn node(&self, variant: &ScenarioVariant, number: usize) -> String {
-        let groups = self.scenario.nodes.iter();
+        let groups = self.plot.scenario.nodes.iter();
         let mut fitting = groups.filter(|group| group.product == variant.product);
         fitting.next().map_or_else(String::new, |group| {
             let count = usize::try_from(group.count).unwrap_or(1).max(1);

@@ -53,7 +53,7 @@ impl Injector {
                 self.rewrite_zero(&entry).await
             }
             Edit::ZeroAllowed => {
-                let mut models = self.scenario.models.iter();
+                let mut models = self.plot.scenario.models.iter();
                 let bounded = models.find(|model| {
                     let mut variants = model.variants.iter();
                     variants.all(|variant| variant.bounds.0 > 0)
@@ -126,7 +126,7 @@ impl Injector {
     fn drawn(&self, number: u64) -> Drawn {
         let original = |map: &str| self.original_map(map).unwrap_or_default();
         let (saturation, zero) = (original(SATURATION), original(ZERO));
-        let models = self.scenario.models.iter().map(|model| model.id);
+        let models = self.plot.scenario.models.iter().map(|model| model.id);
         let ground = EditTargets {
             saturation: saturation.get("default").map_or("", String::as_str),
             zero: zero.iter().next(),
@@ -169,7 +169,7 @@ impl Injector {
         if name == MAIN {
             return serde_json::from_value(self.main().get("data")?.clone()).ok();
         }
-        let mut maps = self.scenario.config.iter();
+        let mut maps = self.plot.scenario.config.iter();
         let map = maps.find(|map| map.name == name)?;
         let entries = map.data.iter();
         let entries = entries.map(|(key, text)| ((*key).to_owned(), text.clone()));
