@@ -14,7 +14,6 @@ mod frame;
 mod hidden;
 pub(crate) mod objects;
 pub(crate) mod pace;
-mod posed;
 mod replica_group;
 mod routers;
 mod scenario;
