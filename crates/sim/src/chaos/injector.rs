@@ -23,7 +23,6 @@ mod burdens;
 mod edits;
 mod fixed;
 mod random;
-mod shapes;
 
 const VARIANTS: &str = "variantautoscalings";
 const STORED: &str = "variantautoscalings.llmd.ai";
@@ -170,7 +169,7 @@ impl Injector {
             Broken::Malformed(number) => {
                 let original = self.original(model, variant);
                 let spec = original.get("spec").unwrap_or(&Value::Null);
-                return self.bend(name, &shapes::shape(number, spec));
+                return self.bend(name, &broken::shape(number, spec));
             }
             Broken::Bounds(min, max) => {
                 let bounds = json!({"minReplicas": min, "maxReplicas": max});
