@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use super::campaign::survive;
 use super::check::InvariantViolation;
 use super::fault::ProcessFault;
-use super::quiescence::Quiescence;
+use super::liveness::Quiescence;
 use super::run::RunOutcome;
 use super::schedule::{autoscaler_roles, roles as roles_of};
 use super::trace::Keep;

@@ -21,7 +21,6 @@ mod process_checker;
 mod process_manager;
 mod process_state;
 mod prometheus_proxy;
-mod quiescence;
 mod run;
 mod scale_to_zero;
 mod schedule;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::fault::{
     Api, ChaosFault, Class, LEADER, ObjectFault, ProcessFault, Prom, RoleFault, WorkloadFaultKind,
 };
-use super::quiescence::Quiescence;
+use super::liveness::Quiescence;
 use super::run::RunOutcome;
 use super::schedule::{FaultSchedule, Strike};
 use super::trace::TAIL;
