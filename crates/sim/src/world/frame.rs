@@ -105,7 +105,5 @@ impl Totals {
 }
 
 pub(super) fn steps(decision: &Decision) -> Vec<String> {
-    let steps = decision.steps.iter();
-    let steps = steps.map(wva::page::step);
-    steps.collect()
+    decision.steps.iter().map(wva::page::step).collect()
 }
