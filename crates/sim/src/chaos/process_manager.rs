@@ -28,11 +28,9 @@ use crate::world::{PodListeners, PodNetwork};
 use wva_supervise::{Aliveness, Clock, ExitReason, SeedTree};
 
 mod stage;
-mod versions;
 
-use stage::skew_words;
 pub(super) use stage::skews;
-use versions::version;
+use stage::{skew_words, version};
 
 const BACK: Duration = Duration::from_secs(2);
 /// How long a process may say that it is stuck: three probes of the kubelet in a row.
