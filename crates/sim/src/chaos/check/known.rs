@@ -67,8 +67,8 @@ impl Content {
     /// What a mirror holds otherwise than it was stored at the last look, of the kinds that are watched just now.
     pub(crate) fn unlike(&self, mirrors: &Mirrors, is_followed: &dyn Fn(&str) -> bool) -> Unlike {
         let mut unlike = Unlike::default();
-        for kind in self.0.iter().filter(|kind| is_followed(kind.plural())) {
-            kind.compare(mirrors, &mut unlike);
+        for kind in &self.0 {
+            kind.compare(mirrors, is_followed, &mut unlike);
         }
         unlike
     }
@@ -81,11 +81,9 @@ pub(crate) struct Unlike {
 }
 
 trait StoredKind {
-    fn plural(&self) -> &'static str;
-
     fn look(&mut self, insider: &Insider);
 
-    fn compare(&self, mirrors: &Mirrors, unlike: &mut Unlike);
+    fn compare(&self, mirrors: &Mirrors, is_followed: &dyn Fn(&str) -> bool, unlike: &mut Unlike);
 }
 
 struct Views<K: Projected> {
@@ -118,10 +116,6 @@ impl<K: Projected> Views<K> {
 }
 
 impl<K: Projected> StoredKind for Views<K> {
-    fn plural(&self) -> &'static str {
-        self.plural
-    }
-
     fn look(&mut self, insider: &Insider) {
         // A stored object is replaced, never changed, and what is kept here cannot be another's place.
         let place = |object: &Arc<Value>| Arc::as_ptr(object).addr();
@@ -140,7 +134,10 @@ impl<K: Projected> StoredKind for Views<K> {
         self.seen = objects.map(known).collect();
     }
 
-    fn compare(&self, mirrors: &Mirrors, unlike: &mut Unlike) {
+    fn compare(&self, mirrors: &Mirrors, is_followed: &dyn Fn(&str) -> bool, unlike: &mut Unlike) {
+        if !is_followed(self.plural) {
+            return;
+        }
         let held = (self.mirror)(mirrors).all().into_iter();
         let mut held: BTreeMap<ObjectKey, Arc<K::View>> = held.collect();
         let named = |key: ObjectKey| format!("{} {key}", self.plural);

@@ -1,5 +1,5 @@
-//! Entries of ConfigMaps that cannot be read, and specifications that make no sense. The API server refuses most of these,
-//! but may hold them from the time of an older schema.
+//! Entries of ConfigMaps that cannot be read, and specifications that make no sense. The API server refuses most of
+//! these, but may hold them from the time of an older schema.
 
 use serde_json::{Value, json};
 
