@@ -349,7 +349,15 @@ impl Driver {
             cost += f64::from(tally.placed) * variant.cost;
             gpus += tally.gpus;
         }
-        self.add(passed, cost, gpus);
+        let hours = passed.as_secs_f64() / 3_600.0;
+        let sum = |count: fn(&ModelService) -> u64| self.services.iter().map(count).sum::<u64>();
+        let totals = &mut self.state.totals;
+        totals.requests = sum(|one| one.score.requests);
+        totals.answered = sum(|one| one.score.answered);
+        totals.failed = sum(|one| one.score.failed);
+        totals.good = sum(|one| one.score.good);
+        totals.gpu_hours += f64::from(gpus) * hours;
+        totals.cost += cost * hours;
         let struck = self.scenario.troubles.iter().take(self.state.troubles);
         self.frames.send_replace(Arc::new(Frame {
             seconds: now.monotonic.as_secs_f64(),
@@ -361,18 +369,6 @@ impl Driver {
             totals: self.state.totals.clone(),
             faults: struck.map(|(at, fault)| (at.as_secs_f64(), fault.to_string())).collect(),
         }));
-    }
-
-    fn add(&mut self, passed: Duration, cost: f64, gpus: u32) {
-        let hours = passed.as_secs_f64() / 3_600.0;
-        let sum = |count: fn(&ModelService) -> u64| self.services.iter().map(count).sum::<u64>();
-        let totals = &mut self.state.totals;
-        totals.requests = sum(|one| one.score.requests);
-        totals.answered = sum(|one| one.score.answered);
-        totals.failed = sum(|one| one.score.failed);
-        totals.good = sum(|one| one.score.good);
-        totals.gpu_hours += f64::from(gpus) * hours;
-        totals.cost += cost * hours;
     }
 
     fn tally(&self, variant: &str) -> ReplicaTally {

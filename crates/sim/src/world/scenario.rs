@@ -60,8 +60,7 @@ pub(crate) const SATURATION: &str = "wva-saturation-scaling-config";
 
 impl ConfigMap {
     pub(crate) fn of(name: &'static str, key: &'static str, text: String) -> Self {
-        let data = vec![(key, text)];
-        Self { name, data }
+        Self { name, data: vec![(key, text)] }
     }
 
     pub(crate) fn saturation(entry: impl Into<String>) -> Self {
