@@ -94,7 +94,13 @@ impl RequestObserver {
             self.judge.0.trace.read(self.place, sent);
         }
         self.counted(sent);
-        self.spares(sent);
+        // T7. One that is about to end has no time left to wait.
+        self.judged(|seat, now| {
+            if seat.leaving {
+                return None;
+            }
+            seat.spared.judge(sent, seat.door.actors.lives(), now)
+        });
     }
 
     /// W4: a request that came late has changed an object that others had changed since it was sent.
@@ -152,16 +158,6 @@ impl RequestObserver {
             let lives = seat.door.actors.lives();
             seat.spared.note(sent, time, lives, now);
             None
-        });
-    }
-
-    /// T7: a process makes a request. One that is about to end has no time left to wait.
-    fn spares(&self, request: &Sent<'_>) {
-        self.judged(|seat, now| {
-            if seat.leaving {
-                return None;
-            }
-            seat.spared.judge(request, seat.door.actors.lives(), now)
         });
     }
 

@@ -11,7 +11,7 @@ use super::fleet::Fleet;
 use super::process_checker::ProcessChecker;
 use crate::apiserver::Insider;
 use crate::workloads::object::Object;
-use crate::world::{LoadSource, Replica, Scenario, World};
+use crate::world::{LoadSource, Scenario, World};
 use wva::policy::key::{ModelKey, VariantKey};
 use wva::policy::params::DynamicSettings;
 use wva::policy::plan::{Decision, Plan, PlanStage};
@@ -40,16 +40,6 @@ pub(crate) struct ScaleToZeroModel {
     pub(crate) number: usize,
     pub(crate) model: ModelKey,
     pub(crate) variants: Vec<VariantKey>,
-}
-
-impl ScaleToZeroModel {
-    pub(super) fn is_alone(&self, scenario: &Scenario) -> bool {
-        let model = scenario.models.get(self.number);
-        model.is_some_and(|model| {
-            let mut variants = model.variants.iter();
-            variants.all(|variant| variant.replica == Replica::Single)
-        })
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -115,7 +115,10 @@ pub(super) fn drawn(name: &'static str, seed: u64) -> ChaosWorkload {
         _ => Some(MINUTE * 5),
     };
     let sleeper = sleeper(&scenario);
-    let is_slow = sleeper.as_ref().is_some_and(|one| one.is_alone(&scenario));
+    let sleeps = sleeper.as_ref().and_then(|one| scenario.models.get(one.number));
+    let is_slow = sleeps.is_some_and(|model| {
+        model.variants.iter().all(|variant| variant.replica == Replica::Single)
+    });
     let rest = rest(&scenario);
     ChaosWorkload {
         name,
