@@ -32,6 +32,14 @@ pub(crate) enum WatcherMessage {
     Pull,
 }
 
+/// Whether a role reads an object.
+pub(crate) type ObjectFilter<V> = Arc<dyn Fn(&V) -> bool + Send + Sync>;
+/// Notifies the roles that depend on a kind.
+pub(crate) type UpdateHandler<V> = Arc<dyn Fn(WatchUpdate<'_, V>) + Send + Sync>;
+
+/// Makes a view of an object that cannot be read.
+pub(crate) type MalformedReader<V> = fn(&Malformed, Option<&V>, &mut Interner) -> Option<V>;
+
 /// What one kind needs to be watched.
 pub(crate) struct WatchSpec<K: Projected> {
     pub(crate) kind: WatchedKind,
@@ -43,13 +51,14 @@ pub(crate) struct WatchSpec<K: Projected> {
     pub(crate) discovery: Option<Discovery<K>>,
     /// What is watched, and how patiently.
     pub(crate) options: WatchOptions,
-    /// Whether a role reads an object.
-    pub(crate) wanted: Arc<dyn Fn(&K::View) -> bool + Send + Sync>,
+    /// Whether a role reads the object.
+    pub(crate) wanted: ObjectFilter<K::View>,
     /// What is kept of an object that cannot be read, of which this is known from before; `None` treats it as absent.
-    pub(crate) malformed: fn(&Malformed, Option<&K::View>, &mut Interner) -> Option<K::View>,
+    pub(crate) malformed: MalformedReader<K::View>,
+    /// Where it is kept.
     pub(crate) mirror: Arc<MirrorWriter<K::View>>,
-    /// Notifies the roles that depend on the kind.
-    pub(crate) notify: Arc<dyn Fn(WatchUpdate<'_, K::View>) + Send + Sync>,
+    /// Notifies the dependent roles.
+    pub(crate) notify: UpdateHandler<K::View>,
     /// Requests of fresh lists; `None` where there are none.
     pub(crate) relists: Option<Arc<RelistResponder>>,
 }

@@ -152,7 +152,7 @@ impl Engines<'_> {
             };
             match self.age(signal_formula, key) {
                 Some(age) => {
-                    candidates.push(Candidate { source, sample: Sample::collected(value, age) })
+                    candidates.push(Candidate { source, sample: Sample::collected(value, age) });
                 }
                 None => *joined.ignored.entry(Ignored::NoAge).or_default() += 1,
             }

@@ -216,7 +216,7 @@ fn arguments_are_read_in_every_form() {
     assert!(plan(&["--schema"]).schema);
     assert!(matches!(command(&["--help", "--schema"]), Ok(Given::Help(_))));
     let missing = read(&plan(&[])).unwrap_err();
-    assert_eq!(missing, ["--snapshot is missing; name the file, or --schema to see its form"]);
+    assert_eq!(missing, "--snapshot is missing; name the file, or --schema to see its form");
     for (arguments, said) in wva_base::cases! {
         (&["--snapshot"][..], "needs a value"),
         (&["--snapshot="], "--snapshot needs a value; write --snapshot=<FILE>"),
@@ -338,8 +338,9 @@ fn a_file_that_is_no_snapshot_is_named_with_its_first_fault_and_not_quoted() {
         let path = path.display().to_string();
         let how =
             PlanFlags { snapshot: Some(path.clone()), settings: None, ..how(Format::Table, false) };
-        let read = read(&how).and_then(|(snapshot, settings)| answer(&snapshot, &settings, &how));
-        let errors = read.unwrap_err().join("\n");
+        let read = read(&how).map_err(|error| vec![error]);
+        let answered = read.and_then(|(snapshot, settings)| answer(&snapshot, &settings, &how));
+        let errors = answered.unwrap_err().join("\n");
         assert!(errors.starts_with(&path), "{errors}");
         assert!(errors.contains(said), "{name}: {errors}");
         assert!(!errors.contains(secret), "{name}: {errors}");
@@ -347,7 +348,7 @@ fn a_file_that_is_no_snapshot_is_named_with_its_first_fault_and_not_quoted() {
     let folder = std::env::temp_dir().display().to_string();
     let how =
         PlanFlags { snapshot: Some(folder.clone()), settings: None, ..how(Format::Table, false) };
-    let errors = read(&how).unwrap_err().join("\n");
+    let errors = read(&how).unwrap_err();
     let said = format!("{folder}: Is a directory");
     assert!(errors.starts_with(&said), "{errors}");
 }

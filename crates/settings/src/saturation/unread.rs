@@ -74,8 +74,11 @@ fn of_part<'m, 'a, V>(
     named.chain(each.into_iter().flatten())
 }
 
-/// Fields with what reads them, and whether an entry states them.
-const FIELDS: [(&str, Reader, fn(&SaturationEntry) -> bool); 5] = [
+/// Whether an entry states a field.
+type IsStated = fn(&SaturationEntry) -> bool;
+
+/// Fields with what reads them.
+const FIELDS: [(&str, Reader, IsStated); 5] = [
     ("kvSpareTrigger", Reader::Percentages, |entry| entry.kv_spare_trigger.is_some()),
     ("queueSpareTrigger", Reader::Percentages, |entry| entry.queue_spare_trigger.is_some()),
     ("scaleUpThreshold", Reader::UpperBand, |entry| entry.scale_up_threshold.is_some()),

@@ -115,7 +115,8 @@ impl Shared<'_> {
             Ok(line(&self.record(task.play)?))
         };
         let mut problem = None;
-        let note = if locked(&self.refused).contains_key(&task.place) {
+        let is_refused = locked(&self.refused).contains_key(&task.place);
+        let note = if is_refused {
             "not played".to_owned()
         } else {
             match catch_unwind(AssertUnwindSafe(perform)) {
