@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{BAND, PolicyChoice};
 use crate::lab::scenario::slo;
-use crate::lab::schema::{ActuationSpec, HpaActuation, LabScenario, LatencySlo, TimeSpan};
-use crate::world::{ConfigMap, SATURATION};
+use crate::lab::schema::{ActuationSpec, HpaActuation, LabScenario, TimeSpan};
+use crate::world::{ConfigMap, SATURATION, Slo};
 
 const DIRECT: &str = "actuation: direct\n";
 
@@ -61,7 +61,20 @@ pub(in crate::lab) fn controller(choice: &PolicyChoice, scenario: &LabScenario) 
                 ..HpaActuation::default()
             });
         }
-        "wva-queueing" => setup.config.push(queueing(choice, scenario)),
+        "wva-queueing" => {
+            // Targets of the ConfigMap itself act in entries for one model alone.
+            let share = choice.knob.unwrap_or(1.0);
+            let models = scenario.models.iter();
+            let objectives = models.map(|model| {
+                let Slo { first_token, per_token } = slo(model.slo);
+                let [first_token, per_token] =
+                    [first_token, per_token].map(|time| time.mul_f64(share));
+                (&*model.id, Slo { first_token, per_token })
+            });
+            setup.config.push(ConfigMap::service_class(objectives));
+            let entry = ConfigMap::of("wva-queueing-model-config", "default", "{}".to_owned());
+            setup.config.push(entry);
+        }
         _ => {}
     }
     if choice.family.name == "wva-chart" {
@@ -83,17 +96,4 @@ fn scaled_directly(mut config: Vec<ConfigMap>) -> Vec<ConfigMap> {
         None => config.push(ConfigMap::saturation(DIRECT)),
     }
     config
-}
-
-/// One target for all models of the queueing model: the tightest.
-fn queueing(choice: &PolicyChoice, scenario: &LabScenario) -> ConfigMap {
-    let share = choice.knob.unwrap_or(1.0);
-    let tightest = |time: fn(&LatencySlo) -> Duration| {
-        let times = scenario.models.iter().map(|model| time(&model.slo));
-        times.min().unwrap_or_default().as_secs_f64() * 1e3 * share
-    };
-    let ttft = tightest(|slo| slo.ttft.0);
-    let itl = tightest(|slo| slo.itl.0);
-    let targets = format!("targetTTFT: {ttft}\ntargetITL: {itl}");
-    ConfigMap::of("wva-queueing-model-config", "default", targets)
 }
