@@ -314,6 +314,7 @@ limiters:
 - {name: budget, type: quota, scope: cluster, quotas: {H100: 12, A100: 12}}
 ";
 pub(super) const BY_TOKENS: &str = "analyzerName: saturation\n";
+const BY_LATENCY: &str = "analyzerName: slo\n";
 
 pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
     let mut config = scenario.config.iter().flat_map(|map| &map.data);
@@ -324,8 +325,10 @@ pub(super) const INVENTORY: &str = "enableLimiter: true\n";
 
 fn furnished(mut scenario: Scenario, dice: &mut Dice) -> Scenario {
     let mut entry = String::new();
-    if dice.chance(50) {
-        entry.push_str(BY_TOKENS);
+    match dice.below(100) {
+        0..50 => entry.push_str(BY_TOKENS),
+        50..75 => entry.push_str(BY_LATENCY),
+        _ => {}
     }
     match dice.below(4) {
         0 => entry.push_str(QUOTA),
