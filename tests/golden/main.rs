@@ -1,8 +1,8 @@
 //! Goldens: decisions, metrics, statuses and printed settings as text files in this folder. A change of
 //! behaviour changes a file, and the diff of the file shows it.
 //!
-//! `UPDATE=1 cargo test -p wva-sim --test golden` writes every file anew. Without it a difference fails the test
-//! and prints an excerpt.
+//! `UPDATE=1 cargo test -p wva-sim --test golden` writes these files anew. Without it a difference fails the test
+//! and prints an excerpt. The files of `recordings` belong to the package `wva-recording`.
 //!
 //! | file | holds |
 //! |---|---|
