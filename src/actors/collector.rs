@@ -30,7 +30,7 @@ pub enum CollectorMessage {
     /// To itself: a tick of the schedule with this epoch. Those of an older one belong to a schedule that no longer
     /// exists.
     Collect(TimerEpoch),
-    /// To itself: a collection between two ticks, likewise; one that sees load jump asks for an early cycle.
+    /// To itself: a collection between two ticks, likewise; one that sees load jump requests an early cycle.
     Fetch(TimerEpoch),
     /// To itself: time to forget namespaces that no longer report. Those of an older epoch belong to another interval.
     Purge(TimerEpoch),

@@ -93,7 +93,7 @@ pub enum EmitterEffect {
     Enter(u64),
     /// Note which plan counts from now on: before anything of it is shown, so that a successor goes on with it.
     Adopt(PlanProposal),
-    /// Show what a plan says of metrics and limits.
+    /// Show what a plan states about metrics and limits.
     Keep(Succession),
 }
 

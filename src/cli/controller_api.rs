@@ -176,7 +176,7 @@ mod tests {
 
     use super::{ControllerApi, ControllerFlags};
 
-    /// What a command says of a page that is answered with 404 and this text.
+    /// The error of a command for a page that is answered with 404 and this text.
     async fn refused(text: &str) -> String {
         // As the program does; another test may have done it.
         drop(rustls::crypto::ring::default_provider().install_default());

@@ -152,7 +152,7 @@ pub fn lease_name(id: &str, instance: Option<&str>) -> String {
     }
 }
 
-/// What a lease can say of its duration. Rounded up: who goes by it must not take over while a claim
+/// The duration as a lease can state it. Rounded up: who goes by it must not take over while a claim
 /// lasts.
 fn whole_seconds(duration: Duration) -> u64 {
     let fraction = u64::from(duration.subsec_nanos() > 0);

@@ -44,7 +44,7 @@ const FRESHNESS: [&str; 4] = ["fresh", "stale", "missing", "unavailable"];
 pub struct Metrics {
     pipeline: Registry,
     process_wide: Registry,
-    /// What the operating system says of the process.
+    /// What the operating system reports about the process.
     system: Registry,
     /// Held for writing while a variant changes its label set, so that no scrape sees none or two.
     exposition: RwLock<()>,

@@ -82,7 +82,7 @@ pub struct QueryReport {
 /// The answers of one collection, or why there are none.
 pub(super) type Results = BTreeMap<QueryName, Result<QueryResult, QueryError>>;
 
-/// Asks for every wanted signal of all workloads, in a fixed number of queries that run at the same
+/// Queries every wanted signal of all workloads, in a fixed number of queries that run at the same
 /// time. A signal of which any query fails has failed as a whole; the others are not touched by it.
 /// `repeated_for` says for how long the oldest of the answers has been repeated already, see
 /// [`Evaluations`](super::Evaluations): so much is added to all ages.

@@ -195,7 +195,7 @@ pub(super) const RECORDED: [QueryName; 4] = [
 /// The label that names the query of an arm of a history.
 pub(super) const PART: &str = "part";
 
-/// Asks for what [`RECORDED`] queries would have brought at every step of the time before now. Series
+/// Queries what [`RECORDED`] queries would have brought at every step of the time before now. Series
 /// that have ended are left out.
 pub(super) fn history_text(scope: &QueryScope, range: RangeWindow, step: RangeWindow) -> String {
     let terms = RECORDED.into_iter().flat_map(|query| {
@@ -264,7 +264,7 @@ pub(super) enum TermKind {
 }
 
 impl QueryTerm {
-    /// What a series that has not ended says of an engine.
+    /// What a series that has not ended reports about an engine.
     fn recorded(&self, scope: &QueryScope) -> Option<Vector> {
         let series = scope.series(self.name);
         let now = |labels| series.now().grouped(Aggregation::Max, labels);

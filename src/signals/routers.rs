@@ -1,4 +1,4 @@
-//! What routers say of a model, and of the pods that they send its requests to.
+//! What routers report about a model, and about the pods that they send its requests to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

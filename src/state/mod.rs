@@ -190,7 +190,7 @@ pub struct ConfigWriters {
 pub struct LeadershipWriters {
     /// The right to write.
     pub claim: Writer<Claim>,
-    /// Asks for objects that are variants to be listed again.
+    /// Requests a new list of the objects that are variants.
     pub relists: RelistRequester,
     /// The outcome of requests for the lease.
     pub requests: RequestReporter,

@@ -37,7 +37,7 @@ pub struct RelistResponders {
 pub struct RelistRequester([(watch::Sender<u64>, watch::Receiver<u64>); 3]);
 
 impl RelistRequester {
-    /// Asks for readings of the kinds that are needed, which begin after this moment, unless one of this number was
+    /// Requests readings of the kinds that are needed, which begin after this moment, unless one of this number was
     /// asked for already, and waits for the end of all for at most `patience`. Returns of which kinds there was one:
     /// VariantAutoscalings, HorizontalPodAutoscalers, ScaledObjects.
     pub async fn ask(&self, number: u64, patience: Duration, needed: [bool; 3]) -> [bool; 3] {

@@ -12,7 +12,7 @@ use crate::campaign::{Campaign, Memory, Outcome};
 use crate::mutate::Grammar;
 use crate::seeds::{blocks, json, owned};
 
-/// Longest text of an error, besides what it says of every fault.
+/// Longest text of an error, without its text about every fault.
 const LONGEST_ERROR: usize = 64 * 1024;
 
 /// Every part that a snapshot can have, with every analyzer given what it needs.

@@ -22,7 +22,7 @@ pub(crate) struct Made {
     pub(crate) plan: Plan,
 }
 
-/// Plans a snapshot; what it says of the past stands before what `before` knows.
+/// Plans a snapshot; what it states about the past precedes what `before` knows.
 pub(crate) fn made(
     name: &str,
     document: &SnapshotDocument,

@@ -107,7 +107,7 @@ fn inline_commands(page: &str) -> Vec<String> {
     .collect()
 }
 
-/// Whether the program takes a command and its flags, by what it says of itself.
+/// Whether the program takes a command and its flags, by its own help.
 fn is_known_to_wva(words: &[&str]) -> bool {
     let help = |arguments: &[&str]| {
         let mut wva = Command::new(env!("CARGO_BIN_EXE_wva"));

@@ -248,7 +248,7 @@ fn the_original_values_can_be_had() {
     assert_eq!(found, expected);
 }
 
-/// What the schema says of a key of the main ConfigMap.
+/// The schema of a key of the main ConfigMap.
 fn schema_of(kind: ValueKind, duration: &Value) -> Value {
     match kind {
         ValueKind::Bool => json!({ "type": ["boolean", "string"], "pattern": "^(true|false)$" }),

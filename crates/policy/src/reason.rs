@@ -413,7 +413,7 @@ pub enum Reason {
         saturation: Replicas,
         /// The queueing model's wish.
         model: Replicas,
-        /// What saturation says of one replica less.
+        /// What saturation reports about one replica less.
         shrinking: Shrinking,
         /// In words.
         reason: Arc<str>,

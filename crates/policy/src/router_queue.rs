@@ -1,4 +1,4 @@
-//! What routers themselves say of the requests that they hold, apart from Prometheus.
+//! What routers themselves report about the requests that they hold, apart from Prometheus.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -108,7 +108,7 @@ pub struct ConfigMapView<'a> {
 }
 
 /// Puts the ConfigMaps that count into `sources`, in place of those that were there. Global are
-/// those in `system_namespace`; `may_override` says of another namespace whether its own count.
+/// those in `system_namespace`; `may_override` returns whether those of another namespace count.
 pub fn gather<'a>(
     sources: &mut Sources,
     names: &ConfigMapNames,

@@ -1,4 +1,4 @@
-//! What the application says of each place in its tree, and how a place can be treated.
+//! What the application states about each place in its tree, and how a place can be treated.
 
 use std::fmt::{Debug, Display};
 use std::time::Duration;

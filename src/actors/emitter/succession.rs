@@ -1,4 +1,4 @@
-//! What a plan says of metrics and limits, in addition to the counts.
+//! What a plan states about metrics and limits, in addition to the counts.
 
 use std::sync::Arc;
 

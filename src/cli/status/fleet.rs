@@ -342,7 +342,7 @@ fn failing<'a>(object: &'a Value, kinds: &[&str]) -> Option<&'a Value> {
     found.find(|found| text(found, "/status") == "False")
 }
 
-/// What the conditions say of the last decision: the first that does not hold, else the decision.
+/// What the conditions state about the last decision: the first that does not hold, else the decision.
 fn decision(object: &Value) -> String {
     let kinds = ["TargetResolved", "MetricsAvailable", "OptimizationReady", "ActuationReady"];
     let shown = failing(object, &kinds).or_else(|| condition(object, "OptimizationReady"));

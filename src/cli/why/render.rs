@@ -172,7 +172,7 @@ pub(super) fn pod_autoscaler(key: &ObjectKey, record: &Value) -> String {
     text
 }
 
-/// What the status of an object says of its decision; `None` if there is no object of that name.
+/// What the status of an object states about its decision; `None` if there is no object of that name.
 pub(super) fn status(
     objects: &FleetObjects,
     fleet: &FleetStatus,

@@ -141,7 +141,7 @@ pub(crate) fn unknown_keys<'a>(
     ))
 }
 
-/// What the specification of a scaler says of its variant; each bound with the name of its field.
+/// What the specification of a scaler states about its variant; each bound with the name of its field.
 pub(super) struct Declaration<'a> {
     pub(super) kind: ScalerKind,
     pub(super) target: TargetReference,
@@ -154,7 +154,7 @@ pub(super) struct Declaration<'a> {
 }
 
 impl Declaration<'_> {
-    /// What the annotation or a trigger says of a field, if that may stand there. They may say the same.
+    /// The value of a field in the annotation or a trigger, if that may stand there. Both may state the same.
     fn stated<'a>(
         &'a self,
         metadata: &'a ObjectMeta,
@@ -282,7 +282,7 @@ fn leftover(
     (!owners.is_empty()).then(|| Arc::new(LeftoverCount { removal, owners }))
 }
 
-/// What a scaler says of its variant, or everything that is wrong with that.
+/// What a scaler states about its variant, or everything that is wrong with that.
 fn spec(
     metadata: &ObjectMeta,
     declaration: Declaration<'_>,

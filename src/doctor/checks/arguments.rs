@@ -1,4 +1,4 @@
-//! What the command lines of containers say of the models that they load and serve.
+//! What the command lines of containers state about the models that they load and serve.
 
 use std::collections::BTreeSet;
 

@@ -147,7 +147,7 @@ fn obstacle(facts: &mut Facts) {
 pub(super) const VARIANTS: &[Cause] = causes! {
     VariantMalformed: VariantAutoscaling "a" "/spec/minReplicas" = "one"
         => |facts| remove(facts, LiveKind::HorizontalPodAutoscaler, "a");
-    // What the object says of the time when a controller had it is no finding.
+    // The status of the time when a controller had the object is no finding.
     ForeignInstance => |facts| {
         obstacle(facts);
         resolve(facts, &[with_environment("wva", &[("CONTROLLER_INSTANCE", "blue")])]);

@@ -264,7 +264,7 @@ async fn serving(cx: &Cx) -> Result<(Controller, Vec<String>, u16, PathBuf)> {
     Ok((controller, arguments, port, folder.join("ca.crt")))
 }
 
-/// A controller with these arguments, and what it says of its readiness.
+/// A controller with these arguments, and what it reports about its readiness.
 async fn started(cx: &Cx, arguments: Vec<String>) -> Result<(Controller, String)> {
     let spec = ControllerSpec { arguments, ..ControllerSpec::scoped(cx) };
     let controller = Controller::start_ready(cx, &spec).await?;

@@ -1,4 +1,4 @@
-//! VariantAutoscalings of a test, and what a controller says of them: on the objects, on its
+//! VariantAutoscalings of a test, and what a controller reports about them: on the objects, on its
 //! metrics page, in its decisions.
 
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! What the analyzers say of one model.
+//! What the analyzers report about one model.
 
 use std::collections::{BTreeMap, BTreeSet};
 

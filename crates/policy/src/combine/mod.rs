@@ -90,8 +90,8 @@ pub struct Consensus {
 }
 
 impl Consensus {
-    /// Says of a voter that vetoes the release of a role since it waits that it does, and at which
-    /// measured balance, where that is known.
+    /// Notes that a voter vetoes the release of a role because it waits, and at which measured balance,
+    /// where that is known.
     pub(crate) fn name_wait(
         &mut self,
         role: ServingRole,
@@ -122,7 +122,7 @@ impl Consensus {
         }
     }
 
-    /// Says of every role with replicas behind scheduling gates that they are among those on their way.
+    /// Notes the replicas behind scheduling gates of every role: they are among those on their way.
     pub(crate) fn name_gated(&mut self, roles: &BTreeMap<ServingRole, Replicas>) {
         for (role, role_target) in &mut self.roles {
             if let RoleTarget::Hold(BlockReason::Vetoed { anticipated: Some(_), gated, .. }) =

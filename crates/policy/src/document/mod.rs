@@ -136,7 +136,7 @@ pub struct ModelDocument {
     /// Its name, as its variants state it.
     #[serde(deserialize_with = "scalar::name")]
     pub model: Arc<str>,
-    /// What Prometheus says of the router in front of it. Left out: there is none.
+    /// What Prometheus reports about the router in front of it. Left out: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterDocument>,
     /// What its routers said when they were asked themselves. Left out: they were not.

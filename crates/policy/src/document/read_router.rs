@@ -1,4 +1,4 @@
-//! What a document says of the routers in front of models.
+//! What a document states about the routers in front of models.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -20,7 +20,7 @@ struct SharedContainers {
     engine: OnceLock<ReadEngine>,
 }
 
-/// What containers say of their engine.
+/// What containers state about their engine.
 #[derive(Debug)]
 pub(crate) struct ReadEngine {
     pub(crate) parsed: ParsedArgs,

@@ -151,7 +151,7 @@ impl<'a> Work<'a> {
             };
             let candidates =
                 (contest.contenders.iter()).map(|(key, contender)| (key, &contender.candidate));
-            // GPUs of late replicas are taken: no claim counts them twice.
+            // Late replicas hold their GPUs: no claim counts them twice.
             let claims = outstanding(candidates.clone(), *role, claims).into_iter().map(|claim| {
                 let late = late_supply(candidates.clone(), *role, &claim);
                 claim.covered(late)

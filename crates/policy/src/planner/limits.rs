@@ -423,7 +423,7 @@ fn take_share(draft: &mut PendingDecision<'_>, shared: &CountChange) {
     draft.step(PlanStage::Optimizer, to, why);
 }
 
-/// Asks for the growth that is not shared. A step by percentages that GPUs refuse falls to the next variant of
+/// Requests the growth that is not shared. A step by percentages that GPUs refuse falls to the next variant of
 /// its model, as that of a variant at its maximum does.
 fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
     let mut is_asking = true;

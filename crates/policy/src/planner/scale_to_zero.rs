@@ -324,7 +324,7 @@ fn is_on_its_way(work: &Work<'_>) -> bool {
     })
 }
 
-/// Says of every variant at zero what keeps it there, and which pools lack what it takes.
+/// Records for every variant at zero what keeps it there, and which pools lack what it takes.
 fn refuse(
     drafts: &mut [PendingDecision<'_>],
     cause: WakeCause,
@@ -360,7 +360,7 @@ fn refuse(
     }
 }
 
-/// Says of variants at zero that routers were asked for their requests and did not answer.
+/// Records for variants at zero that routers were asked for their requests and did not answer.
 fn say_blind(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     let Some(why) = cycle.reader.router_failure(work.key) else {
         return;

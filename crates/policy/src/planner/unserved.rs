@@ -6,7 +6,7 @@ use crate::pending_decision::PendingDecision;
 use crate::plan::{DecisionOutcome, MetricsState, PlanStage, Reason};
 use crate::units::Replicas;
 
-/// Says of every variant that could grow, and does not, that requests wait for its model, and why it
+/// Records for every variant that could grow, and does not, that requests wait for its model, and why it
 /// does not: what an analyzer cannot see must not look like balance. A model without replicas has its
 /// own words for what keeps it there.
 pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
@@ -34,7 +34,7 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     }
 }
 
-/// Says of a variant without a report, where nothing moved it, that requests wait in the router for its model.
+/// Records for a variant without a report, where nothing moved it, that requests wait in the router for its model.
 fn name_queue(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     let state = MetricsState::Missing;
     let Some(queue) = held_queue(cycle, work, state) else {

@@ -134,7 +134,7 @@ pub struct DemandTrack {
     pub shape: Option<RequestShape>,
 }
 
-/// What one collection says of the requests of a model.
+/// What one collection reports about the requests of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DemandObservation {
     /// Requests per second that are accepted; `None` where no source says so.

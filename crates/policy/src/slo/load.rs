@@ -1,4 +1,4 @@
-//! What one collection says of the load of a model.
+//! What one collection reports about the load of a model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::snapshot::SignalName;
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
 
-/// What one collection says of the requests of a model, summed over its replicas.
+/// What one collection reports about the requests of a model, summed over its replicas.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ModelLoad {
     pub(super) observation: DemandObservation,

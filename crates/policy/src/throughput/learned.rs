@@ -42,7 +42,7 @@ impl LearnedThroughput {
         self.models.is_empty()
     }
 
-    /// What is known of variants, without what the moment says of their models.
+    /// What is known of variants, without the present state of their models.
     #[must_use]
     pub fn lines(self) -> Self {
         let models = self.models.into_iter().map(|(key, model)| {

@@ -1,4 +1,4 @@
-//! Models at zero, what Prometheus and routers themselves say of their requests, and what is learned
+//! Models at zero, what Prometheus and routers themselves report about their requests, and what is learned
 //! without samples.
 
 use std::collections::BTreeSet;

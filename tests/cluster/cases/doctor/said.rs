@@ -1,4 +1,4 @@
-//! What the controller says of a cause by itself: a condition of the first variant, and a series of its page.
+//! What the controller reports about a cause by itself: a condition of the first variant, and a series of its page.
 
 use futures::future::try_join;
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// What the controller is to say of a cause.
+    /// What the controller has to report about a cause.
     pub(super) fn of(cause: &Cause) -> Option<Self> {
         let (failing, fails) = FAILING;
         cause

@@ -57,8 +57,8 @@ pub(super) fn hold_unlearned_releases(
     }
 }
 
-/// Says of a variant for which nothing is due that the SLO analyzer has no say in it yet, and what decides: `by` an
-/// analyzer, else percentages.
+/// Records for a variant for which nothing is due that the SLO analyzer cannot judge it yet, and what decides: `by`
+/// an analyzer, else percentages.
 pub(super) fn name_unmeasured(
     cycle: &Cycle<'_>,
     work: &mut Work<'_>,

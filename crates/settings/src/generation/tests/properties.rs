@@ -121,7 +121,7 @@ fn accepted(diagnostics: &Diagnostics) -> bool {
     })
 }
 
-/// The sources at a fresh start: what the main ConfigMap says of static settings is left out, since
+/// The sources at a fresh start: the static settings of the main ConfigMap are left out, since
 /// nonsense there ends a start.
 fn live_only(sources: &Sources) -> Sources {
     let mut sources = sources.clone();

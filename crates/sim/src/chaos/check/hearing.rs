@@ -92,8 +92,8 @@ fn is_lowered_for_load(decision: &Decision) -> bool {
         })
 }
 
-/// Whether saturation alone was asked, which rests on what every replica says of itself. The queueing model learns
-/// of requests from routers.
+/// Whether saturation alone was asked, which rests on what every replica reports about itself. The queueing model
+/// learns of requests from routers.
 fn rests_on_replicas(figures: &ModelFigures) -> bool {
     figures.queueing.is_none() && figures.throughput.is_none()
 }

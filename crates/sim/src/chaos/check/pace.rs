@@ -1,4 +1,4 @@
-//! T7: a process leaves others alone, whatever is wrong, and a server that asks for that for as long as it says.
+//! T7: the requests of a process stay within bounds, whatever fails, and honour the Retry-After of a server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
