@@ -21,7 +21,7 @@ COPY crates crates
 COPY src src
 # The definitions of custom resources are compiled in.
 COPY config/crd config/crd
-# The commit that `wva --version` shows beside the version, if it is given.
+# The commit that `wva --version` shows after the version, if it is given.
 ARG WVA_COMMIT
 RUN image/build root /root-of-image
 

@@ -244,7 +244,7 @@ DEPLOY_WVA=${DEPLOY_WVA:-true}
 if [ -z "${WVA_IMAGE_REPO:-}${VALUES_FILE:-}" ] && is_on DEPLOY_WVA; then
   note "no image is given (-i): $default_repo must be known to the nodes"
 fi
-# Where the sample goes. Only Helm knows what VALUES_FILE says of it.
+# Where the sample goes. Only Helm knows the namespace that VALUES_FILE gives it.
 if [ -z "${LLMD_NS:-}${VALUES_FILE:-}" ]; then
   LLMD_NS=$(sed -n '/^llmd:/,$ s/^  namespace: //p' "$here/environments/$ENVIRONMENT.yaml")
 fi
