@@ -5,13 +5,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::names::{product_sources, relative};
-use super::root;
+use super::{root, sources};
 
-/// In pages, and in the string literals of the sources, which are messages. Matched as whole words, in
-/// any case, over line breaks. The last two are left by a merge.
-const WORDS: [&str; 16] = [
+/// In pages, in the comments of all sources, and in the string literals of the product, which are messages.
+/// Matched as whole words, in any case, over line breaks. The last two are left by a merge.
+const WORDS: [&str; 19] = [
     "told", "tell", "tells", "heard", "hear", "hears", "whoever", "nobody", "somebody", "of late",
-    "beside", "asks for", "comes to", "dearest", "<<<<<<<", ">>>>>>>",
+    "beside", "asks for", "comes to", "dearest", "say of", "says of", "such", "<<<<<<<", ">>>>>>>",
 ];
 
 /// The counts that are left: a path and a number in each line.
@@ -78,9 +78,9 @@ fn after_apostrophe(text: &str) -> &str {
     end.map_or(text, |end| &text[end + 1..])
 }
 
-/// The string literals of a source, each on lines of its own.
-fn literals(source: &str) -> String {
-    let mut found = String::new();
+/// The string literals of a source, and its comments, each on lines of its own.
+fn literals_and_comments(source: &str) -> [String; 2] {
+    let (mut literals, mut comments) = (String::new(), String::new());
     let mut rest = source;
     let mut before = None;
     while let Some(letter) = rest.chars().next() {
@@ -91,18 +91,21 @@ fn literals(source: &str) -> String {
         before = Some(letter);
         rest = if let Some((held, after)) = literal {
             before = None;
-            found.push_str(&held);
-            found.push('\n');
+            literals.push_str(&held);
+            literals.push('\n');
             after
         } else if rest.starts_with("//") {
-            rest.find('\n').map_or("", |end| &rest[end..])
+            let (comment, after) = rest.split_at(rest.find('\n').unwrap_or(rest.len()));
+            comments.push_str(comment.trim_start_matches(['/', '!']));
+            comments.push('\n');
+            after
         } else if letter == '\'' {
             after_apostrophe(after)
         } else {
             after
         };
     }
-    found
+    [literals, comments]
 }
 
 /// The pages below a folder.
@@ -129,7 +132,10 @@ fn counted() -> BTreeMap<String, usize> {
         counts.insert(relative(&path), count(&text));
     }
     for (path, text) in product_sources() {
-        counts.insert(path, count(&literals(&text)));
+        counts.insert(path, count(&literals_and_comments(&text)[0]));
+    }
+    for (path, text) in ["src", "crates", "tests", "benches"].into_iter().flat_map(sources) {
+        *counts.entry(relative(&path)).or_default() += count(&literals_and_comments(&text)[1]);
     }
     counts.retain(|_, count| *count > 0);
     counts
@@ -191,14 +197,16 @@ fn whole_words_are_counted_over_line_breaks() {
 }
 
 #[test]
-fn literals_are_found_in_code() {
+fn literals_and_comments_are_found_in_code() {
     for (source, expected) in [
-        ("let a = \"nobody\"; // \"told\"", 1),
-        ("let a = '\"'; let told = 'b'; let c = \"told\\\"told\";", 2),
-        ("let a = r#\"tell \"somebody\"\"#; fn tell<'a>() {}", 2),
-        ("let a = '\\''; let b = \"x\\nnobody\";", 1),
-        ("for_\"nobody\"; var\"told\"", 2),
+        ("let a = \"nobody\"; // \"told\" and told", [1, 2]),
+        ("let a = '\"'; let told = 'b'; let c = \"told\\\"told\";", [2, 0]),
+        ("let a = r#\"tell \"somebody\"\"#; fn tell<'a>() {}", [2, 0]),
+        ("let a = '\\''; let b = \"x\\nnobody\";", [1, 0]),
+        ("for_\"nobody\"; var\"told\"", [2, 0]),
+        ("/// It asks\n    /// for \"such\nfn told() {}\n//! of late", [0, 3]),
+        ("let a = \"// such\"; // such", [1, 1]),
     ] {
-        assert_eq!(count(&literals(source)), expected, "{source}");
+        assert_eq!(literals_and_comments(source).map(|part| count(&part)), expected, "{source}");
     }
 }
