@@ -10,6 +10,7 @@ mod kill_route;
 mod lab;
 pub mod load;
 mod number;
+mod pace;
 mod page;
 pub mod prometheus;
 mod real_clock;

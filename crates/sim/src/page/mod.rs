@@ -21,8 +21,8 @@ use tower::{Service as _, service_fn};
 
 pub(crate) use film::Film;
 
+use crate::pace::Gateway;
 use crate::socket;
-use crate::world::pace::Gateway;
 use wva::page;
 use wva::serve::answer::{HttpResponse, plain};
 

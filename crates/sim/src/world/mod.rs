@@ -2,7 +2,7 @@
 //! among them, all in one process and moved by the clock of the runtime.
 //!
 //! On a paused current-thread runtime it runs as fast as it can, and the same seed gives the same run.
-//! [`pace`] holds that runtime back to a multiple of real time.
+//! `crate::pace` holds that runtime back to a multiple of real time.
 
 mod autoscaled;
 mod backend;
@@ -13,7 +13,6 @@ mod flow;
 mod frame;
 mod hidden;
 pub(crate) mod objects;
-pub(crate) mod pace;
 mod replica_group;
 mod routers;
 mod scenario;

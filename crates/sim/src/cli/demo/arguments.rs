@@ -7,7 +7,7 @@ use clap::Parser;
 
 use super::settings::{self, SettingsFile};
 use crate::lab::{POLICIES, PolicyChoice, PolicyKind};
-use crate::world::pace::{Play, Speed};
+use crate::pace::{Play, Speed};
 use crate::world::{Scenario, scenario, scenarios};
 use wva::cli::usage::one_of;
 

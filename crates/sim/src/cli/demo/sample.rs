@@ -8,7 +8,7 @@ use super::comparison::{FixedSearch, Rivals};
 use super::view::{Header, picture};
 use super::{DemoFlags, play, title};
 use crate::documents::check_block;
-use crate::world::pace::Speed;
+use crate::pace::Speed;
 use crate::world::{World, scenario};
 use wva_base::moment::WallTime;
 

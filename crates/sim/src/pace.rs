@@ -23,11 +23,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 use tower::ServiceExt;
 
-use super::{Frame, Scenario, World};
 use crate::hpa::SYNC;
 use crate::lab::{PolicyChoice, Seats};
 use crate::real_clock::real;
 use crate::threads::paused;
+use crate::world::{Frame, Scenario, World};
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
 
