@@ -21,7 +21,7 @@ const USUAL_STEPS: usize = 4;
 
 /// Which replicas of a variant started within the time that peaks reach back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Landing {
+pub(super) struct RecentStarts {
     /// How long ago the last one became ready, if any did.
     pub(super) last: Option<Duration>,
     /// Whether a ready replica is older than that time.
@@ -37,7 +37,7 @@ pub(super) struct PendingDecision<'a> {
     pub(super) bounds: Bounds,
     pub(super) outcome: DecisionOutcome,
     pub(super) metrics: MetricsState,
-    pub(super) landing: Landing,
+    pub(super) recent_starts: RecentStarts,
     pub(super) prospect: StartProspect,
     /// What is expected of its next start.
     pub(super) start: StartEstimate,
@@ -69,7 +69,7 @@ impl<'a> PendingDecision<'a> {
             bounds,
             outcome: DecisionOutcome::Analyzed,
             metrics: MetricsState::Available,
-            landing: Landing::default(),
+            recent_starts: RecentStarts::default(),
             prospect: StartProspect::Open,
             start,
             reserved: Replicas::ZERO,

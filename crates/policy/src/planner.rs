@@ -26,7 +26,7 @@ use super::group::{Group, group_by_model};
 use super::key::{ModelKey, VariantKey};
 use super::learned::Learned;
 use super::observations;
-use super::pending_decision::{Landing, PendingDecision};
+use super::pending_decision::{PendingDecision, RecentStarts};
 use super::plan::{
     Decision, DecisionOutcome, MetricsState, ModelFigures, Plan, SaturationFigures, TargetProblem,
     VariantFigures,
@@ -243,7 +243,7 @@ impl<'a> Cycle<'a> {
                 let bounds = Bounds::effective(&view.bounds, zero);
                 let mut draft =
                     PendingDecision::new(view, target, figures, transitions, bounds, start);
-                draft.landing = self.landing(view, target, limits.pending);
+                draft.recent_starts = self.recent_starts(view, target, limits.pending);
                 draft.prospect = self.outlook().prospect(&view.key);
                 draft
             })
@@ -253,22 +253,27 @@ impl<'a> Cycle<'a> {
     /// The replicas of a variant that started within the time that peaks reach back: older replicas may
     /// show the load that these were started for. A replica that is ready once more, long after its
     /// creation, has not started, and while one is on its way another rule holds.
-    fn landing(&self, view: &VariantView, target: &ResolvedTarget, limit: Duration) -> Landing {
+    fn recent_starts(
+        &self,
+        view: &VariantView,
+        target: &ResolvedTarget,
+        limit: Duration,
+    ) -> RecentStarts {
         let reach = self.reader.reach();
-        let mut landing = Landing::default();
+        let mut recent = RecentStarts::default();
         let ready = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::Ready);
         for pod in ready {
             let starts = (pod.ready_since).filter(|ready| ready.since(pod.created) <= limit);
             let ago = starts.map(|ready| self.now.wall.since(ready));
             match ago.filter(|ago| *ago < reach) {
-                Some(ago) => landing.last = Some(landing.last.map_or(ago, |last| last.min(ago))),
-                None => landing.has_older = true,
+                Some(ago) => recent.last = Some(recent.last.map_or(ago, |last| last.min(ago))),
+                None => recent.has_older = true,
             }
         }
         if target.is_pending() {
-            landing.last = None;
+            recent.last = None;
         }
-        landing
+        recent
     }
 
     fn is_reporting(&self, draft: &PendingDecision<'_>) -> bool {

@@ -134,11 +134,12 @@ fn awaits_readings(drafts: &mut [PendingDecision<'_>], analysis: &SaturationAnal
         return false;
     }
     let starts = drafts.iter();
-    let starts = starts.filter_map(|draft| Some((draft.landing.last?, draft.view.key.clone())));
+    let starts =
+        starts.filter_map(|draft| Some((draft.recent_starts.last?, draft.view.key.clone())));
     let Some((ago, landed)) = starts.min() else {
         return false;
     };
-    if !drafts.iter().any(|draft| draft.landing.has_older) {
+    if !drafts.iter().any(|draft| draft.recent_starts.has_older) {
         return false;
     }
     for draft in drafts {
