@@ -11,7 +11,7 @@ use super::figures::{SloReport, SloRoleFigures};
 use super::imbalance::Imbalance;
 use super::landing::{FluidQueue, StartingReplica};
 use super::learned::{self, LearnedSlo, LearnedSloModel};
-use super::load::ModelLoad;
+use super::load::ObservedLoad;
 use super::memory::NeedMemory;
 use super::release::ReleaseHold;
 use super::reserve::{HeldReserve, REACTION};
@@ -81,7 +81,7 @@ pub(super) fn report(
     learned: Option<&LearnedSloModel>,
     now: Moment,
 ) -> SloReport {
-    let load = ModelLoad::of(input);
+    let load = ObservedLoad::of(input);
     let without = input.params.without;
     let demand = learned.and_then(|model| model.demand);
     let DemandObservation { queue, queue_age, .. } = load.observation;
@@ -158,7 +158,7 @@ struct Part<'a> {
     input: &'a ThroughputModelInput,
     report: &'a SloReport,
     stragglers: &'a BTreeSet<VariantKey>,
-    load: ModelLoad,
+    load: ObservedLoad,
     role: ServingRole,
     /// Share of the requests that the role serves.
     share: f64,

@@ -12,7 +12,7 @@ use super::assess;
 use super::curve::LatencyCurve;
 use super::demand::DemandTrack;
 use super::imbalance::Imbalance;
-use super::load::ModelLoad;
+use super::load::ObservedLoad;
 use super::memory::{MAX_HORIZON, NeedMemory};
 use super::straggler;
 use super::work;
@@ -146,7 +146,7 @@ impl LearnedSloModel {
     ) -> Self {
         self.stragglers.retain(|key| input.variants.contains_key(key));
         let before = self.demand;
-        let load = ModelLoad::of(input);
+        let load = ObservedLoad::of(input);
         self.demand = DemandTrack::after(before, load.observation, now);
         self.shifted = self.last_shift(input, before.as_ref(), now);
         let is_even = (self.shifted).is_none_or(|at| now.since(at) >= SHIFTED_FOR);

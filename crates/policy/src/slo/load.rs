@@ -12,13 +12,13 @@ use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
 
 /// What one collection reports about the requests of a model, summed over its replicas.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ModelLoad {
+pub(super) struct ObservedLoad {
     pub(super) observation: DemandObservation,
     /// Requests that wait in replicas, as far as these say.
     waiting: f64,
 }
 
-impl ModelLoad {
+impl ObservedLoad {
     /// One pass, since a fleet has many replicas.
     pub(super) fn of(input: &ThroughputModelInput) -> Self {
         let mut sums = Sums::default();
