@@ -49,7 +49,7 @@ pub(crate) struct Rates {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct MeasuredRate {
     /// Tokens per second.
     pub rate: f64,
     pub readings: usize,
@@ -57,7 +57,7 @@ pub struct Measured {
     pub is_of_other_class: bool,
 }
 
-impl Measured {
+impl MeasuredRate {
     /// Whether it rests on enough readings of requests like the present ones to order replicas.
     pub fn is_proven(self) -> bool {
         !self.is_of_other_class && self.readings >= MIN_READINGS
@@ -70,10 +70,10 @@ impl Rates {
     }
 
     /// The median of a class; where it has no reading, the least median of another one.
-    pub(crate) fn of(&self, class: OutputClass) -> Option<Measured> {
+    pub(crate) fn of(&self, class: OutputClass) -> Option<MeasuredRate> {
         let measured = |readings: &RateReadings, is_of_other_class| {
             let (rate, readings) = (readings.median()?, readings.readings.len());
-            Some(Measured { rate, readings, is_of_other_class })
+            Some(MeasuredRate { rate, readings, is_of_other_class })
         };
         let own = self.classes.get(&class);
         own.and_then(|readings| measured(readings, false)).or_else(|| {

@@ -9,7 +9,7 @@ use super::average::mean;
 use super::decode::{DecodeEngine, Sight};
 use super::input::{Params, ThroughputReplicaInput, ThroughputVariantInput};
 use super::prefill::PrefillEngine;
-use super::readings::{Measured, RATE_WINDOW, Rates};
+use super::readings::{MeasuredRate, RATE_WINDOW, Rates};
 use super::shape::RequestShape;
 use crate::capacity::ServingRole;
 use wva_base::moment::Moment;
@@ -58,7 +58,7 @@ impl Tracker {
     }
 
     /// The rate of a full replica with requests like the present ones.
-    pub fn measured(&self) -> Option<Measured> {
+    pub fn measured(&self) -> Option<MeasuredRate> {
         self.rates.of(self.shape.class())
     }
 

@@ -7,7 +7,7 @@ use super::decode::{DecodeEngine, LatencyModel, SATURATED_USAGE};
 use super::input::{DecodeReading, Params, ThroughputReplicaInput, ThroughputVariantInput};
 use super::line::{Fit, LatencyLine};
 use super::prefill::PrefillEngine;
-use super::readings::Measured;
+use super::readings::MeasuredRate;
 use super::shape::RequestShape;
 use super::supply::{LineCapacity, full_sequences, rate_at};
 use super::tracker::{Tracker, Work};
@@ -49,7 +49,7 @@ pub struct ThroughputVariantFigures {
     /// What the last fitted line says at the usage where the fleet would grow.
     pub line_capacity: Option<LineCapacity>,
     /// Rate of a replica while full and queued.
-    pub measured: Option<Measured>,
+    pub measured: Option<MeasuredRate>,
     pub service: Option<Service>,
     /// Tokens per second asked of it, for information.
     pub demand: Option<LocalDemand>,
@@ -226,7 +226,7 @@ impl Service {
     /// What was measured with present requests comes first, then the fitted line, then what was
     /// measured too rarely or with others. `length` is that of a request, in tokens.
     fn of(
-        measured: Option<Measured>,
+        measured: Option<MeasuredRate>,
         line: Option<(f64, RateSource)>,
         length: f64,
     ) -> Option<Self> {
