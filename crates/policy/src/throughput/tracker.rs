@@ -27,13 +27,13 @@ pub struct Tracker {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queued_since: Option<Moment>,
     rates: Rates,
-    pub(super) work: Work,
+    pub(super) work: TrackedEngine,
 }
 
 /// What is learned of its engine, by what the engine does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Work {
+pub(crate) enum TrackedEngine {
     Decode(DecodeEngine),
     Prefill(PrefillEngine),
 }
@@ -63,7 +63,7 @@ impl Tracker {
     }
 
     pub(super) fn is_of(&self, input: &ThroughputVariantInput) -> bool {
-        let is_prefill = matches!(self.work, Work::Prefill(_));
+        let is_prefill = matches!(self.work, TrackedEngine::Prefill(_));
         self.engine == input.engine && is_prefill == (input.role == ServingRole::Prefill)
     }
 
@@ -85,7 +85,7 @@ impl Tracker {
             full: input.full_sequences(shape),
             max_sequences: input.max_sequences,
         };
-        if let Work::Decode(engine) = &mut next.work {
+        if let TrackedEngine::Decode(engine) = &mut next.work {
             engine.learn(&readings, sight, now);
         }
         next.queued_since = queued_since(known, input, params, now);
@@ -116,7 +116,7 @@ impl Tracker {
         };
         let mut next = Self::begin(known, input, shape, now);
         if !masks_prefill {
-            if let Work::Prefill(engine) = &mut next.work {
+            if let TrackedEngine::Prefill(engine) = &mut next.work {
                 engine.learn(&readings, now);
             }
             // What a prefill replica holds in its KV cache is handed over at once: a queue alone
@@ -137,8 +137,10 @@ impl Tracker {
         now: Moment,
     ) -> Self {
         let work = || match input.role {
-            ServingRole::Prefill => Work::Prefill(PrefillEngine::default()),
-            ServingRole::Decode | ServingRole::Both => Work::Decode(DecodeEngine::default()),
+            ServingRole::Prefill => TrackedEngine::Prefill(PrefillEngine::default()),
+            ServingRole::Decode | ServingRole::Both => {
+                TrackedEngine::Decode(DecodeEngine::default())
+            }
         };
         Self {
             engine: Arc::clone(&input.engine),

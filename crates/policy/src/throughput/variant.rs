@@ -10,7 +10,7 @@ use super::prefill::PrefillEngine;
 use super::readings::MeasuredRate;
 use super::shape::RequestShape;
 use super::supply::{LineCapacity, full_sequences, rate_at};
-use super::tracker::{Tracker, Work};
+use super::tracker::{TrackedEngine, Tracker};
 use crate::capacity::ServingRole;
 use crate::total::total;
 use crate::units::Replicas;
@@ -148,8 +148,8 @@ impl ThroughputVariantFigures {
             ..Self::default()
         };
         let is_seen = match &tracker.work {
-            Work::Decode(engine) => figures.add_decode(input, engine, shape, params),
-            Work::Prefill(engine) => figures.add_prefill(input, engine, shape),
+            TrackedEngine::Decode(engine) => figures.add_decode(input, engine, shape, params),
+            TrackedEngine::Prefill(engine) => figures.add_prefill(input, engine, shape),
         };
         figures.sizing = match (figures.per_replica, own, is_seen) {
             (None, ..) => CapacityBasis::Unsized,
