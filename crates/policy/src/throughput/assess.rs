@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::average::mean;
 use super::input::{ThroughputModelInput, ThroughputVariantInput, positive};
 use super::learned::{LearnedModel, LearnedThroughput};
-use super::role::{self, Part, RoleLoad, ThroughputRoleFigures};
+use super::role::{self, RoleLoad, RoleMember, ThroughputRoleFigures};
 use super::supply::{QUEUE_DRAIN_FACTOR, queue_demand};
 use super::variant::ThroughputVariantFigures;
 use super::window::MAX_AGE;
@@ -161,11 +161,11 @@ impl ThroughputReport {
         let roles: BTreeSet<ServingRole> =
             input.variants.values().map(|variant| variant.role).collect();
         let figures = roles.into_iter().filter_map(|role| {
-            let parts: Vec<Part<'_>> = (input.variants.iter())
+            let parts: Vec<RoleMember<'_>> = (input.variants.iter())
                 .filter(|(_, variant)| variant.role == role)
                 .filter_map(|(key, variant)| {
                     let figures = self.variants.get(key)?;
-                    Some(Part { input: variant, figures })
+                    Some(RoleMember { input: variant, figures })
                 })
                 .collect();
             let streak = learned.and_then(|model| model.streaks.get(&role).copied());

@@ -112,7 +112,7 @@ pub(super) fn wanted(balance: &Balance) -> Option<VoteDirection> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct RoleMember<'a> {
     pub(super) input: &'a ThroughputVariantInput,
     pub(super) figures: &'a ThroughputVariantFigures,
 }
@@ -126,7 +126,7 @@ struct Fleet {
 
 /// Figures of a role; none where no variant of it can be sized, or no number holds its demand.
 pub(super) fn figures(
-    parts: &[Part<'_>],
+    parts: &[RoleMember<'_>],
     load: RoleLoad,
     params: &Params,
     streak: Option<Streak>,
@@ -167,12 +167,12 @@ pub(super) fn figures(
 /// Figures of a role that nothing is asked of, in replicas. What one can do does not matter, hence
 /// neither whether that is a first impression.
 pub(super) fn idle(
-    parts: &[Part<'_>],
+    parts: &[RoleMember<'_>],
     band: Band,
     streak: Option<Streak>,
 ) -> ThroughputRoleFigures {
     let ready: f64 = parts.iter().map(|part| part.input.ready.to_f64()).sum();
-    let existing: f64 = parts.iter().map(Part::existing).sum();
+    let existing: f64 = parts.iter().map(RoleMember::existing).sum();
     let balance = Balance::of(0.0, ready, existing, band);
     let damping = damping(true, &balance, streak, false, false);
     ThroughputRoleFigures {
@@ -217,9 +217,9 @@ fn damping(
 }
 
 impl Fleet {
-    fn of(parts: &[Part<'_>]) -> Option<Self> {
+    fn of(parts: &[RoleMember<'_>]) -> Option<Self> {
         let (mut supply, mut anticipated, mut is_sized) = (0.0, 0.0, false);
-        for Part { input, figures } in parts {
+        for RoleMember { input, figures } in parts {
             if let Some(rate) = figures.per_replica {
                 is_sized = true;
                 supply += rate * input.ready.to_f64();
@@ -231,8 +231,8 @@ impl Fleet {
 }
 
 impl FloorFigures {
-    fn of(parts: &[Part<'_>], load: RoleLoad, fleet: Fleet, band: Band) -> Option<Self> {
-        let is_proven = parts.iter().any(Part::is_proven);
+    fn of(parts: &[RoleMember<'_>], load: RoleLoad, fleet: Fleet, band: Band) -> Option<Self> {
+        let is_proven = parts.iter().any(RoleMember::is_proven);
         let rated: Vec<_> = (parts.iter())
             .filter(|part| part.is_proven() == is_proven)
             .filter_map(|part| Some((part.figures.service?, part.figures.per_replica?)))
@@ -247,7 +247,7 @@ impl FloorFigures {
         let landing =
             Landing::of(requests, parts.iter().map(|part| part.served(rate, start)).sum(), start);
         let per_request = capacity / rate;
-        let existing: f64 = parts.iter().map(Part::existing).sum();
+        let existing: f64 = parts.iter().map(RoleMember::existing).sum();
         let mut figures = Self {
             rate_per_replica: rate,
             is_proven,
@@ -289,7 +289,7 @@ impl FloorFigures {
     }
 }
 
-impl Part<'_> {
+impl RoleMember<'_> {
     fn is_proven(&self) -> bool {
         self.figures.service.is_some_and(|service| service.source.is_proven())
     }
