@@ -119,7 +119,7 @@ pub(super) struct RoleMember<'a> {
 
 /// What ready, and ready and pending replicas supply, in tokens per second.
 #[derive(Debug, Clone, Copy)]
-struct Fleet {
+struct RoleSupply {
     supply: f64,
     anticipated: f64,
 }
@@ -132,8 +132,8 @@ pub(super) fn figures(
     streak: Option<Streak>,
     is_masked: bool,
 ) -> Option<ThroughputRoleFigures> {
-    let fleet = Fleet::of(parts)?;
-    let Fleet { supply, anticipated } = fleet;
+    let fleet = RoleSupply::of(parts)?;
+    let RoleSupply { supply, anticipated } = fleet;
     let floor = FloorFigures::of(parts, load, fleet, params.band);
     let demand = floor.map_or(load.demand, |floor| floor.demanded(load));
     let demand = if is_masked {
@@ -216,7 +216,7 @@ fn damping(
     }
 }
 
-impl Fleet {
+impl RoleSupply {
     fn of(parts: &[RoleMember<'_>]) -> Option<Self> {
         let (mut supply, mut anticipated, mut is_sized) = (0.0, 0.0, false);
         for RoleMember { input, figures } in parts {
@@ -231,7 +231,7 @@ impl Fleet {
 }
 
 impl FloorFigures {
-    fn of(parts: &[RoleMember<'_>], load: RoleLoad, fleet: Fleet, band: Band) -> Option<Self> {
+    fn of(parts: &[RoleMember<'_>], load: RoleLoad, fleet: RoleSupply, band: Band) -> Option<Self> {
         let is_proven = parts.iter().any(RoleMember::is_proven);
         let rated: Vec<_> = (parts.iter())
             .filter(|part| part.is_proven() == is_proven)
@@ -276,7 +276,7 @@ impl FloorFigures {
     /// A backlog that is worked off before a new replica is ready orders none, and keeps those that
     /// there are; what will be left then orders, once the rate is proven. Until then only a standing
     /// queue in the router does, counted from the ready replicas so that it orders once.
-    fn permit(&self, fleet: Fleet, capacity: f64, band: Band) -> f64 {
+    fn permit(&self, fleet: RoleSupply, capacity: f64, band: Band) -> f64 {
         let held = |demand: f64| demand.min(orders_nothing(fleet.anticipated, band));
         if self.is_proven {
             self.landing_demand.max(held(self.demand))
