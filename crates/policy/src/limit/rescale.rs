@@ -51,7 +51,7 @@ wva_base::display_of! { BudgetClaim:
 
 /// Models that draw from the same pools, in the order in which groups are served: by accelerator,
 /// the cluster's budget before those of namespaces.
-type Group = (Arc<str>, Option<Arc<str>>, BTreeSet<GpuPool>);
+type SharingKey = (Arc<str>, Option<Arc<str>>, BTreeSet<GpuPool>);
 
 type Members<'a> = BTreeMap<&'a ModelKey, &'a RescaleCandidate>;
 
@@ -151,8 +151,8 @@ pub(super) fn groups<'a>(
     models: &'a BTreeMap<ModelKey, RescaleCandidate>,
     is_shared: impl Fn(Option<&str>) -> bool,
     pools: &GpuPools,
-) -> BTreeMap<Group, Members<'a>> {
-    let mut groups: BTreeMap<Group, Members<'a>> = BTreeMap::new();
+) -> BTreeMap<SharingKey, Members<'a>> {
+    let mut groups: BTreeMap<SharingKey, Members<'a>> = BTreeMap::new();
     for (key, model) in models {
         let group = group_of(key, model, pools);
         if let Some(group) = group.filter(|(_, scope, _)| is_shared(scope.as_deref())) {
@@ -162,7 +162,7 @@ pub(super) fn groups<'a>(
     groups
 }
 
-fn group_of(key: &ModelKey, model: &RescaleCandidate, pools: &GpuPools) -> Option<Group> {
+fn group_of(key: &ModelKey, model: &RescaleCandidate, pools: &GpuPools) -> Option<SharingKey> {
     let mut variants = model.variants.values();
     let accelerator = &variants.next()?.accelerator;
     if variants.any(|variant| variant.accelerator != *accelerator) {
