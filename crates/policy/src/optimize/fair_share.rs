@@ -29,8 +29,8 @@ pub(crate) fn share(
     contests: &BTreeMap<ModelKey, Contest>,
     pools: &mut GpuPools,
 ) -> BTreeMap<VariantKey, CountChange> {
-    let mut works: Vec<Work<'_>> =
-        (contests.values()).filter_map(|contest| Work::of(contest, pools)).collect();
+    let mut works: Vec<ModelDemand<'_>> =
+        (contests.values()).filter_map(|contest| ModelDemand::of(contest, pools)).collect();
     let scarce = scarce(&works, pools);
     for work in &mut works {
         if !work.needs_any(&scarce, pools) {
@@ -55,9 +55,9 @@ pub(crate) fn share(
 }
 
 /// Pools that have less than the cheapest sets of all models need.
-fn scarce(works: &[Work<'_>], pools: &GpuPools) -> BTreeSet<GpuPool> {
+fn scarce(works: &[ModelDemand<'_>], pools: &GpuPools) -> BTreeSet<GpuPool> {
     let mut asked: BTreeMap<GpuPool, (Gpus, Budget)> = BTreeMap::new();
-    for taker in works.iter().flat_map(Work::buyers) {
+    for taker in works.iter().flat_map(ModelDemand::buyers) {
         for figures in taker.pools(pools) {
             let none = (Gpus::ZERO, figures.left);
             let (gpus, _) = asked.entry(figures.pool()).or_insert(none);
@@ -113,7 +113,7 @@ impl Round {
 }
 
 #[derive(Debug)]
-struct Work<'a> {
+struct ModelDemand<'a> {
     priority: f64,
     needs: Vec<RoleDemand<'a>>,
 }
@@ -139,7 +139,7 @@ struct Taker<'a> {
     added: u32,
 }
 
-impl<'a> Work<'a> {
+impl<'a> ModelDemand<'a> {
     fn of(contest: &'a Contest, pools: &GpuPools) -> Option<Self> {
         let cheapest = contest.cheapest(pools);
         let mut reached = None;
