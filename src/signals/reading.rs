@@ -8,7 +8,7 @@ use super::query::{
     ASIDE, BLOCK_SIZE, BLOCKS, ENDPOINTS, MODEL, NAMESPACE, PODS, QueryName, QueryTerm, RANKS,
     SOURCE, TARGET_MODEL, TermKind,
 };
-use super::result::{Interner, QueryResult, SampleRef, Symbol};
+use super::result::{QueryResult, SampleRef, Symbol, SymbolTable};
 use crate::policy::snapshot::Unlabelled;
 use wva_base::names::{is_dns_label, is_dns_subdomain};
 
@@ -54,26 +54,26 @@ impl ReadingKey {
 /// Names seen in one collection, the empty one first.
 #[derive(Debug)]
 pub(super) struct Names {
-    interner: Interner,
+    symbols: SymbolTable,
     pub(super) none: Symbol,
 }
 
 impl Names {
     pub(super) fn new() -> Self {
-        let mut interner = Interner::default();
-        let none = interner.intern("");
-        Self { interner, none }
+        let mut symbols = SymbolTable::default();
+        let none = symbols.intern("");
+        Self { symbols, none }
     }
 
     pub(super) fn get(&self, symbol: Symbol) -> Option<&Arc<str>> {
-        self.interner.get(symbol)
+        self.symbols.get(symbol)
     }
 
     fn named(
         &mut self,
         is_name: fn(&str) -> bool,
     ) -> impl FnOnce(&Arc<str>) -> Option<Symbol> + use<'_> {
-        move |text| is_name(text).then(|| self.interner.intern_shared(text))
+        move |text| is_name(text).then(|| self.symbols.intern_shared(text))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-/// Number of a string within its [`Interner`].
+/// Number of a string within its [`SymbolTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Symbol(u32);
 
@@ -17,7 +17,7 @@ impl Symbol {
 
 /// Keeps each string once. Its table is only ever searched, so that its order shows nowhere.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Interner {
+pub(super) struct SymbolTable {
     found_by_hash: HashTable<Known>,
     strings: Vec<Arc<str>>,
 }
@@ -29,7 +29,7 @@ struct Known {
     symbol: Symbol,
 }
 
-impl Interner {
+impl SymbolTable {
     /// The number of a string; the same string always gets the same one.
     pub(super) fn intern(&mut self, text: &str) -> Symbol {
         self.symbol(text, || Arc::from(text))
@@ -88,7 +88,7 @@ fn hash(text: &str) -> u64 {
 /// The answer to an instant query: samples with labels, and what the server warned of.
 #[derive(Debug, Clone, Default)]
 pub struct QueryResult {
-    strings: Interner,
+    strings: SymbolTable,
     labels: Vec<(Symbol, Symbol)>,
     samples: Vec<Entry>,
     warnings: Vec<String>,
@@ -201,19 +201,19 @@ mod tests {
 
     #[test]
     fn equal_strings_are_kept_once_and_hash_collisions_do_not_merge_strings() {
-        let mut interner = Interner::default();
-        let first = interner.intern("a");
-        assert_eq!(interner.intern("a"), first);
-        assert_eq!(interner.strings.len(), 1);
+        let mut symbols = SymbolTable::default();
+        let first = symbols.intern("a");
+        assert_eq!(symbols.intern("a"), first);
+        assert_eq!(symbols.strings.len(), 1);
 
         let one_hash = 1;
-        let second = interner.symbol_hashed(one_hash, "b", || Arc::from("b"));
-        let third = interner.symbol_hashed(one_hash, "c", || Arc::from("c"));
+        let second = symbols.symbol_hashed(one_hash, "b", || Arc::from("b"));
+        let third = symbols.symbol_hashed(one_hash, "c", || Arc::from("c"));
         assert_ne!(second, first);
         assert_ne!(third, second);
-        assert_eq!(interner.symbol_hashed(one_hash, "b", || Arc::from("b")), second);
-        assert_eq!(interner.get(second).map(AsRef::as_ref), Some("b"));
-        assert_eq!(interner.get(third).map(AsRef::as_ref), Some("c"));
+        assert_eq!(symbols.symbol_hashed(one_hash, "b", || Arc::from("b")), second);
+        assert_eq!(symbols.get(second).map(AsRef::as_ref), Some("b"));
+        assert_eq!(symbols.get(third).map(AsRef::as_ref), Some("c"));
     }
 
     #[test]
