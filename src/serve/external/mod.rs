@@ -9,7 +9,7 @@ use http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde_json::json;
 
-use self::values::{ExternalMetric, ReplicaCounts, Unknown, VARIANT, list};
+use self::values::{ExternalMetric, Unknown, VARIANT, VariantCounts, list};
 use super::access::AccessDenied;
 use super::answer::{HttpResponse, challenge, json, status_of};
 use super::connection::{Routes, path_access};
@@ -99,7 +99,7 @@ impl ExternalMetricsRoutes {
         metric: ExternalMetric,
         selector: &LabelSelector,
         now: Moment,
-    ) -> Result<Vec<ReplicaCounts>, Unknown> {
+    ) -> Result<Vec<VariantCounts>, Unknown> {
         let mirrors = &self.shared.mirrors;
         variants_visible(mirrors, now)?;
         if metric != ExternalMetric::Desired {
@@ -117,7 +117,7 @@ impl ExternalMetricsRoutes {
             let stored = &record.object.stored;
             let target = target_of(&record);
             let target = target.and_then(|target| mirrors.sight(&target).found().cloned());
-            ReplicaCounts {
+            VariantCounts {
                 key: record.object.key.clone(),
                 accelerator: stored
                     .accelerator

@@ -35,7 +35,7 @@ impl ExternalMetric {
         Self::ALL.into_iter().find(|metric| metric.as_str() == name)
     }
 
-    fn value(self, counts: &ReplicaCounts) -> Option<String> {
+    fn value(self, counts: &VariantCounts) -> Option<String> {
         let desired = counts.desired.map(|Replicas(count)| u64::from(count));
         let current = counts.current.map(|Replicas(count)| u64::from(count));
         match self {
@@ -51,7 +51,7 @@ impl ExternalMetric {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ReplicaCounts {
+pub(super) struct VariantCounts {
     pub(super) key: VariantKey,
     pub(super) accelerator: Accelerator,
     /// The count in its status; `None` if nothing was ever decided.
@@ -84,7 +84,7 @@ struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    fn of(counts: &'a ReplicaCounts, instance: Option<&'a str>) -> Self {
+    fn of(counts: &'a VariantCounts, instance: Option<&'a str>) -> Self {
         Self {
             variant_name: &counts.key.name,
             namespace: &counts.key.namespace,
@@ -112,7 +112,7 @@ impl<'a> Labels<'a> {
 /// When one of them has no value: a sum without it would be too small.
 pub(super) fn list(
     metric: ExternalMetric,
-    all_counts: &[ReplicaCounts],
+    all_counts: &[VariantCounts],
     selector: &LabelSelector,
     instance: Option<&Arc<str>>,
     at: WallTime,
@@ -157,7 +157,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::super::visibility::visible;
-    use super::{ExternalMetric, ReplicaCounts, Unknown, list};
+    use super::{ExternalMetric, Unknown, VariantCounts, list};
     use crate::cluster::mirror::MirrorWriter;
     use crate::policy::key::VariantKey;
     use crate::policy::params::LabelSelector;
@@ -166,8 +166,8 @@ mod tests {
     use wva_base::moment::WallTime;
     use wva_supervise::Clock;
 
-    fn counts(name: &str, desired: Option<u32>, current: Option<u32>) -> ReplicaCounts {
-        ReplicaCounts {
+    fn counts(name: &str, desired: Option<u32>, current: Option<u32>) -> VariantCounts {
+        VariantCounts {
             key: VariantKey::new("team-a", name),
             accelerator: Accelerator::Named(Arc::from("H100")),
             desired: desired.map(Replicas),
@@ -192,7 +192,7 @@ mod tests {
 
     fn values(
         metric: ExternalMetric,
-        all_counts: &[ReplicaCounts],
+        all_counts: &[VariantCounts],
         selector: &str,
     ) -> Result<Vec<(String, String)>, Unknown> {
         let selector = LabelSelector::parse(selector).unwrap();
