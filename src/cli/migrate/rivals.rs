@@ -5,18 +5,18 @@ use serde_json::Value;
 use crate::cli::status::{TargetPlace, identity, target_place, title};
 
 /// A variant that is there, or would be.
-struct Claim<'a> {
+struct VariantIdentity<'a> {
     title: String,
     name: (&'a str, &'a str),
     target: TargetPlace<'a>,
 }
 
-impl<'a> Claim<'a> {
+impl<'a> VariantIdentity<'a> {
     fn of(object: &'a Value) -> Self {
         Self { title: title(object), name: identity(object), target: target_place(object) }
     }
 
-    fn is_rival(&self, other: &Claim<'_>) -> bool {
+    fn is_rival(&self, other: &VariantIdentity<'_>) -> bool {
         let (_, _, target) = self.target;
         let has_target = !target.is_empty() && self.target == other.target;
         has_target || self.name == other.name
@@ -30,11 +30,11 @@ pub(super) fn rivals(
     variants: &[Value],
     declared: &[Value],
 ) -> Vec<Option<String>> {
-    let variants: Vec<Claim<'_>> = variants.iter().map(Claim::of).collect();
-    let declared: Vec<Claim<'_>> = declared.iter().map(Claim::of).collect();
+    let variants: Vec<VariantIdentity<'_>> = variants.iter().map(VariantIdentity::of).collect();
+    let declared: Vec<VariantIdentity<'_>> = declared.iter().map(VariantIdentity::of).collect();
     let printed = forms.iter();
-    let printed: Vec<Option<Claim<'_>>> =
-        printed.map(|(_, form)| form.as_ref().ok().map(Claim::of)).collect();
+    let printed: Vec<Option<VariantIdentity<'_>>> =
+        printed.map(|(_, form)| form.as_ref().ok().map(VariantIdentity::of)).collect();
     let whys = forms.iter().zip(&printed).enumerate();
     let whys = whys.map(|(at, ((source, _), own))| {
         let own = own.as_ref()?;
