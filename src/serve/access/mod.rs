@@ -46,12 +46,12 @@ pub struct Authorizer {
     decisions: Cache<(User, Access), AccessDecision>,
     questions: Semaphore,
     permissions: PermissionReporter,
-    troubles: Mutex<BTreeMap<Question, ReviewFailure>>,
+    troubles: Mutex<BTreeMap<ReviewKind, ReviewFailure>>,
 }
 
 /// What the API server is asked. Each takes a right of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Question {
+enum ReviewKind {
     Token,
     Access,
 }
@@ -160,7 +160,7 @@ impl Authorizer {
             known
         } else {
             let asked = review_token(&self.client, token);
-            self.ask(Question::Token, &self.users, digest, asked).await?
+            self.ask(ReviewKind::Token, &self.users, digest, asked).await?
         };
         user.ok_or(AccessDenied::Unauthenticated)
     }
@@ -172,7 +172,7 @@ impl Authorizer {
         }
         let (user, access) = question;
         let asked = review_access(&self.client, user, access);
-        self.ask(Question::Access, &self.decisions, question.clone(), asked).await
+        self.ask(ReviewKind::Access, &self.decisions, question.clone(), asked).await
     }
 
     /// How old an answer may be. For a moment after the API server gave none it is not asked for what
@@ -186,7 +186,7 @@ impl Authorizer {
 
     async fn ask<K: Ord + Clone, V: Clone>(
         &self,
-        about: Question,
+        about: ReviewKind,
         cache: &Cache<K, V>,
         key: K,
         question: impl Future<Output = Result<V, RequestError>>,
@@ -207,7 +207,7 @@ impl Authorizer {
 
     /// Says once that the API server cannot be asked, and once that it can again: scrapers ask
     /// often.
-    fn note(&self, about: Question, error: Option<&RequestError>, at: Moment) {
+    fn note(&self, about: ReviewKind, error: Option<&RequestError>, at: Moment) {
         if let Some(error) = error
             && error.is_denied()
         {
@@ -229,7 +229,7 @@ impl Authorizer {
         }
     }
 
-    fn troubles(&self) -> MutexGuard<'_, BTreeMap<Question, ReviewFailure>> {
+    fn troubles(&self) -> MutexGuard<'_, BTreeMap<ReviewKind, ReviewFailure>> {
         self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
