@@ -13,7 +13,7 @@ const AT_ONCE: usize = 8;
 
 /// A right that an account needs.
 #[derive(Debug, Clone)]
-pub(super) struct Need {
+pub(super) struct NeededRight {
     /// The object that does not work without it.
     pub(super) object: ObjectName,
     pub(super) user: User,
@@ -28,7 +28,7 @@ pub(super) async fn review(client: &Client, facts: &Facts) -> Reading<Vec<RightF
             return Reading::Failed("settings are in a Secret".to_owned());
         }
         let user = service_account(&one.key.namespace, &one.account);
-        needs.extend(needed(one).into_iter().map(|access| Need {
+        needs.extend(needed(one).into_iter().map(|access| NeededRight {
             object: one.title(),
             user: user.clone(),
             access,
@@ -38,7 +38,7 @@ pub(super) async fn review(client: &Client, facts: &Facts) -> Reading<Vec<RightF
 }
 
 /// Reviews all of them, some at a time. Fails with what the API server says to the first that it does not answer.
-pub(super) async fn reviewed(client: &Client, needs: &[Need]) -> Reading<Vec<RightFact>> {
+pub(super) async fn reviewed(client: &Client, needs: &[NeededRight]) -> Reading<Vec<RightFact>> {
     let asked = needs.iter().map(|need| async move {
         let decision = review_access(client, &need.user, &need.access).await;
         decision.map(|decision| RightFact {

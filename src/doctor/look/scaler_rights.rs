@@ -6,7 +6,7 @@ use kube::Client;
 
 use super::DoctorScope;
 use super::objects::{Place, list};
-use super::rights::{Need, reviewed, service_account};
+use super::rights::{NeededRight, reviewed, service_account};
 use crate::cluster::review::Access;
 use crate::doctor::checks::{claimed, live_kind, of_others, scaled_target};
 use crate::doctor::facts::{Facts, LiveKind, Reading, RightFact};
@@ -54,7 +54,7 @@ pub(super) async fn review(
             needed.entry(key).or_insert(need);
         }
     }
-    let needed: Vec<Need> = needed.into_values().take(MOST).collect();
+    let needed: Vec<NeededRight> = needed.into_values().take(MOST).collect();
     reviewed(client, &needed).await
 }
 
@@ -88,7 +88,7 @@ async fn find_keda(client: &Client) -> Result<Keda, String> {
 }
 
 /// The metrics that it reads from others than the kubelets, and the count that it sets.
-fn of_autoscaler(object: &LiveObject, target: &TargetKey) -> Vec<Need> {
+fn of_autoscaler(object: &LiveObject, target: &TargetKey) -> Vec<NeededRight> {
     let (namespace, name) = AUTOSCALER;
     let metrics = object.list("/spec/metrics").iter();
     let metrics = metrics.filter_map(|metric| metric.pointer("/external/metric/name")?.as_str());
@@ -99,7 +99,7 @@ fn of_autoscaler(object: &LiveObject, target: &TargetKey) -> Vec<Need> {
         resource: metric.to_owned(),
         namespace: object.namespace().to_owned(),
     });
-    let rights = metrics.chain(scale(target)).map(|access| Need {
+    let rights = metrics.chain(scale(target)).map(|access| NeededRight {
         object: object.title(),
         user: service_account(namespace, name),
         access,
@@ -108,7 +108,7 @@ fn of_autoscaler(object: &LiveObject, target: &TargetKey) -> Vec<Need> {
 }
 
 /// The operator scales to zero and from zero; the adapter asks who reads its metrics.
-fn of_keda(object: &LiveObject, target: &TargetKey, keda: &Keda) -> Vec<Need> {
+fn of_keda(object: &LiveObject, target: &TargetKey, keda: &Keda) -> Vec<NeededRight> {
     let [operator, adapter] = KEDA.map(|label| keda.get(label));
     let review = Access::Resource {
         verb: "create",
@@ -122,7 +122,7 @@ fn of_keda(object: &LiveObject, target: &TargetKey, keda: &Keda) -> Vec<Need> {
         rights.map(move |access| (one, access))
     });
     let of_adapter = adapter.map(|one| (one, review));
-    let rights = of_operator.chain(of_adapter).map(|(one, access)| Need {
+    let rights = of_operator.chain(of_adapter).map(|(one, access)| NeededRight {
         object: object.title(),
         user: service_account(one.namespace(), one.service_account()),
         access,
