@@ -44,7 +44,7 @@ pub(crate) enum ScaleReaderMessage {
 }
 
 /// The outcome of reading one target; `None` where it was not read.
-type Reading = Option<Result<ScaleReading, ReadError>>;
+type ReadOutcome = Option<Result<ScaleReading, ReadError>>;
 
 #[derive(Debug, Clone)]
 pub(crate) struct ScaleReader {
@@ -206,7 +206,7 @@ impl ScaleReader {
     }
 
     /// Says how reading goes: that one of several is refused is not made up for by the others.
-    fn report_errors(&self, readings: &[(TargetKey, Reading)]) {
+    fn report_errors(&self, readings: &[(TargetKey, ReadOutcome)]) {
         let asked = readings.iter().filter_map(|(_, reading)| reading.as_ref());
         let errors: Vec<&ReadError> =
             asked.clone().filter_map(|read| read.as_ref().err()).collect();
@@ -229,7 +229,7 @@ impl ScaleReader {
         &self,
         cx: &Context<ScaleReaderMessage>,
         named: &BTreeMap<TargetKey, ScaleSource>,
-        readings: Vec<(TargetKey, Reading)>,
+        readings: Vec<(TargetKey, ReadOutcome)>,
     ) -> ActorResult {
         let before = self.writers.scales.load();
         let mut after: Scales = before
