@@ -41,7 +41,7 @@ struct Supervisor<R: TreeRole> {
 
 struct SupervisorState<R: TreeRole> {
     policy: RestartPolicy,
-    slots: Vec<Slot<R>>,
+    slots: Vec<ChildSlot<R>>,
     /// Reported and not yet settled, by slot.
     exits: BTreeMap<usize, String>,
     myself: ActorCell,
@@ -52,7 +52,7 @@ struct SupervisorState<R: TreeRole> {
     guard: IncarnationGuard<R>,
 }
 
-struct Slot<R: TreeRole> {
+struct ChildSlot<R: TreeRole> {
     spec: ChildSpec<R>,
     live: Option<Live<R>>,
     generation: u64,
@@ -148,7 +148,7 @@ impl<R: TreeRole> SupervisorState<R> {
             if state.slots.iter().any(|slot| slot.spec.role() == spec.role()) {
                 return Err(format!("{} is specified twice; remove one", spec.role()));
             }
-            state.slots.push(Slot {
+            state.slots.push(ChildSlot {
                 spec: spec.clone(),
                 live: None,
                 generation: 0,
