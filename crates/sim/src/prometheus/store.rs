@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::labels::{LabelSet, NAME};
 use super::number::{is_stale, stale};
-use super::promql::Selector;
+use super::promql::SeriesSelector;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
@@ -118,7 +118,7 @@ impl SeriesStore {
     }
 
     /// The series that a selector chooses, by name in the order of their labels.
-    pub(super) fn select(&self, selector: &Selector) -> Vec<&StoredSeries> {
+    pub(super) fn select(&self, selector: &SeriesSelector) -> Vec<&StoredSeries> {
         let is_chosen = |known: &LabelSet| {
             selector.labels.iter().all(|(label, wanted)| wanted.takes(known.get(label)))
         };

@@ -6,7 +6,7 @@ mod window;
 use self::rows::{Row, Steps};
 use super::labels::LabelSet;
 use super::number::{is_stale, seconds};
-use super::promql::{Expr, Query, Selector, Subquery};
+use super::promql::{Expr, Query, SeriesSelector, Subquery};
 use super::refusal::QueryRefusal;
 use super::store::{Point, SeriesStore, StoredSeries};
 
@@ -118,7 +118,7 @@ impl View<'_> {
 
     fn series(
         &self,
-        selector: &Selector,
+        selector: &SeriesSelector,
         steps: Steps,
     ) -> Result<Vec<&StoredSeries>, QueryRefusal> {
         let series = self.store.select(selector);
@@ -129,7 +129,7 @@ impl View<'_> {
     /// What is read of the newest sample of each series that is live.
     fn live(
         &self,
-        selector: &Selector,
+        selector: &SeriesSelector,
         steps: Steps,
         read: impl Fn(Point) -> f64,
     ) -> Result<Vec<Row>, QueryRefusal> {

@@ -5,7 +5,7 @@ use super::rows::{Row, Steps, merge};
 use super::{View, unnamed};
 use crate::number::length;
 use crate::prometheus::number::seconds;
-use crate::prometheus::promql::{RangeFunction, Ranged, Selector, Subquery};
+use crate::prometheus::promql::{RangeFunction, Ranged, SeriesSelector, Subquery};
 use crate::prometheus::refusal::QueryRefusal;
 use crate::prometheus::store::Point;
 
@@ -33,7 +33,7 @@ impl View<'_> {
     fn of_samples(
         &self,
         function: RangeFunction,
-        selector: &Selector,
+        selector: &SeriesSelector,
         range: i64,
         steps: Steps,
     ) -> Result<Vec<Row>, QueryRefusal> {

@@ -11,9 +11,9 @@ pub(in crate::prometheus) enum Query {
 
 #[derive(Debug, Clone)]
 pub(in crate::prometheus) enum Expr {
-    Selector(Selector),
+    Selector(SeriesSelector),
     /// The times of the samples that a selector finds.
-    Timestamp(Selector),
+    Timestamp(SeriesSelector),
     OverTime(RangeFunction, Ranged),
     /// The series with one more label.
     Labelled {
@@ -35,7 +35,7 @@ pub(in crate::prometheus) enum Expr {
 }
 
 #[derive(Debug, Clone)]
-pub(in crate::prometheus) struct Selector {
+pub(in crate::prometheus) struct SeriesSelector {
     /// Empty where the labels alone choose.
     pub(in crate::prometheus) name: String,
     pub(in crate::prometheus) labels: Vec<(String, LabelCondition)>,
@@ -61,7 +61,7 @@ impl LabelCondition {
 /// Samples of a range; its length is in milliseconds.
 #[derive(Debug, Clone)]
 pub(in crate::prometheus) enum Ranged {
-    Samples(Selector, i64),
+    Samples(SeriesSelector, i64),
     Subquery(Box<Subquery>),
 }
 

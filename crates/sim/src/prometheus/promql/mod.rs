@@ -5,6 +5,6 @@ mod parser;
 mod token;
 
 pub(super) use expr::{
-    Aggregation, Expr, Grouping, Query, RangeFunction, Ranged, Selector, Subquery,
+    Aggregation, Expr, Grouping, Query, RangeFunction, Ranged, SeriesSelector, Subquery,
 };
 pub(super) use parser::parse;

@@ -3,7 +3,8 @@
 use regex::Regex;
 
 use super::expr::{
-    Aggregation, Expr, Grouping, LabelCondition, Query, RangeFunction, Ranged, Selector, Subquery,
+    Aggregation, Expr, Grouping, LabelCondition, Query, RangeFunction, Ranged, SeriesSelector,
+    Subquery,
 };
 use super::token::{Token, TokenError, Word, split};
 use crate::prometheus::refusal::QueryRefusal;
@@ -208,7 +209,7 @@ impl Parser {
         }
     }
 
-    fn selector(&mut self, name: String) -> Result<Selector, TokenError> {
+    fn selector(&mut self, name: String) -> Result<SeriesSelector, TokenError> {
         let mut labels = Vec::new();
         if self.take_sign('{') {
             while !self.take_sign('}') {
@@ -219,7 +220,7 @@ impl Parser {
                 }
             }
         }
-        Ok(Selector { name, labels })
+        Ok(SeriesSelector { name, labels })
     }
 
     fn condition(&mut self) -> Result<LabelCondition, TokenError> {
