@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use super::files::{records, store, stored, write};
 use super::fluid::{FluidDemand, GOAL, scored};
 use super::number::{self, HASH_OF_NOTHING};
-use super::play::{Play, PlayError};
+use super::play::{LabRun, PlayError};
 use super::policies::{PolicyChoice, PolicyKind};
 use super::record::LabRecord;
 use super::scenario::{LoadedScenario, prepare};
@@ -43,7 +43,7 @@ pub(crate) struct LabProgress {
 struct Task<'a> {
     /// Of its scenario.
     place: usize,
-    play: Play<'a>,
+    play: LabRun<'a>,
     /// Whether the policy is searched for, with all seeds.
     is_search: bool,
 }
@@ -96,7 +96,7 @@ fn tasks(campaign: &Campaign) -> Vec<Task<'_>> {
             for policy in policies.filter(|one| is_searched(one) == is_search) {
                 tasks.extend((1..=seeds).map(|seed| Task {
                     place,
-                    play: Play { scenario, policy, traces, seed },
+                    play: LabRun { scenario, policy, traces, seed },
                     is_search,
                 }));
             }
@@ -139,7 +139,7 @@ impl Shared<'_> {
     }
 
     /// The record of a run: from its file if that has the same key, else by playing it.
-    fn record(&self, play: Play<'_>) -> Result<LabRecord, PlayError> {
+    fn record(&self, play: LabRun<'_>) -> Result<LabRecord, PlayError> {
         if let Some(record) = self.kept(play) {
             locked(&self.progress).found += 1;
             return Ok(record);
@@ -150,30 +150,30 @@ impl Shared<'_> {
         Ok(record)
     }
 
-    fn kept(&self, play: Play<'_>) -> Option<LabRecord> {
+    fn kept(&self, play: LabRun<'_>) -> Option<LabRecord> {
         let text = fs::read(self.path(play)).ok()?;
         let record: LabRecord = serde_json::from_slice(&text).ok()?;
         (record.key == self.key(play)).then_some(record)
     }
 
-    fn search(&self, play: Play<'_>) -> Result<String, PlayError> {
+    fn search(&self, play: LabRun<'_>) -> Result<String, PlayError> {
         let policy = play.policy;
         let seeds = 1..=self.campaign.seeds;
-        if seeds.clone().all(|seed| self.kept(Play { seed, ..play }).is_some()) {
+        if seeds.clone().all(|seed| self.kept(LabRun { seed, ..play }).is_some()) {
             locked(&self.progress).found += 1;
             return Ok(format!("{} {}: found", play.scenario.name(), policy.name));
         }
         let (guess, most) = guess(play)?;
         let count = least_count(guess, most, |count| {
             let fixed = PolicyChoice::fixed(count);
-            let record = self.record(Play { policy: &fixed, ..play })?;
+            let record = self.record(LabRun { policy: &fixed, ..play })?;
             Ok::<_, PlayError>(record.score.attainment)
         })?;
         let fixed = PolicyChoice::fixed(count);
         let mut last = String::new();
         for seed in seeds {
-            let searched = Play { seed, ..play };
-            let mut record = self.record(Play { policy: &fixed, ..searched })?;
+            let searched = LabRun { seed, ..play };
+            let mut record = self.record(LabRun { policy: &fixed, ..searched })?;
             record.policy.clone_from(&policy.name);
             policy.family.name.clone_into(&mut record.family);
             record.key = self.key(searched);
@@ -183,12 +183,12 @@ impl Shared<'_> {
         Ok(last)
     }
 
-    fn path(&self, play: Play<'_>) -> PathBuf {
+    fn path(&self, play: LabRun<'_>) -> PathBuf {
         let name = format!("{}__{}__s{}.json", play.scenario.name(), play.policy.name, play.seed);
         self.campaign.out.join("runs").join(name)
     }
 
-    fn key(&self, Play { scenario, policy, traces: folder, seed }: Play<'_>) -> String {
+    fn key(&self, LabRun { scenario, policy, traces: folder, seed }: LabRun<'_>) -> String {
         let policy = format!("{} {:?} {:?}", policy.family.name, policy.knob, policy.without);
         let models = scenario.spec.models.iter();
         let traces =
@@ -209,7 +209,7 @@ impl Shared<'_> {
 }
 
 /// Where a search begins, and its maximum: of the models together, as each has the same number of replicas.
-fn guess(play: Play<'_>) -> Result<(u32, u32), PlayError> {
+fn guess(play: LabRun<'_>) -> Result<(u32, u32), PlayError> {
     let spec = &play.scenario.spec;
     let prepared = prepare(spec, play.traces, 1).map_err(PlayError::Scenario)?;
     let scored = scored(spec.prelude.0, spec.duration.0);

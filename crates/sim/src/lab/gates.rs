@@ -2,7 +2,7 @@
 
 use super::change::ScenarioChange;
 use super::number;
-use super::play::Play;
+use super::play::LabRun;
 use super::policies::PolicyChoice;
 use super::record::LabRecord;
 use super::scenario::{LoadedScenario, load_changed};
@@ -88,7 +88,7 @@ impl GateTask {
     }
 
     fn run(&self, policy: &PolicyChoice) -> Result<LabRecord, String> {
-        let play = Play { scenario: &self.scenario, policy, traces: None, seed: self.seed };
+        let play = LabRun { scenario: &self.scenario, policy, traces: None, seed: self.seed };
         play.run().map_err(|error| format!("scenario {}: {error}", self.scenario.name()))
     }
 

@@ -45,14 +45,14 @@ impl From<String> for PlayError {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Play<'a> {
+pub(super) struct LabRun<'a> {
     pub(super) scenario: &'a LoadedScenario,
     pub(super) policy: &'a PolicyChoice,
     pub(super) traces: Option<&'a Path>,
     pub(super) seed: u64,
 }
 
-impl Play<'_> {
+impl LabRun<'_> {
     pub(super) fn run(self) -> Result<LabRecord, PlayError> {
         let began = cpu_seconds();
         let runtime =
@@ -301,7 +301,7 @@ impl Stage {
         Ok(())
     }
 
-    fn record(self, play: Play<'_>, seconds: f64) -> LabRecord {
+    fn record(self, play: LabRun<'_>, seconds: f64) -> LabRecord {
         let Stage { prepared, scored, meter, series, waits, outcomes, terms, .. } = self;
         let mut accounts = Accounts::new(scored);
         let models = prepared.scenario.models.iter();

@@ -4,14 +4,14 @@ use std::sync::Mutex;
 
 use super::{Folder, TINY, tiny};
 use crate::lab::campaign::{Campaign, LabProgress, run};
-use crate::lab::play::Play;
+use crate::lab::play::LabRun;
 use crate::lab::policies::PolicyChoice;
 use crate::lab::record::LabRecord;
 use crate::lab::scenario::{LoadedScenario, prepare};
 
 fn play(scenario: &LoadedScenario, policy: &str, seed: u64, traces: &Folder) -> LabRecord {
     let policy = PolicyChoice::parse(policy).unwrap();
-    let play = Play { scenario, policy: &policy, traces: Some(traces.path()), seed };
+    let play = LabRun { scenario, policy: &policy, traces: Some(traces.path()), seed };
     let mut record = play.run().unwrap();
     record.cpu_seconds = 0.0;
     record
