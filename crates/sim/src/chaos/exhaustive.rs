@@ -111,7 +111,7 @@ pub(crate) enum Course {
 
 #[derive(Debug, Clone)]
 pub(crate) struct BrokenInvariant {
-    pub(crate) point: Point,
+    pub(crate) point: CrashPoint,
     pub(crate) violation: InvariantViolation,
     pub(crate) lines: Vec<String>,
 }
@@ -184,8 +184,10 @@ fn at_rest(scene: ExhaustiveScenario) -> Result<Quiescence, String> {
 }
 
 /// Plays a scene with an end at one point, with its whole trace, and says what was wrong after it.
-pub(crate) fn disturbed(point: &Point) -> Result<(RunOutcome, Option<InvariantViolation>), String> {
-    let Point { scene, probe } = point;
+pub(crate) fn disturbed(
+    point: &CrashPoint,
+) -> Result<(RunOutcome, Option<InvariantViolation>), String> {
+    let CrashPoint { scene, probe } = point;
     let outcome = scene.play(Some(probe.clone()), Keep::All);
     let usual = at_rest(*scene)?;
     if !outcome.struck && outcome.violation.is_none() {
@@ -222,7 +224,7 @@ fn walk(walked: &mut Walked, points: Points, usual: &Quiescence) {
             {
                 let is_first = walked.broken.is_empty();
                 walked.broken.push(BrokenInvariant {
-                    point: Point { scene: walked.scene, probe },
+                    point: CrashPoint { scene: walked.scene, probe },
                     violation,
                     lines: if is_first { outcome.lines } else { Vec::new() },
                 });
@@ -249,12 +251,12 @@ const WRITES: [(&str, ProcessFault); 3] = [
 /// What is ended, when, and in which scene. As text it is `SCENE/before/NUMBER/ROLE`, with `after` likewise,
 /// or `SCENE/during-write/NUMBER`, with `before-write` and `after-write` likewise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Point {
+pub(crate) struct CrashPoint {
     pub(crate) scene: ExhaustiveScenario,
     pub(crate) probe: Probe,
 }
 
-impl fmt::Display for Point {
+impl fmt::Display for CrashPoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:?}/", self.scene)?;
         match &self.probe {
@@ -271,7 +273,7 @@ impl fmt::Display for Point {
     }
 }
 
-impl Point {
+impl CrashPoint {
     /// The point that is called so, if there is one.
     pub(crate) fn named(text: &str) -> Option<Self> {
         let mut parts = text.splitn(4, '/');
@@ -325,9 +327,9 @@ mod tests {
                 Probe::Write(1, ProcessFault::AfterWrite),
             ),
         ] {
-            let point = Point { scene, probe };
+            let point = CrashPoint { scene, probe };
             assert_eq!(point.to_string(), text);
-            assert_eq!(Point::named(text), Some(point));
+            assert_eq!(CrashPoint::named(text), Some(point));
         }
         for text in [
             "",
@@ -341,7 +343,7 @@ mod tests {
             "Pair/during-write/0",
             "pair/during-write/7",
         ] {
-            assert_eq!(Point::named(text), None, "{text}");
+            assert_eq!(CrashPoint::named(text), None, "{text}");
         }
     }
 }

@@ -33,7 +33,7 @@ mod workload;
 
 pub(crate) use campaign::{Done, End, Hunt, Summary, campaign, hunt, survive};
 pub(crate) use exhaustive::{
-    BrokenInvariant, Course, ExhaustiveScenario, Point, Points, Walked, disturbed, exhaustive,
+    BrokenInvariant, Course, CrashPoint, ExhaustiveScenario, Points, Walked, disturbed, exhaustive,
 };
 pub(crate) use mutation::Mutation;
 pub(crate) use run::{FaultTally, failure_report};

@@ -6,7 +6,7 @@ use std::ops::Range;
 use clap::{Parser, ValueEnum};
 
 use crate::chaos::Mutation;
-use crate::chaos::{ExhaustiveScenario, PLOTS, Point};
+use crate::chaos::{CrashPoint, ExhaustiveScenario, PLOTS};
 use wva::cli::usage::one_of;
 
 const AFTER: &str = "\
@@ -78,7 +78,7 @@ pub(in crate::cli) struct ChaosFlags {
         requires = "everywhere",
         conflicts_with_all = ["every_occasion", "scene", "jobs"]
     )]
-    pub(super) point: Option<Point>,
+    pub(super) point: Option<CrashPoint>,
     /// List the scenarios
     #[arg(long, exclusive = true)]
     pub(super) list: bool,
@@ -122,8 +122,8 @@ fn to_ids(value: &str) -> Result<Ids, &'static str> {
         .ok_or("numbers of faults with commas between them, as a failure prints them, or none")
 }
 
-fn to_point(value: &str) -> Result<Point, &'static str> {
-    Point::named(value).ok_or("a point as a failure prints it, like Pair/before/7/collector")
+fn to_point(value: &str) -> Result<CrashPoint, &'static str> {
+    CrashPoint::named(value).ok_or("a point as a failure prints it, like Pair/before/7/collector")
 }
 
 fn to_scenario(value: &str) -> Result<&'static str, String> {

@@ -13,8 +13,8 @@ use self::arguments::Ids;
 use super::PROGRAM;
 use crate::chaos::Mutation;
 use crate::chaos::{
-    Done, End, ExhaustiveScenario, Hunt, Keep, PLOTS, Point, Points, Walked, campaign, disturbed,
-    exhaustive, failure_report, hunt, plot, survive,
+    CrashPoint, Done, End, ExhaustiveScenario, Hunt, Keep, PLOTS, Points, Walked, campaign,
+    disturbed, exhaustive, failure_report, hunt, plot, survive,
 };
 use crate::real_clock::real;
 use crate::threads::locked;
@@ -144,7 +144,7 @@ fn code(is_broken: bool, printed: ExitCode) -> ExitCode {
     if is_broken { ExitCode::FAILURE } else { printed }
 }
 
-fn replay_point(point: &Point) -> Result<ExitCode, String> {
+fn replay_point(point: &CrashPoint) -> Result<ExitCode, String> {
     let (outcome, wrong) = disturbed(point)?;
     let end = wrong.as_ref().map_or_else(
         || "it came to rest where it does undisturbed".to_owned(),
