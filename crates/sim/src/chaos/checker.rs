@@ -14,7 +14,7 @@ use super::check::InvariantViolation;
 use super::check::claims::{self, Sent};
 use super::check::kept::Lately;
 use super::check::known::Content;
-use super::check::series::{self, Shown};
+use super::check::series::{self, ExposedSeries};
 use super::fleet::Fleet;
 use super::process_checker::{Cluster, KEPT_EVERY, LOOK_EVERY, ProcessChecker};
 use super::scale_to_zero::{Sleep, Use, ZeroPolicies};
@@ -330,7 +330,7 @@ impl Checker {
             };
             (place, series::read(&page))
         });
-        let shown: BTreeMap<usize, Shown> = shown.collect();
+        let shown: BTreeMap<usize, ExposedSeries> = shown.collect();
         let found = {
             let mut bench = self.bench();
             let CheckerState { seats, sleep, fleet, lately, content, counts, .. } = &mut *bench;

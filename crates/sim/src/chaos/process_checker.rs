@@ -13,7 +13,7 @@ use super::check::kept::{Holdings, Kept, of_gone, outgrown, places, texts};
 use super::check::known::{Content, Versions};
 use super::check::pace::{Pace, Spared};
 use super::check::plans::Plans;
-use super::check::series::{Attempts, Shown};
+use super::check::series::{Attempts, ExposedSeries};
 use super::check::settings::{Followed, Generations, Spans};
 use super::check::tree::{Clocks, RoleIncarnation, Tree, turns, unplanned};
 use super::check::{Eventually, InvariantViolation};
@@ -206,7 +206,7 @@ impl ProcessChecker {
         place: usize,
         now: Moment,
         is_free: bool,
-        page: Option<&Shown>,
+        page: Option<&ExposedSeries>,
         cluster: Cluster<'_>,
     ) -> Vec<InvariantViolation> {
         if self.paused || self.leaving {
@@ -348,7 +348,7 @@ impl ProcessChecker {
     fn keeps(
         &mut self,
         now: Moment,
-        page: &Shown,
+        page: &ExposedSeries,
         around: &Surroundings,
     ) -> Vec<InvariantViolation> {
         let learned = serde_json::to_value(&*self.door.shared.learned.load()).unwrap_or_default();
@@ -375,7 +375,7 @@ impl ProcessChecker {
     fn keeps_autoscalers(
         &mut self,
         now: Moment,
-        page: &Shown,
+        page: &ExposedSeries,
         around: &Surroundings,
     ) -> Vec<InvariantViolation> {
         let gone = if self.watches.live(&["podautoscalers"]) {

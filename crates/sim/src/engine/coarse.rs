@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::page::{Dialect, Shown};
+use super::page::{Dialect, EngineFigures};
 use super::profile::{Limits, Profile};
 use super::statistics::Statistics;
 use crate::exposition::Page;
@@ -164,7 +164,7 @@ impl CoarseEngine {
     pub(crate) fn page(&self, dialect: Dialect, model: &str) -> Page {
         let block_size = self.limits.block_size.max(1);
         let capacity = self.profile.kv_tokens / block_size;
-        let shown = Shown {
+        let shown = EngineFigures {
             running: self.running.round(),
             waiting: self.waiting.round(),
             used: number::rounded(self.kv_usage() * f64::from(capacity)),

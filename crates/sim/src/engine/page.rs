@@ -48,7 +48,7 @@ impl Engine {
         if self.phase() == Phase::Stopped {
             return None;
         }
-        let shown = Shown {
+        let shown = EngineFigures {
             running: number::length(self.running()),
             waiting: number::length(self.waiting.len()),
             used: self.kv.used(),
@@ -61,7 +61,7 @@ impl Engine {
     }
 }
 
-pub(super) struct Shown<'a> {
+pub(super) struct EngineFigures<'a> {
     pub(super) running: f64,
     pub(super) waiting: f64,
     pub(super) used: u32,
@@ -71,7 +71,7 @@ pub(super) struct Shown<'a> {
     pub(super) statistics: &'a Statistics,
 }
 
-impl Shown<'_> {
+impl EngineFigures<'_> {
     pub(super) fn page(&self, dialect: Dialect, model: &str) -> Page {
         let families = match dialect {
             Dialect::Vllm => self.vllm(model),

@@ -9,7 +9,7 @@ use super::InvariantViolation;
 use wva::policy::key::{ObjectKey, VariantKey};
 
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct ExposedSeries {
     pub(crate) desired: BTreeMap<VariantKey, f64>,
     pub(crate) current: BTreeMap<VariantKey, f64>,
     pub(crate) counted: BTreeMap<String, f64>,
@@ -24,8 +24,8 @@ pub(crate) const SCALED_BY: [&str; 3] =
 const WANTED: &str = "aibrix_autoscaler_scale_action";
 
 /// Reads a page, before it becomes text: E3, and no variant twice.
-pub(crate) fn read(families: &[MetricFamily]) -> Shown {
-    let mut shown = Shown::default();
+pub(crate) fn read(families: &[MetricFamily]) -> ExposedSeries {
+    let mut shown = ExposedSeries::default();
     let mut seen = BTreeSet::new();
     let mut ratios = Vec::new();
     for family in families {

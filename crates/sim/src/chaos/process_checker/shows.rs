@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{DECIDED, KNOWN, ProcessChecker, SHOWN, STORED};
 use crate::chaos::check::InvariantViolation;
-use crate::chaos::check::series::Shown;
+use crate::chaos::check::series::ExposedSeries;
 use crate::chaos::conditions::unlike_the_record;
 use crate::chaos::surroundings::{Surroundings, is_declaring};
 use wva::policy::key::VariantKey;
@@ -18,7 +18,7 @@ impl ProcessChecker {
     pub(super) fn page(
         &mut self,
         now: Moment,
-        page: &Shown,
+        page: &ExposedSeries,
         around: &Surroundings,
     ) -> Vec<InvariantViolation> {
         let mut found = page.broken.clone();
@@ -77,7 +77,7 @@ impl ProcessChecker {
     }
 
     /// E7: the replicas that are shown are those that exist.
-    fn existing(&mut self, now: Moment, page: &Shown) -> Vec<InvariantViolation> {
+    fn existing(&mut self, now: Moment, page: &ExposedSeries) -> Vec<InvariantViolation> {
         let views = self.door.shared.board.snapshot();
         let is_odd = |key: &VariantKey, shown: f64| {
             let view = views.get(key);
@@ -105,7 +105,7 @@ impl ProcessChecker {
         self.patience.judge(("L1", "idle"), idle, self.beats(now), interval + KNOWN)
     }
 
-    fn absent(&self, page: &Shown, around: &Surroundings) -> Vec<String> {
+    fn absent(&self, page: &ExposedSeries, around: &Surroundings) -> Vec<String> {
         let shared = &self.door.shared;
         let views = shared.board.snapshot();
         let resolved = views.iter().filter(|(key, view)| {
@@ -119,7 +119,7 @@ impl ProcessChecker {
 
     /// Variants that are shown with another count than the last plan gives them. One that was made for a
     /// target that has gone since gives none.
-    fn unlike_the_plan(&self, page: &Shown) -> Vec<String> {
+    fn unlike_the_plan(&self, page: &ExposedSeries) -> Vec<String> {
         let shared = &self.door.shared;
         let plan = shared.plan.load();
         let term = shared.claim.term();
@@ -150,7 +150,7 @@ impl ProcessChecker {
     fn counts(
         &mut self,
         now: Moment,
-        page: &Shown,
+        page: &ExposedSeries,
         around: &Surroundings,
     ) -> Vec<InvariantViolation> {
         let interval = self.door.shared.settings.load().generation.dynamic.interval;
