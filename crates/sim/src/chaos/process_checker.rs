@@ -10,7 +10,7 @@ use super::active_faults::ActiveFaults;
 use super::check::ends::{Ending, Hangs, hung};
 use super::check::hearing::Ready;
 use super::check::kept::{Holdings, Kept, of_gone, outgrown, places, texts};
-use super::check::known::{Content, Versions};
+use super::check::known::{Content, SeenVersions};
 use super::check::pace::{Pace, Spared};
 use super::check::plans::Plans;
 use super::check::series::{Attempts, ExposedSeries};
@@ -87,7 +87,7 @@ pub(super) struct ProcessChecker {
     tree: Tree,
     hangs: Hangs,
     pub(super) ending: Option<Ending>,
-    versions: Versions,
+    versions: SeenVersions,
     kept: Kept,
     pub(super) holdings: Holdings,
     /// The replicas of each variant that existed and were to stay at the last look.
@@ -149,7 +149,7 @@ impl ProcessChecker {
             tree: Tree::default(),
             hangs: Hangs::default(),
             ending: None,
-            versions: Versions::default(),
+            versions: SeenVersions::default(),
             kept: Kept::default(),
             holdings: Holdings::default(),
             stood: BTreeMap::new(),

@@ -158,9 +158,9 @@ impl<K: Projected> StoredKind for Views<K> {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Versions(BTreeMap<VariantKey, (Arc<str>, u64)>);
+pub(crate) struct SeenVersions(BTreeMap<VariantKey, (Arc<str>, u64)>);
 
-impl Versions {
+impl SeenVersions {
     /// M1: no object goes back to an older version. `excused` where the server itself did.
     pub(crate) fn judge(
         &mut self,
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn an_object_does_not_grow_younger() {
         let known = |uid: &str, version| [(VariantKey::new("n", "v"), Arc::from(uid), version)];
-        let mut versions = Versions::default();
+        let mut versions = SeenVersions::default();
         assert_eq!(versions.judge(known("a", 5), false), []);
         assert_eq!(versions.judge(known("a", 6), false), []);
         assert_eq!(versions.judge(known("b", 3), false), [], "another object");
