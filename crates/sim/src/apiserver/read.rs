@@ -45,7 +45,7 @@ impl State {
         let kind = &*target.kind;
         let selector = selector(ask)?;
         let limit = ask.number("limit")?.filter(|limit| *limit > 0);
-        let start = ask.parameter("continue").map(Token::read).transpose()?;
+        let start = ask.parameter("continue").map(ContinueToken::read).transpose()?;
         let revision = start.as_ref().map(|token| token.revision);
         let namespace = target.namespace.as_deref();
         let objects = match revision {
@@ -69,7 +69,7 @@ impl State {
         let rest = found.count();
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if let Some((last, _)) = page.last().filter(|_| rest > 0) {
-            metadata["continue"] = Token::after(revision, last).into();
+            metadata["continue"] = ContinueToken::after(revision, last).into();
             if selector.is_empty() {
                 metadata["remainingItemCount"] = json!(rest);
             }
@@ -115,12 +115,12 @@ pub(super) fn selector(ask: &Ask) -> Result<Selector, ApiRefusal> {
     Selector::read(text("labelSelector"), text("fieldSelector"))
 }
 
-struct Token {
+struct ContinueToken {
     revision: u64,
     last: (String, String),
 }
 
-impl Token {
+impl ContinueToken {
     fn after(revision: u64, last: &Key) -> String {
         format!("{revision}:{}:{}", last.namespace, last.name)
     }
