@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 use super::schema::Schema;
 
-type Fields = Map<String, Value>;
+type JsonMap = Map<String, Value>;
 
 /// The fields of a target and those of its patch. A patch that has none takes the place of the target.
-fn fields<'a>(target: &'a mut Value, patch: &'a Value) -> Option<(&'a mut Fields, &'a Fields)> {
+fn fields<'a>(target: &'a mut Value, patch: &'a Value) -> Option<(&'a mut JsonMap, &'a JsonMap)> {
     let Value::Object(patch) = patch else {
         target.clone_from(patch);
         return None;
