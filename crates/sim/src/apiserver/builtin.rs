@@ -17,10 +17,10 @@ use super::overlay;
 use super::schema::Schema;
 
 /// Group, version, and package of schemas.
-type Api = (&'static str, &'static str, &'static str);
+type ApiGroup = (&'static str, &'static str, &'static str);
 
 /// A kind, its plural, its short names and its traits.
-type Row = (Api, &'static str, &'static str, &'static [&'static str], &'static [Trait]);
+type Row = (ApiGroup, &'static str, &'static str, &'static [&'static str], &'static [Trait]);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trait {
@@ -35,12 +35,12 @@ use Trait::{All, Cluster, Generation, Status};
 
 const WORKLOAD: &[Trait] = &[Status, Trait::Scale, Generation, All];
 
-const CORE: Api = ("", "v1", "io.k8s.api.core.v1");
-const APPS: Api = ("apps", "v1", "io.k8s.api.apps.v1");
-const EVENTS: Api = ("events.k8s.io", "v1", "io.k8s.api.events.v1");
-const LEASES: Api = ("coordination.k8s.io", "v1", "io.k8s.api.coordination.v1");
-const SCALING: Api = ("autoscaling", "v2", "io.k8s.api.autoscaling.v2");
-const DEFINITIONS: Api =
+const CORE: ApiGroup = ("", "v1", "io.k8s.api.core.v1");
+const APPS: ApiGroup = ("apps", "v1", "io.k8s.api.apps.v1");
+const EVENTS: ApiGroup = ("events.k8s.io", "v1", "io.k8s.api.events.v1");
+const LEASES: ApiGroup = ("coordination.k8s.io", "v1", "io.k8s.api.coordination.v1");
+const SCALING: ApiGroup = ("autoscaling", "v2", "io.k8s.api.autoscaling.v2");
+const DEFINITIONS: ApiGroup =
     ("apiextensions.k8s.io", "v1", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1");
 
 const ROWS: [Row; 15] = [
