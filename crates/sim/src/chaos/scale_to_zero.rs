@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::check::InvariantViolation;
-use super::check::settings::{Span, stored};
+use super::check::settings::{CollectionTimes, stored};
 use super::fleet::Fleet;
 use super::process_checker::ProcessChecker;
 use crate::apiserver::Insider;
@@ -119,7 +119,7 @@ impl Sleep {
     pub(super) fn too_early(
         &mut self,
         plan: &Plan,
-        (retention, widest): (Duration, Span),
+        (retention, widest): (Duration, CollectionTimes),
         misled: Option<Duration>,
         now: Duration,
     ) -> Option<InvariantViolation> {

@@ -105,13 +105,13 @@ impl Generations {
 const REMEMBERED: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::chaos) struct Span {
+pub(in crate::chaos) struct CollectionTimes {
     pub(crate) interval: Duration,
     pub(crate) fresh: Duration,
     pub(crate) usable: Duration,
 }
 
-impl Span {
+impl CollectionTimes {
     fn of(settings: &DynamicSettings) -> Self {
         Self {
             interval: settings.interval,
@@ -131,13 +131,13 @@ impl Span {
 
 #[derive(Debug, Default)]
 pub(crate) struct Spans {
-    all: VecDeque<(Duration, Span)>,
+    all: VecDeque<(Duration, CollectionTimes)>,
     pub(crate) beat_since: Duration,
 }
 
 impl Spans {
     pub(crate) fn note(&mut self, settings: &DynamicSettings, now: Duration) {
-        let span = Span::of(settings);
+        let span = CollectionTimes::of(settings);
         match self.all.back_mut() {
             Some((until, last)) if *last == span => *until = now,
             last => {
@@ -151,7 +151,7 @@ impl Spans {
     }
 
     /// The longest of each that was in force since then; the last ones at least.
-    pub(crate) fn widest(&self, from: Duration) -> Option<Span> {
+    pub(crate) fn widest(&self, from: Duration) -> Option<CollectionTimes> {
         let (_, last) = self.all.back()?;
         let since = self.all.iter().filter(|(until, _)| *until >= from);
         Some(since.fold(*last, |widest, (_, span)| widest.max(*span)))
