@@ -15,9 +15,9 @@ use wva::policy::record::{AllocationStatus, PublishedRecord};
 type Said<'a> = BTreeMap<&'a str, (&'a str, &'a str)>;
 
 /// The type of a condition, or that it is the accelerator, and what is said of it otherwise.
-type Unlike = (String, String);
+type Mismatch = (String, String);
 
-pub(super) fn unlike_the_record(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
+pub(super) fn unlike_the_record(object: &Object, record: &PublishedRecord) -> Option<Mismatch> {
     let conflict = condition::conflict(&record.standing);
     let recorded = record.conditions.iter().chain(&conflict);
     let recorded = recorded.map(|one| (one.kind, one.status, one.reason));
@@ -27,7 +27,7 @@ pub(super) fn unlike_the_record(object: &Object, record: &PublishedRecord) -> Op
 
 /// What is stored of a variant otherwise than it must be at rest, with this many replicas. Where there are none
 /// there is nothing to measure, but for a while the last ones are still in answers of Prometheus.
-fn unlike_at_rest(object: &Object, replicas: u32) -> Option<Unlike> {
+fn unlike_at_rest(object: &Object, replicas: u32) -> Option<Mismatch> {
     use ConditionReason as Reason;
     use ConditionStatus::{False, True};
     use ConditionType as Type;
@@ -86,7 +86,7 @@ pub(super) fn stored(object: &Object) -> Said<'_> {
     said.collect()
 }
 
-fn unlike(stored: &Said<'_>, expected: &Said<'_>) -> Option<Unlike> {
+fn unlike(stored: &Said<'_>, expected: &Said<'_>) -> Option<Mismatch> {
     let kinds: BTreeSet<&str> = stored.keys().chain(expected.keys()).copied().collect();
     let mut kinds = kinds.into_iter();
     let kind = kinds.find(|kind| stored.get(kind) != expected.get(kind))?;
@@ -97,14 +97,14 @@ fn unlike(stored: &Said<'_>, expected: &Said<'_>) -> Option<Unlike> {
     Some(otherwise(kind, &words(stored), &words(expected)))
 }
 
-fn accelerator(object: &Object, record: &PublishedRecord) -> Option<Unlike> {
+fn accelerator(object: &Object, record: &PublishedRecord) -> Option<Mismatch> {
     let stored = object.text("/status/desiredOptimizedAlloc/accelerator");
     let expected = record.accelerator.label();
     let is_odd = record.allocation == AllocationStatus::Written && stored != expected;
     is_odd.then(|| otherwise("accelerator", &format!("{stored:?}"), &format!("{expected:?}")))
 }
 
-fn otherwise(what: &str, stored: &str, expected: &str) -> Unlike {
+fn otherwise(what: &str, stored: &str, expected: &str) -> Mismatch {
     let text = format!("{what} is stored as {stored} instead of {expected}");
     (what.to_owned(), text)
 }
