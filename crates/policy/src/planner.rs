@@ -53,6 +53,7 @@ pub fn plan(
     generation: u64,
     now: Moment,
 ) -> Plan {
+    // First: the tier of a model selects the policy that every stage reads.
     let settings = &*tier::tiered(settings, snapshot);
     let seeds = StartSeeds::of(snapshot, settings);
     let cycle = Cycle {
@@ -64,14 +65,20 @@ pub fn plan(
     };
     let groups = group_by_model(snapshot);
     let models: Vec<_> = groups.iter().collect();
+    // Without GPU limits no model depends on another, so threads share them out.
     let mut works = parallel::map(&models, |(model, group)| cycle.open(model, group));
+    // Models draw from common pools, so limits come once the growth of each is known.
     let mut pools = limits::apply(&cycle, snapshot, &mut works);
+    // Limits mark what a shared budget took, which stays taken. Unapplied releases still hold their GPUs.
     cancelled::apply(&cycle, &mut works);
+    // The refusal of a start is final once all growth is served, and a cancelled release may make it needless.
     scale_to_zero::apply(&cycle, &mut works, pools.as_mut());
+    // Starts hold GPUs and raise counts, so only now it is known which variants wait for GPUs, and for whose.
     if let Some(pools) = &pools {
         limits::mark_minima(&mut works, pools);
         limits::mark_held(&mut works, pools);
     }
+    // Last: it names what the stages before left waiting, and a start counts as on its way.
     unserved::apply(&cycle, &mut works);
     let mut plan = Plan {
         cycle: snapshot.cycle,
