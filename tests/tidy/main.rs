@@ -19,6 +19,7 @@ use wva_supervise::TreeRole as _;
 
 mod architecture;
 mod cases;
+mod measures;
 mod names;
 mod words;
 
