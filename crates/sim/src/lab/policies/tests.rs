@@ -133,6 +133,8 @@ fn dynamo_takes_one_step_at_a_time() {
     assert_eq!(dynamo.decide(&starting, SECOND), None);
     let idle = ModelSignals { running: 1.0, kv_usage: 0.01, concurrency: 4.0, ..signals(4) };
     assert_eq!(dynamo.decide(&idle, SECOND).unwrap().replicas, 3);
+    let late = ModelSignals { latencies: Some((0.1, 1.0)), ..idle };
+    assert_eq!(dynamo.decide(&late, SECOND).unwrap().replicas, 5);
 }
 
 #[test]
