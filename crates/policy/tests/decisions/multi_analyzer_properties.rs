@@ -293,6 +293,33 @@ proptest! {
         let held = f64::from(u32::try_from(total).unwrap()) * 12_800.0;
         prop_assert!(tokens <= held, "{} on {:?}", tokens, end[0]);
     }
+
+    /// Replicas that are full while a queue grows: a model grows within ten cycles, however it is decided on, unless by the
+    /// queueing model, which sizes by the requests that replicas are sent, alone or with a say.
+    #[test]
+    fn a_growing_backlog_makes_a_model_grow(
+        replicas in 1..4_usize,
+        more in 5.0..60.0_f64,
+        share in 0.85..1.0_f64,
+        output in prop::sample::select(vec![60.0, 400.0]),
+        which in prop::sample::select(vec![0_usize, 1, 2, 3, 4, 5, 6, 10, 11, 12, 13, 14]),
+    ) {
+        let settings = settings(SETTINGS[which]);
+        let mut learned = Learned::default();
+        let mut said: Vec<String> = Vec::new();
+        for cycle in 0..10 {
+            let document = overloaded(replicas, more * f64::from(cycle), share, output);
+            let situation = at(&document, cycle, &settings);
+            let (next, made) = decide(&situation, &learned, &settings);
+            learned = next;
+            let decision = made.decisions.values().next().unwrap();
+            if decision.target > Some(Replicas(u32::try_from(replicas).unwrap())) {
+                return Ok(());
+            }
+            said = decision.steps.iter().map(|step| step.why.to_string()).collect();
+        }
+        prop_assert!(false, "{}: {:#?}", SETTINGS[which], said);
+    }
 }
 
 proptest! {
@@ -393,5 +420,53 @@ fn engine(costs: &[u32], counts: &[usize], tokens: f64, waiting: bool) -> Snapsh
             })
             .collect();
     }
+    document
+}
+
+/// Full replicas of one variant that complete a third of the requests that arrive; the rest waits, in the router and
+/// in them.
+fn overloaded(replicas: usize, waiting: f64, share: f64, output: f64) -> SnapshotDocument {
+    let text = format!(
+        "version: 1\nvariants:\n- {{namespace: ns, name: v, model: m, accelerator: H100, bounds: {{max: 8}}, \
+         target: {{current: {replicas}}}}}\ninventory: {{types: {{H100: {{total: 20, used: {replicas}}}}}}}\n"
+    );
+    let mut document = SnapshotDocument::parse(&text).unwrap();
+    let signals = SignalsDocument {
+        kv_usage: reading(share),
+        kv_usage_now: reading(share),
+        queue_length: reading(8.0),
+        running: reading(24.0),
+        kv_capacity: reading(16_000.0),
+        input_tokens: reading(200.0),
+        output_tokens: reading(output),
+        prefix_hit_rate: reading(0.0),
+        time_to_first_token: reading(2.0),
+        inter_token_latency: reading(0.06),
+        arrival_rate: reading(2.0),
+        completion_rate: reading(2.0),
+        generation_rate: reading(2.0 * output),
+        ..SignalsDocument::default()
+    };
+    let pod = |number: usize| PodDocument {
+        name: format!("v-{number}").into(),
+        ready: true,
+        gated: false,
+        age: None,
+        ready_for: None,
+        node: None,
+        signals: signals.clone(),
+    };
+    document.variants[0].pods = (0..replicas).map(pod).collect();
+    let arrivals = 6.0 * f64::from(u32::try_from(replicas).unwrap());
+    document.models.push(ModelDocument {
+        namespace: "ns".into(),
+        model: "m".into(),
+        router: Some(RouterDocument {
+            queue_requests: reading(waiting),
+            queue_bytes: None,
+            arrival_rate: reading(arrivals),
+        }),
+        direct_queue: None,
+    });
     document
 }
