@@ -86,7 +86,11 @@ impl AutoscalerWriteError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Denied { error, .. } | Self::Failed(error) => error.retry_after(),
-            _ => None,
+            Self::Expired
+            | Self::Outdated
+            | Self::Gone
+            | Self::Foreign(_)
+            | Self::Unscalable(_) => None,
         }
     }
 

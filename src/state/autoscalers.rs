@@ -48,6 +48,7 @@ struct SeenTarget {
     current: Replicas,
     pods_per_replica: PodsPerReplica,
     pods: MeasuredPods,
+    /// The model that its pods are labelled with.
     model: Option<Arc<str>>,
 }
 

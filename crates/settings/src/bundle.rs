@@ -48,8 +48,8 @@ pub fn read_bundle(text: &str) -> Result<DynamicSettings, Vec<String>> {
 /// # Errors
 /// Everything that is not accepted, with its path and the remedy.
 pub fn read_noted(text: &str) -> Result<Bundle, Vec<String>> {
-    let (sources, is_rewritten, mut errors) = sources(text)?;
-    let said = |error: &dyn ToString| placed(&error.to_string(), is_rewritten);
+    let (sources, form, mut errors) = sources(text)?;
+    let said = |error: &dyn ToString| placed(&error.to_string(), form);
     let (started, fatal) = match start(&sources) {
         Ok(started) => (Some(started), Vec::new()),
         Err(fatal) => (start_without(sources, &fatal), fatal),
@@ -111,10 +111,19 @@ fn start_without(mut sources: Sources, fatal: &[SettingError]) -> Option<FirstGe
     }
 }
 
+/// How the entries of a file are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Each as the text that a ConfigMap holds, or there are none.
+    Text,
+    /// At least one as YAML of the file itself, which is written anew before it is read.
+    Yaml,
+}
+
 /// A message, without the position in a text that was written anew.
-fn placed(message: &str, is_rewritten: bool) -> String {
+fn placed(message: &str, form: Form) -> String {
     match message.rsplit_once(" at line ") {
-        Some((before, position)) if is_rewritten => {
+        Some((before, position)) if form == Form::Yaml => {
             let mut rest = position.split_once(" column ").map_or("", |(_, rest)| rest);
             rest = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
             format!("{before}{rest}")
@@ -123,8 +132,8 @@ fn placed(message: &str, is_rewritten: bool) -> String {
     }
 }
 
-/// The sources that a file stands for, whether entries are written anew for them, and what belongs to none of them.
-fn sources(text: &str) -> Result<(Sources, bool, Vec<String>), Vec<String>> {
+/// The sources that a file stands for, how it is written, and what belongs to none of them.
+fn sources(text: &str) -> Result<(Sources, Form, Vec<String>), Vec<String>> {
     if text.len() > MAX_BUNDLE {
         let size = text.len();
         return Err(vec![format!("the settings have {size} bytes; at most {MAX_BUNDLE} are read")]);
@@ -139,7 +148,7 @@ fn sources(text: &str) -> Result<(Sources, bool, Vec<String>), Vec<String>> {
         }
         Err(error) => return Err(vec![YamlError::from(error).to_string()]),
     };
-    let is_rewritten = !are_texts(&keys);
+    let form = form_of(&keys);
     let mut errors = Vec::new();
     let mut sources = Sources::default();
     let [saturation, to_zero, queueing, classes] =
@@ -159,17 +168,16 @@ fn sources(text: &str) -> Result<(Sources, bool, Vec<String>), Vec<String>> {
     }
     let rest = serde_yaml::to_string(&keys).map_err(|error| vec![error.to_string()])?;
     sources.config_file = Some(rest);
-    Ok((sources, is_rewritten, errors))
+    Ok((sources, form, errors))
 }
 
-/// Whether each entry is the text that a ConfigMap holds, and none is YAML of the file itself.
-fn are_texts(keys: &Mapping) -> bool {
+fn form_of(keys: &Mapping) -> Form {
     let namespaces = keys.get(NAMESPACES).and_then(Value::as_mapping);
     let namespaces = namespaces.into_iter().flat_map(Mapping::values);
     let scopes = std::iter::once(keys).chain(namespaces.filter_map(Value::as_mapping));
     let sections = scopes.flat_map(|scope| SECTIONS.iter().filter_map(|name| scope.get(*name)));
     let mut entries = sections.filter_map(Value::as_mapping).flat_map(Mapping::values);
-    entries.all(Value::is_string)
+    if entries.all(Value::is_string) { Form::Text } else { Form::Yaml }
 }
 
 fn is_section(value: &Value) -> bool {

@@ -22,7 +22,7 @@ pub(super) struct Incarnation {
     /// Nanoseconds on the monotonic clock, and milliseconds on the wall clock, at which a handler
     /// last ended, or else this life began.
     progress: (AtomicU64, AtomicI64),
-    /// Monotonic time by which its supervisor wants it stopped.
+    /// Monotonic time by which its supervisor wants it stopped; the first one that is set counts.
     pub(super) stop_by: OnceLock<Duration>,
     ended: AtomicBool,
     hooks: RoleHooks,

@@ -116,7 +116,11 @@ impl StatusError {
         match self {
             Self::Forbidden { text, .. } => Some(text.clone()),
             Self::Retry { error, .. } => Some(error.to_string()),
-            _ => None,
+            Self::Expired(_)
+            | Self::Conflict { .. }
+            | Self::Outdated(_)
+            | Self::Gone(_)
+            | Self::Invalid { .. } => None,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::doctor::object::{LiveObject, ObjectName, condition, list, member, tex
 use crate::policy::key::{ObjectKey, TargetKey};
 use crate::policy::object::group_version;
 use crate::policy::pod_autoscaler::check::{AutoscalerPolicy, ScalingStrategy, Violations};
-use crate::policy::pod_autoscaler::claims::{TargetClaim, conflict, yielding};
+use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, yielding};
 use crate::policy::pod_autoscaler::metric_name::{ENGINE_LABEL, MetricNameError, PageMetric};
 use crate::policy::pod_autoscaler::object::{KIND, read_known, unreadable};
 use crate::policy::pod_autoscaler::record::TargetOwner;
@@ -231,7 +231,7 @@ fn conflicts(facts: &Facts) -> Vec<Finding> {
             claims.push(TargetClaim {
                 owner: TargetOwner { kind: variant.kind().into(), key },
                 created: WallTime(0),
-                role: None,
+                kind: ClaimKind::VariantAutoscaling,
             });
         }
     }

@@ -17,7 +17,7 @@ use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
 use crate::policy::object::{Drain, Lifecycle, PodObject, TargetObject};
 use crate::policy::params::LabelSelector;
 use crate::policy::pod_autoscaler::check::AutoscalerPolicy;
-use crate::policy::pod_autoscaler::claims::{TargetClaim, TargetRivals};
+use crate::policy::pod_autoscaler::claims::{ClaimKind, TargetClaim, TargetRivals};
 use crate::policy::pod_autoscaler::demand::AutoscaledPod;
 use crate::policy::pod_autoscaler::metric_name::ENGINE_LABEL;
 use crate::policy::pod_autoscaler::object::KIND;
@@ -220,7 +220,7 @@ fn variant_claim(record: &VariantRecord) -> TargetClaim {
             key: ObjectKey::new(Arc::clone(namespace), Arc::clone(name)),
         },
         created: record.created,
-        role: None,
+        kind: ClaimKind::VariantAutoscaling,
     }
 }
 

@@ -9,6 +9,34 @@ use super::tuning::StormServiceMode;
 use crate::key::ObjectKey;
 use wva_base::moment::WallTime;
 
+/// Kinds of object that scale. Of objects of one age the first kind wins.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClaimKind {
+    /// A `PodAutoscaler`.
+    PodAutoscaler {
+        /// The role that it scales; `None` if it scales the whole target.
+        role: Option<Arc<str>>,
+    },
+    /// A `VariantAutoscaling`.
+    VariantAutoscaling,
+}
+
+impl ClaimKind {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::PodAutoscaler { .. } => 0,
+            Self::VariantAutoscaling => 1,
+        }
+    }
+
+    fn role(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::PodAutoscaler { role } => role.as_ref(),
+            Self::VariantAutoscaling => None,
+        }
+    }
+}
+
 /// Other objects that name the target of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetRivals {
@@ -32,8 +60,8 @@ pub struct TargetClaim {
     pub owner: TargetOwner,
     /// When it was created.
     pub created: WallTime,
-    /// The role that it scales; `None` if it scales the whole target.
-    pub role: Option<Arc<str>>,
+    /// Its kind, with what it scales of the target.
+    pub kind: ClaimKind,
 }
 
 impl TargetClaim {
@@ -55,17 +83,16 @@ impl TargetClaim {
                 key: ObjectKey::new(Arc::clone(&metadata.namespace), Arc::clone(&metadata.name)),
             },
             created,
-            role: role.cloned(),
+            kind: ClaimKind::PodAutoscaler { role: role.cloned() },
         }
     }
 
-    /// Of objects of one age a `PodAutoscaler` wins.
-    fn order(&self) -> (WallTime, bool, &ObjectKey) {
-        (self.created, &*self.owner.kind != KIND, &self.owner.key)
+    fn order(&self) -> (WallTime, u8, &ObjectKey) {
+        (self.created, self.kind.rank(), &self.owner.key)
     }
 
     fn overlaps(&self, other: &Self) -> bool {
-        match (&self.role, &other.role) {
+        match (self.kind.role(), other.kind.role()) {
             (Some(role), Some(other)) => role == other,
             _ => true,
         }

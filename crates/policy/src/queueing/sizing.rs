@@ -24,6 +24,7 @@ pub struct Targets {
 /// The rates that meet each target, and how the replica does at the lowest of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sizing {
+    /// Rates searched.
     pub range: RateRange,
     /// Highest rate that keeps the time to first token.
     pub for_time_to_first_token: RequestRate,

@@ -124,6 +124,7 @@ pub enum LocalSource {
     Arrivals,
     /// Requests that are completed.
     Completions,
+    /// KV occupancy.
     Occupancy,
 }
 

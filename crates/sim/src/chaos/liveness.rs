@@ -29,8 +29,9 @@ const QUEUE: f64 = 10.0;
 const ROOM: f64 = 8.0;
 
 /// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
-/// them is below its most, and no limit of GPUs keeps any there, which `is_kept` says. The percentage-based analysis does not
-/// know of requests that a router holds, and rests while one server has room; where none has it has grown.
+/// them is below its most, and no limit of GPUs keeps any there, which `is_kept` says. The percentage-based analysis does
+/// not know of requests that a router holds, and rests while one server has room; where none has it has grown. Latency
+/// objectives are judged by that as well, since percentages stand in for them.
 pub(super) fn wanting(
     frame: &Frame,
     scenario: &Scenario,
@@ -230,7 +231,8 @@ fn counts(
 /// Series of what a process has learned: how long starts took that it has seen.
 const LEARNED: &str = "wva_replica_start_seconds";
 
-/// What it is, a line for each fact. Counts of what has happened, times, and what was learned are no part of it.
+/// What there is once everything is at rest, as far as it is the same whatever happened before; a line for each fact.
+/// Counts of what has happened, times, and what was learned are no part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Quiescence(BTreeSet<String>);
 

@@ -1,6 +1,6 @@
 //! What a scrape leaves in the store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::Counters;
 use super::store::{Point, SeriesId, SeriesStore};
@@ -159,11 +159,20 @@ fn store_lines(
 ) -> Option<usize> {
     let mut found = Vec::with_capacity(lines.len());
     let mut next = 0;
+    // Pages mostly keep their order, so that it is seldom needed.
+    let mut places: Option<BTreeMap<&str, usize>> = None;
     for line in lines {
-        // Pages mostly keep their order.
         let is_same = |shown: &Shown| shown.text == line.series;
         let expected = scraping.shown.get(next).is_some_and(is_same);
-        let place = if expected { Some(next) } else { scraping.shown.iter().position(is_same) };
+        let place = if expected {
+            Some(next)
+        } else {
+            let places = places.get_or_insert_with(|| {
+                let shown = scraping.shown.iter().enumerate();
+                shown.map(|(place, shown)| (&*shown.text, place)).collect()
+            });
+            places.get(line.series).copied()
+        };
         let known = place.and_then(|place| scraping.shown.get(place));
         found.push(match known {
             Some(known) if store.holds(known.id) => known.id,

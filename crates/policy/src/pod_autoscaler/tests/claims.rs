@@ -1,23 +1,28 @@
 //! Which of several objects scales a target.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::{object, policy};
 use crate::key::ObjectKey;
-use crate::pod_autoscaler::claims::{TargetClaim, conflict, holders, yielding};
+use crate::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict, holders, yielding};
 use crate::pod_autoscaler::record::TargetOwner;
 use wva_base::moment::WallTime;
 
 /// A claim by its kind, or of a `PodAutoscaler` by its role; `-` is the whole target.
 fn claim(kind: &str, name: &str, created: i64) -> TargetClaim {
-    let (kind, role) = match kind {
-        "VariantAutoscaling" => (kind, None),
-        role => ("PodAutoscaler", (role != "-").then(|| role.into())),
+    let (kind, text) = match kind {
+        "VariantAutoscaling" => (ClaimKind::VariantAutoscaling, kind),
+        role => {
+            let role = (role != "-").then(|| role.into());
+            (ClaimKind::PodAutoscaler { role }, "PodAutoscaler")
+        }
     };
     TargetClaim {
-        owner: TargetOwner { kind: kind.into(), key: ObjectKey::new("default", name) },
+        owner: TargetOwner { kind: text.into(), key: ObjectKey::new("default", name) },
         created: WallTime(created),
-        role,
+        kind,
     }
 }
 
@@ -83,7 +88,8 @@ fn an_autoscaler_claims_a_role_only_where_it_scales_one() {
     for (spec, mode, expected) in cases {
         let policy = policy(&spec, &[("storm-service-mode", mode)]);
         let found = TargetClaim::of_autoscaler(&policy, policy.tuning.storm_service, WallTime(5));
-        assert_eq!(found.role.as_deref(), expected, "{spec} {mode}");
+        let role = expected.map(Arc::from);
+        assert_eq!(found.kind, ClaimKind::PodAutoscaler { role }, "{spec} {mode}");
         assert_eq!(found.owner.to_string(), "PodAutoscaler default/pa");
     }
     assert!(object("pa", "maxReplicas: 0", &[]).check().is_err());
@@ -112,7 +118,8 @@ proptest! {
             prop_assert_eq!(owner.is_none(), held.contains(&claim));
             prop_assert!(owner.is_none_or(|owner| held.iter().any(|held| held.owner == owner)));
         }
-        let whole = |claim: &&TargetClaim| claim.role.is_none();
+        let whole = |claim: &&TargetClaim| claim.kind == ClaimKind::PodAutoscaler { role: None }
+            || !matches!(claim.kind, ClaimKind::PodAutoscaler { .. });
         // Where no role is claimed, exactly one scales.
         let wholes: Vec<&TargetClaim> = claims.iter().filter(whole).collect();
         prop_assert_eq!(holders(wholes.iter().copied()).len(), wholes.len().min(1));

@@ -12,7 +12,7 @@ use super::{object, view};
 use crate::key::ObjectKey;
 use crate::pod_autoscaler::amounts::{DemandRange, TargetValue};
 use crate::pod_autoscaler::check::{AutoscalerPolicy, Violations};
-use crate::pod_autoscaler::claims::{TargetClaim, conflict};
+use crate::pod_autoscaler::claims::{ClaimKind, TargetClaim, conflict};
 use crate::pod_autoscaler::decide::{AutoscalerDecision, decide};
 use crate::pod_autoscaler::demand::DemandEvidence;
 use crate::pod_autoscaler::formula::{WindowMeans, apa, kpa, limited};
@@ -244,7 +244,7 @@ fn holder(given: &Given) -> Option<TargetOwner> {
             key: ObjectKey::new("default", name.as_str()),
         },
         created: WallTime(*created),
-        role: None,
+        kind: ClaimKind::PodAutoscaler { role: None },
     });
     let claims: Vec<TargetClaim> = claims.collect();
     let name = given.name.as_deref();

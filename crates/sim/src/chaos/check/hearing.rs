@@ -92,8 +92,8 @@ fn is_lowered_for_load(decision: &Decision) -> bool {
         })
 }
 
-/// Whether saturation alone was asked, which rests on what every replica reports about itself. The queueing model
-/// learns of requests from routers.
+/// Whether neither the queueing model, which learns of requests from routers, nor throughput was asked: the others rest on
+/// what every replica reports about itself.
 fn rests_on_replicas(figures: &ModelFigures) -> bool {
     figures.queueing.is_none() && figures.throughput.is_none()
 }

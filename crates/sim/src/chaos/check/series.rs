@@ -102,6 +102,7 @@ fn label<'a>(metric: &'a Metric, name: &str) -> Option<&'a str> {
     pairs.find(|pair| pair.name() == name).map(LabelPair::value).filter(|value| !value.is_empty())
 }
 
+/// E6: what is not stored yet is tried again.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts(BTreeMap<String, Duration>);
 

@@ -249,6 +249,7 @@ pub(crate) struct RoleIncarnation {
     pub(crate) restarts: u64,
 }
 
+/// T6: since when a variant waits outlives the role that has seen it begin.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks(BTreeMap<VariantKey, (RoleIncarnation, Arc<VariantView>)>);
 

@@ -8,8 +8,9 @@ const POLL: Duration = Duration::from_secs(5);
 /// Share of a target below which a replica may go.
 const SENSITIVITY: f64 = 0.8;
 
-/// Latency as the profile predicts it, and between tokens as it is measured where that is more, since prompts that are
-/// read in between are in no line. The original fits the lines to at most 64 samples; here they are known.
+/// Latency as the profile predicts it, and between tokens the 95th percentile of the last minute where that is more,
+/// since prompts that are read in between are in no line. The original fits the lines to at most 64 samples; here they
+/// are known.
 pub(super) struct DynamoLoad {
     model: PeerModel,
     share: f64,
@@ -49,7 +50,9 @@ impl Peer for DynamoLoad {
         let slo = self.model.slo;
         let ttft_target = slo.first_token.as_secs_f64() * self.share;
         let itl_target = slo.per_token.as_secs_f64() * self.share;
-        let measured = signals.latencies.map_or(0.0, |(_, between_tokens)| between_tokens);
+        // Prefill answers for no tokens.
+        let measured = signals.latencies.filter(|_| slo.per_token < Duration::MAX);
+        let measured = measured.map_or(0.0, |(_, between_tokens)| between_tokens);
         let itl = self.between_tokens(signals.running, signals.kv_usage).max(measured);
         let count = f64::from(signals.ready.max(1));
         let on_servers = signals.queue * count + signals.running * count;
