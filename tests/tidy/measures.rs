@@ -48,3 +48,50 @@ fn the_measures_of_the_repository_are_those_of_the_page() {
         assert!(is_true, "{name}: {counted} and not {stated}; write it anew");
     }
 }
+
+/// Scenarios that are summed up, and by policy of the first table of the laboratory the mean percentage of requests
+/// within their objectives with the sum of GPU-hours: ours, KEDA, KEDA SLO, percentages, best fixed.
+fn sums() -> (f64, [(f64, f64); 5]) {
+    let page = fs::read_to_string(root().join("docs/development/laboratory.md")).unwrap();
+    let (_, table) = page.split_once("| scenario | `slo` | KEDA |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));
+    let (mut count, mut sums) = (0.0, [(0.0, 0.0); 5]);
+    for row in rows.filter(|row| !row.starts_with("| prefill-decode |")) {
+        count += 1.0;
+        for (cell, sum) in row.split('|').skip(2).zip(&mut sums) {
+            let (served, hours) = cell.trim().split_once(" @ ").unwrap();
+            let hours = hours.split(',').next().unwrap();
+            sum.0 += served.parse::<f64>().unwrap();
+            sum.1 += hours.parse::<f64>().unwrap();
+        }
+    }
+    (count, sums.map(|(served, hours)| (served / count, hours)))
+}
+
+#[test]
+fn sums_of_the_laboratory_are_those_that_pages_show() {
+    let (count, sums) = sums();
+    let [ours, keda, keda_slo, _, fixed] = sums;
+    let read = |page: &str| {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let choice = read("docs/user-guide/policies.md");
+    for (served, hours) in sums {
+        let share = format!("{:.2}", hours / ours.1);
+        let share = if share == "1.00" { "1" } else { &share };
+        let cells = format!("| {served:.1} % | {share} |");
+        assert!(choice.contains(&cells), "policies.md lacks {cells}");
+    }
+    let readme = read("README.md");
+    let share = |hours: f64| hours / keda.1;
+    for text in [
+        format!("{count} scenarios: {:.1} % of the requests", ours.0),
+        format!("for {:.2} of the GPU-hours", share(ours.1)),
+        format!("KEDA recipe serves {:.1} %", keda.0),
+        format!("serves {:.1} % for {:.2}, and", keda_slo.0, share(keda_slo.1)),
+        format!("serves {:.1} % for {:.2}.", fixed.0, share(fixed.1)),
+    ] {
+        assert!(readme.contains(&text), "README.md lacks {text:?}");
+    }
+}
