@@ -13,7 +13,7 @@ use super::conditions::{self, unreported};
 use super::deletion_costs::chosen;
 use super::process_manager::ProcessManager;
 use super::surroundings::{object_of, stored_count};
-use super::workload::{is_by_tokens, may_go_to_zero};
+use super::workload::{is_by_tokens, may_go_to_zero, sees_routers};
 use crate::apiserver::Insider;
 use crate::workloads::object::Object;
 use crate::world::controller::ControllerView;
@@ -30,14 +30,13 @@ const ROOM: f64 = 8.0;
 
 /// L3: models for whose requests there are too few replicas, although more are allowed: some variant of
 /// them is below its most, and no limit of GPUs keeps any there, which `is_kept` says. The percentage-based analysis does
-/// not know of requests that a router holds, and rests while one server has room; where none has it has grown. Latency
-/// objectives are judged by that as well, since percentages stand in for them.
+/// not know of requests that a router holds, and rests while one server has room; where none has it has grown.
 pub(super) fn wanting(
     frame: &Frame,
     scenario: &Scenario,
     is_kept: &dyn Fn(&VariantKey) -> bool,
 ) -> Vec<InvariantViolation> {
-    let by_routers = is_by_tokens(scenario);
+    let by_routers = sees_routers(scenario);
     let may_grow = |variant: &ScenarioVariant, seen: &VariantFrame| {
         let (least, most) = variant.bounds;
         let enough = if by_routers { most } else { least.max(1) + 1 };
@@ -307,17 +306,17 @@ fn shown(page: &[MetricFamily]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::BY_TOKENS;
+    use super::super::workload::{BY_LATENCY, BY_TOKENS};
     use super::*;
     use crate::world::{ConfigMap, ModelFrame, scenario};
 
-    fn want(by_tokens: bool, held: usize, queue: f64, shortest: f64, desired: [u32; 2]) -> bool {
+    const BY_PERCENTAGES: &str = "";
+
+    fn want(entry: &str, held: usize, queue: f64, shortest: f64, desired: [u32; 2]) -> bool {
         let mut scenario = scenario("days").unwrap();
         scenario.models.truncate(1);
-        scenario.config = vec![ConfigMap {
-            name: "any",
-            data: if by_tokens { vec![("default", BY_TOKENS.to_owned())] } else { Vec::new() },
-        }];
+        scenario.config =
+            vec![ConfigMap { name: "any", data: vec![("default", entry.to_owned())] }];
         let variants = desired
             .map(|desired| VariantFrame { desired: Some(desired), ..VariantFrame::default() });
         let model = ModelFrame {
@@ -337,18 +336,21 @@ mod tests {
         let variants = scenario.models[0].variants.iter();
         let bounds: Vec<(u32, u32)> = variants.map(|variant| variant.bounds).collect();
         assert_eq!(bounds, [(1, 4), (1, 5)]);
-        for (by_tokens, held, queue, shortest, desired, expected) in [
-            (true, 10, 10.0, 10.0, [1, 1], false),
-            (true, 11, 0.0, 0.0, [1, 1], true),
-            (true, 0, 11.0, 0.0, [1, 1], true),
-            (true, 11, 0.0, 0.0, [4, 4], true),
-            (true, 11, 0.0, 0.0, [4, 5], false),
-            (false, 11, 11.0, 8.0, [1, 1], false),
-            (false, 0, 9.0, 9.0, [1, 1], true),
-            (false, 0, 9.0, 9.0, [1, 2], false),
+        for (entry, held, queue, shortest, desired, expected) in [
+            (BY_TOKENS, 10, 10.0, 10.0, [1, 1], false),
+            (BY_TOKENS, 11, 0.0, 0.0, [1, 1], true),
+            (BY_LATENCY, 11, 0.0, 0.0, [1, 1], true),
+            (BY_TOKENS, 0, 11.0, 0.0, [1, 1], true),
+            (BY_TOKENS, 11, 0.0, 0.0, [4, 4], true),
+            (BY_LATENCY, 11, 0.0, 0.0, [4, 4], true),
+            (BY_TOKENS, 11, 0.0, 0.0, [4, 5], false),
+            (BY_LATENCY, 11, 0.0, 0.0, [4, 5], false),
+            (BY_PERCENTAGES, 11, 11.0, 8.0, [1, 1], false),
+            (BY_PERCENTAGES, 0, 9.0, 9.0, [1, 1], true),
+            (BY_PERCENTAGES, 0, 9.0, 9.0, [1, 2], false),
         ] {
-            let found = want(by_tokens, held, queue, shortest, desired);
-            assert_eq!(found, expected, "{by_tokens} {held} {queue} {desired:?}");
+            let found = want(entry, held, queue, shortest, desired);
+            assert_eq!(found, expected, "{entry} {held} {queue} {desired:?}");
         }
     }
 }

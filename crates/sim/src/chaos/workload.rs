@@ -314,11 +314,20 @@ limiters:
 - {name: budget, type: quota, scope: cluster, quotas: {H100: 12, A100: 12}}
 ";
 pub(super) const BY_TOKENS: &str = "analyzerName: saturation\n";
-const BY_LATENCY: &str = "analyzerName: slo\n";
+pub(super) const BY_LATENCY: &str = "analyzerName: slo\n";
 
 pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
+    states(scenario, BY_TOKENS)
+}
+
+/// Whether requests that a router holds count.
+pub(super) fn sees_routers(scenario: &Scenario) -> bool {
+    is_by_tokens(scenario) || states(scenario, BY_LATENCY)
+}
+
+fn states(scenario: &Scenario, analyzer: &str) -> bool {
     let mut config = scenario.config.iter().flat_map(|map| &map.data);
-    config.any(|(_, text)| text.contains(BY_TOKENS))
+    config.any(|(_, text)| text.contains(analyzer))
 }
 
 pub(super) const INVENTORY: &str = "enableLimiter: true\n";
