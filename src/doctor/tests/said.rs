@@ -148,14 +148,14 @@ pub(super) fn conditions() -> Said {
 }
 
 /// Every code that `wva_findings` may have.
-pub(super) fn observed() -> BTreeSet<FindingCode> {
+fn observed() -> BTreeSet<FindingCode> {
     let mapped = MAPPINGS.map(|(text, function)| named_by(text, function));
     let mapped = mapped.into_iter().flatten();
     named(OBSERVED).into_iter().chain(mapped).collect()
 }
 
 /// Codes of which the alert says nothing, and how long a finding lasts before it fires.
-pub(super) fn alert() -> (Vec<String>, &'static str) {
+fn alert() -> (Vec<String>, &'static str) {
     let rule = ALERTS.split_once("alert: WVAFinding").unwrap().1;
     let left_out = rule.split_once("code!~\"").unwrap().1;
     let left_out = left_out.split_once('"').unwrap().0;
