@@ -11,7 +11,7 @@ const INTRODUCTION: &str = "\
 
 <!-- Made from src/doctor/finding.rs by src/doctor/tests/page.rs. Do not edit: run the tests with UPDATE=1. -->
 
-`wva doctor` looks at a cluster, from a kubeconfig or in a pod, and names what keeps the controller from working:
+`wva doctor` names what keeps the controller from working, from a kubeconfig or in a pod:
 
 ```text
 wva doctor
@@ -27,27 +27,26 @@ wva doctor --wait 2m
 | 1 | findings, of any severity |
 | 2 | no finding, and something could not be looked at; the API server does not answer, a folder holds no manifest, or the command line is wrong |
 
-`√` is fine, `×` an error, `‼` a warning, `?` something that could not be looked at. Each finding has a code that keeps
-its meaning. In a remedy `{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` is that of the finding;
-`{target}`, `{target_kind}` and `{target_version}` are those of the variant's `scaleTargetRef`. Where no command follows a
-code, its remedy is
+`√` is fine, `×` an error, `‼` a warning, `?` something that could not be looked at. Codes keep their meaning. In a remedy
+`{namespace}`, `{name}` and `{kind}` are those of the object, `{value}` is that of the finding; `{target}`, `{target_kind}` and
+`{target_version}` are those of `scaleTargetRef`. A code without a command has the remedy
 
 ```text
 kubectl edit {kind} {name} --namespace {namespace}
 ```
 
-`wva doctor` changes nothing: it reads objects, runs the queries of scalers, and reviews rights of the controller and scalers.
-Outside of the cluster it reaches Prometheus through the API server's proxy of Services (`get services/proxy`), or at
-`--prometheus`. A refusal of Prometheus is a finding in a pod of the controller alone.
+`wva doctor` changes nothing. It reads objects, runs the queries of scalers, and reviews rights of the controller and scalers.
+Outside of the cluster it reaches Prometheus through the API server (`get services/proxy`), or at `--prometheus`. A refusal of
+Prometheus is a finding in a pod of the controller alone.
 
-With `--pre`, before an installation, missing definitions are no finding, since the chart brings them; an old one is.
+With `--pre`, before an installation, old definitions are findings, missing ones are not: the chart brings them.
 
 With `--files`:
 
-- Judged is what stands in manifests, not what is missing. The remedy is an edit of the file that a finding names.
-- A modelID is compared with the arguments of its target, thresholds are judged without the controller too.
-- Files may hold alternatives: costs of variants, where their targets are read, and scalers of one target are compared
-  within one file; two claims of one target, and a scaler with the variant that it reads, across files.
+- What is missing from manifests is no finding. The remedy is an edit of the named file.
+- A modelID is compared with the arguments of its target; thresholds are judged without the controller too.
+- Files may hold alternatives. Costs, where targets are read, and scalers of one target are compared within one file; two claims
+  of one target, and a scaler with its variant, across files.
 - A patch that a `kustomization.yaml` names may lack required fields.
 - Templates, and files that are no manifests, are listed as *not read* (in JSON `notRead`).
 - Of a key that stands twice the last value counts, and its schema is judged once it stands once.
@@ -55,7 +54,7 @@ With `--files`:
 *Without a controller* (in JSON `outages`) has the replicas of each target that KEDA scales by one count alone, once no controller
 answers: those of the fallback within the bounds of the HPA, or those that exist.
 
-*Notes on settings* (in JSON `notes`) has what is accepted and does not act, like a threshold that nothing reads. They are
+*Notes on settings* (in JSON `notes`) have what is accepted and does not act, like a threshold that nothing reads. They are
 no findings.
 ";
 
