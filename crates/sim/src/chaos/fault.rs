@@ -1,4 +1,4 @@
-//! Everything that can be made to go wrong, by class. `docs/development/chaos.md` says what each fault is.
+//! Everything that can be made to go wrong, by class. `docs/development/chaos.md` explains names that do not explain themselves.
 
 use std::fmt;
 use std::time::Duration;
