@@ -1,4 +1,4 @@
-//! Everything that can be made to go wrong, by class. `docs/development/chaos.md` explains names that do not explain themselves.
+//! Everything that can be made to go wrong, by class. `docs/development/chaos.md` explains the names.
 
 use std::fmt;
 use std::time::Duration;
