@@ -19,16 +19,14 @@ The first of these places that has a setting wins:
 3. the main ConfigMap, or the YAML file that `--config-file` names in its place
 4. the default
 
-Names match in any letter case. `wva controller --print-config` shows every setting with its value, its source and
-whether it acts, and what a start refuses, with the exit code of that start. It reads no ConfigMap.
-
-Booleans are `true`, `false`, `1`, `0`, `t`, `f` in any letter case. Durations need a unit: `90s`,
-`1m30s`, `1.5h`, `2 min`; `M`, months and years are refused.
+Names and booleans (`true`, `false`, `1`, `0`, `t`, `f`) match in any letter case. Durations need a unit: `90s`, `1m30s`, `1.5h`,
+`2 min`; `M`, months and years are refused. `wva controller --print-config` shows every setting with its value, its source and
+whether it acts, and what a start refuses, with its exit code. It reads no ConfigMap.
 
 | wrong | effect |
 |---|---|
 | a flag | exit code 2 |
-| a value in environment or file, or of a key of the ConfigMap that is not live | exit code 1 at start; the text names every one of these keys |
+| a value in environment or file, or of a key of the ConfigMap that is not live | exit code 1 at start; the text names all |
 | a live value in the ConfigMap | at start the layer below counts, later the previous value; reported |
 | an edit of a key that is not live | rejected with the event `ImmutableConfigChangeRejected`; the rest of the edit is applied |
 
@@ -38,9 +36,9 @@ A row without a key is a flag alone. What is *live* follows the ConfigMap; a res
 const ENTRIES: &str = "
 ## Policy ConfigMaps
 
-Each key of `data` holds a YAML document with these [fields](../saturation-scaling-config.md#fields). The entry `default` is
-for every model. Any other key is an entry for the model that its body names, or, for saturation, a
-[tier](../saturation-scaling-config.md#tiers). A model takes each field from the first of these that states it:
+Each key of `data` holds a YAML document with these [fields](../saturation-scaling-config.md#fields). The entry `default` is for
+every model, any other for the model that its body names, or, for saturation, a [tier](../saturation-scaling-config.md#tiers).
+A model takes each field from the first of these that states it:
 
 1. its namespace's entry for it
 2. its tier
