@@ -15,6 +15,7 @@ mod loads;
 mod meter;
 mod play;
 mod policies;
+mod random;
 mod record;
 pub(crate) mod report;
 mod scenario;
@@ -33,6 +34,7 @@ pub(crate) use change::ScenarioChange;
 pub(crate) use fixed::FixedFleet;
 pub(crate) use gates::gates;
 pub(crate) use policies::{POLICIES, PolicyChoice, PolicyKind};
+pub(crate) use random::scenario_names;
 pub(crate) use scenario::{BUILT_IN, LoadedScenario, load, load_changed};
 pub(crate) use seats::Seats;
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::change::ScenarioChange;
 use super::check::profile;
 use super::loads::{ModelLoad, load_of};
+use super::random::drawn;
 use super::schema::{LabModel, LabScenario, LatencySlo, RouterSpec, VariantSpec};
 use crate::engine::{Dialect, Profile, Sleepers, StartUp};
 use crate::router::FlowControl;
@@ -84,15 +85,18 @@ fn unreadable(file: &str, problem: impl Display) -> String {
     format!("scenario {file}: {problem}; docs/development/laboratory.md lists the fields")
 }
 
-/// Loads a built-in scenario by name, or a file.
+/// Loads a built-in scenario by name, one that is drawn from a number, or a file.
 pub(crate) fn load(name: &str) -> Result<LoadedScenario, String> {
     if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
         return LoadedScenario::read(text, name);
     }
+    if let Some(text) = drawn(name) {
+        return LoadedScenario::read(&text, name);
+    }
     let text = std::fs::read_to_string(Path::new(name)).map_err(|error| {
         let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         let names = names.join(", ");
-        format!("scenario {name}: {name}: {error}; give a file or one of {names}")
+        format!("scenario {name}: {name}: {error}; give a file, random-N or one of {names}")
     })?;
     LoadedScenario::read(&text, name)
 }

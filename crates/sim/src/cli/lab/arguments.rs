@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::lab::{BUILT_IN, Campaign, LoadedScenario, PolicyChoice, ScenarioChange, load_changed};
+use crate::lab::{
+    BUILT_IN, Campaign, LoadedScenario, PolicyChoice, ScenarioChange, load_changed, scenario_names,
+};
 
 const DEFAULT_POLICIES: [&str; 8] = [
     "static-best",
@@ -70,7 +72,8 @@ pub(super) struct GateFlags {
                   Exit code: 0 when everything was played, 1 where something was not, 2 where the arguments are not accepted."
 )]
 pub(in crate::cli) struct LabRunFlags {
-    /// Names of built-in scenarios, or files; without any all built-in ones but study-… and gate-…
+    /// Names of built-in scenarios, random-N for one drawn from the number N, random-1..24 for 24 of them, or files;
+    /// without any all built-in ones but study-… and gate-…
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// Change a field of every scenario, for example scrape=60s or models.*.variants.*.startUp.median=420s; can be repeated
@@ -110,7 +113,7 @@ impl LabRunFlags {
                 .collect();
         }
         let (mut scenarios, mut problems) = (Vec::new(), Vec::new());
-        for name in names {
+        for name in names.iter().flat_map(|name| scenario_names(name)) {
             match load_changed(&name, &self.set) {
                 Ok(scenario) => {
                     let is_known = |one: &LoadedScenario| one.name() == scenario.name();

@@ -26,6 +26,9 @@ wva-sim lab: policies against scenarios, with every request scored
   wva-sim lab explain RUN --at SECONDS      show one moment of a run, and the decisions before it
 ";
 
+const RANDOM: &str =
+    "  random-N               Drawn from the number N alone; random-1..24 is each from 1 to 24.\n";
+
 /// Runs the command.
 pub fn run(
     mut arguments: impl Iterator<Item = String>,
@@ -103,7 +106,7 @@ fn list() -> String {
         format!("  {:<22} {}{knob}\n", policy.name, policy.about)
     });
     let (scenarios, policies): (String, String) = (scenarios.collect(), policies.collect());
-    format!("scenarios\n{scenarios}policies\n{policies}")
+    format!("scenarios\n{scenarios}{RANDOM}policies\n{policies}")
 }
 
 fn play(campaign: &Campaign, mut problems: Vec<String>) -> ExitCode {
