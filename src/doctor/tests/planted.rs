@@ -32,7 +32,7 @@ too.
 
 The controller names causes with the planning cycle that sees them, so within `GLOBAL_OPT_INTERVAL`;
 [findings](../user-guide/findings.md#where-each-is-said) has condition, event and alert of each code.
-It reports ";
+The controller reports ";
 
 /// A row of the causes.
 struct Row {
