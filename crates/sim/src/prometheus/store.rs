@@ -122,8 +122,9 @@ impl SeriesStore {
         let is_chosen = |known: &LabelSet| {
             selector.labels.iter().all(|(label, wanted)| wanted.takes(known.get(label)))
         };
+        let is_any = selector.name.is_empty();
+        let all = is_any.then(|| self.by_name.values()).into_iter().flatten();
         let named = self.by_name.get(selector.name.as_str()).into_iter();
-        let all = self.by_name.values().filter(|_| selector.name.is_empty());
         named
             .chain(all)
             .flatten()
