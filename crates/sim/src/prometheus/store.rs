@@ -21,7 +21,7 @@ impl Point {
 
 /// Number of a series; never used again for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SeriesId(u64);
+pub(super) struct SeriesId(usize);
 
 #[derive(Debug)]
 pub(super) struct StoredSeries {
@@ -48,9 +48,9 @@ impl StoredSeries {
 pub(super) struct SeriesStore {
     /// How long samples are kept, in milliseconds.
     retention: i64,
-    series: BTreeMap<SeriesId, StoredSeries>,
+    /// By number; those that are forgotten leave an empty place.
+    series: Vec<Option<StoredSeries>>,
     by_name: BTreeMap<Arc<str>, BTreeMap<LabelSet, SeriesId>>,
-    next: u64,
 }
 
 impl SeriesStore {
@@ -60,7 +60,7 @@ impl SeriesStore {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.series.len()
+        self.series.iter().flatten().count()
     }
 
     pub(super) fn series(&mut self, labels: &LabelSet) -> SeriesId {
@@ -72,28 +72,31 @@ impl SeriesStore {
         if let Some(id) = family.get(labels) {
             return *id;
         }
-        let id = SeriesId(self.next);
-        self.next += 1;
+        let id = SeriesId(self.series.len());
         let series = StoredSeries { labels: labels.clone(), points: VecDeque::new() };
-        self.series.insert(id, series);
+        self.series.push(Some(series));
         family.insert(labels.clone(), id);
         id
     }
 
     pub(super) fn holds(&self, id: SeriesId) -> bool {
-        self.series.contains_key(&id)
+        self.kept(id).is_some()
+    }
+
+    fn kept(&self, SeriesId(place): SeriesId) -> Option<&StoredSeries> {
+        self.series.get(place)?.as_ref()
     }
 
     /// The newest value of a series, if it is kept and has not ended.
     pub(super) fn last(&self, id: SeriesId) -> Option<f64> {
-        let last = self.series.get(&id)?.points.back()?;
+        let last = self.kept(id)?.points.back()?;
         (!is_stale(last.value)).then_some(last.value)
     }
 
     /// Adds a sample to a series that is kept. A sample that is not newer than the last one is
     /// dropped, as Prometheus does.
-    pub(super) fn append(&mut self, id: SeriesId, point: Point) {
-        let Some(series) = self.series.get_mut(&id) else {
+    pub(super) fn append(&mut self, SeriesId(place): SeriesId, point: Point) {
+        let Some(Some(series)) = self.series.get_mut(place) else {
             return;
         };
         let last = series.points.back();
@@ -110,9 +113,17 @@ impl SeriesStore {
     pub(super) fn sweep(&mut self, now: i64) {
         let oldest = now.saturating_sub(self.retention);
         let Self { series, by_name, .. } = self;
-        series.retain(|_, series| series.points.back().is_some_and(|last| last.time >= oldest));
         by_name.retain(|_, family| {
-            family.retain(|_, id| series.contains_key(id));
+            family.retain(|_, SeriesId(place)| {
+                let Some(kept) = series.get_mut(*place) else {
+                    return false;
+                };
+                let is_over = |one: &mut StoredSeries| {
+                    one.points.back().is_none_or(|last| last.time < oldest)
+                };
+                drop(kept.take_if(is_over));
+                kept.is_some()
+            });
             !family.is_empty()
         });
     }
@@ -129,7 +140,7 @@ impl SeriesStore {
             .chain(all)
             .flatten()
             .filter(|(known, _)| is_chosen(known))
-            .filter_map(|(_, id)| self.series.get(id))
+            .filter_map(|(_, id)| self.kept(*id))
             .collect()
     }
 }
