@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::prometheus::labels::LabelSet;
+use crate::prometheus::labels::{LabelSet, NAME};
 use crate::prometheus::number::Sum;
 use crate::prometheus::promql::{Aggregation, Grouping};
 use crate::prometheus::refusal::QueryRefusal;
@@ -71,7 +71,10 @@ fn too_many() -> QueryRefusal {
 /// Makes one series of those with equal labels; refuses two that have a value at the same step.
 pub(super) fn merge(rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
     let mut seen = BTreeSet::new();
-    if rows.iter().all(|row| seen.insert(&row.labels)) {
+    // The series of one name come in order.
+    if rows.is_sorted_by(|one, next| one.labels < next.labels)
+        || rows.iter().all(|row| seen.insert(&row.labels))
+    {
         return Ok(rows);
     }
     let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
@@ -98,7 +101,7 @@ pub(super) fn merge(rows: Vec<Row>) -> Result<Vec<Row>, QueryRefusal> {
 pub(super) fn either(
     on: Option<&[String]>,
     left: Vec<Row>,
-    right: Vec<Row>,
+    mut right: Vec<Row>,
 ) -> Result<Vec<Row>, QueryRefusal> {
     // Most series have one name at a time, so most of the alternatives are empty.
     if left.is_empty() {
@@ -107,27 +110,35 @@ pub(super) fn either(
     if right.is_empty() {
         return Ok(left);
     }
-    let key = |labels: &LabelSet| match on {
-        Some(names) => labels.only(names),
-        None => labels.unnamed(),
-    };
-    let mut of_left = BTreeSet::new();
+    let mut of_left: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
     for row in &left {
-        let key = key(&row.labels);
-        let steps = row.values.iter().enumerate();
-        let present = steps.filter(|(_, value)| value.is_some());
-        of_left.extend(present.map(|(step, _)| (key.clone(), step)));
+        of_left.entry(key(on, &row.labels)).or_default().push(row);
+    }
+    for Row { labels, values } in &mut right {
+        let Some(matches) = of_left.get(&key(on, labels)) else {
+            continue;
+        };
+        for (step, value) in values.iter_mut().enumerate() {
+            let is_present = |row: &&Row| row.values.get(step).is_some_and(Option::is_some);
+            *value = value.filter(|_| !matches.iter().any(is_present));
+        }
     }
     let mut rows = left;
-    for mut row in right {
-        let key = key(&row.labels);
-        for (step, value) in row.values.iter_mut().enumerate() {
-            *value = value.filter(|_| !of_left.contains(&(key.clone(), step)));
-        }
-        rows.push(row);
-    }
+    rows.append(&mut right);
     rows.retain(|row| row.values.iter().any(Option::is_some));
+    if rows.iter().all(|row| row.values.len() == 1) {
+        // What is left of the right has no match, so that no two are equal.
+        return Ok(rows);
+    }
     merge(rows)
+}
+
+/// What two series must have in common to match.
+fn key<'a>(on: Option<&'a [String]>, labels: &'a LabelSet) -> Vec<(&'a str, &'a str)> {
+    match on {
+        Some(names) => names.iter().map(|name| (&**name, labels.get(name))).collect(),
+        None => labels.iter().filter(|(name, _)| *name != NAME).collect(),
+    }
 }
 
 /// Makes one series of many.
