@@ -83,9 +83,11 @@ impl Batch {
 
     pub(super) fn steps_within(&self, blocks: u32, limit: u64) -> u64 {
         let size = u64::try_from(self.growing.len()).unwrap_or(1);
-        let Some(rounds) = u64::from(blocks).checked_div(self.count()) else {
+        // Every member needs one block in as many steps as a block has tokens.
+        if limit.div_ceil(size).saturating_mul(self.count()) <= u64::from(blocks) {
             return limit;
-        };
+        }
+        let rounds = u64::from(blocks) / self.count().max(1);
         let mut steps = rounds.saturating_mul(size).min(limit);
         let mut left = blocks.saturating_sub(self.blocks_for(steps));
         while steps < limit {

@@ -34,7 +34,8 @@ enum Room {
 }
 
 impl Engine {
-    /// Starts the next step; steps that only decode are done at once as far as they end by `to`.
+    /// Starts the next step; steps that only decode are done at once as far as they end by `to`, and the one after them
+    /// is started.
     pub(super) fn begin_step(&mut self, to: Picoseconds) {
         let room = self.make_room();
         let prompt_tokens = self.schedule_prompts(room);
@@ -54,19 +55,25 @@ impl Engine {
         };
         // After a preemption the queue is looked at again in the next step, not in this one.
         let limit = match room {
-            Room::Enough => self.batch.steps_within(self.kv.available(), first_end),
+            Room::Enough => first_end,
             Room::Made => 1,
         };
         let run = self.profile.timing.decode(decoding, self.batch.context);
-        let steps = run.fitting(to.since(self.now), limit);
-        self.kv.grow(self.batch.blocks_for(steps.max(1)));
-        if steps == 0 {
-            self.step = Some(EngineStep { end: self.now.plus(run.first), decoding });
-            return;
+        let fitting = run.fitting(to.since(self.now), limit);
+        let possible = self.batch.steps_within(self.kv.available(), limit.min(fitting + 1));
+        let steps = fitting.min(possible);
+        let end = self.now.plus(run.total(steps));
+        // Where time alone ends a run, no request is done and the queue has no more room than before.
+        let begins = possible > steps && end < to;
+        self.kv.grow(self.batch.blocks_for(steps + u64::from(begins)));
+        if steps > 0 {
+            self.statistics.decoded(run, steps, decoding);
+            self.now = end;
+            self.decode(steps);
         }
-        self.statistics.decoded(run, steps, decoding);
-        self.now = self.now.plus(run.total(steps));
-        self.decode(steps);
+        if begins {
+            self.step = Some(EngineStep { end: end.plus(run.step(steps)), decoding });
+        }
     }
 
     /// Ends the step in flight: everyone who decoded has one more token, and who got to the end of
@@ -143,10 +150,8 @@ impl Engine {
             free -= prefilling.chunk;
         }
         let most = usize::try_from(self.limits.max_num_seqs).unwrap_or(usize::MAX);
-        // The step's own growth is set aside before the queue gets any block.
-        let reserved = self.batch.blocks_for(1);
         while room == Room::Enough && free > 0 && self.running() < most {
-            let Some(mut prefilling) = self.admit(reserved) else {
+            let Some(mut prefilling) = self.admit() else {
                 break;
             };
             prefilling.chunk = prefilling.missing.min(free);
@@ -157,9 +162,11 @@ impl Engine {
     }
 
     /// Takes the head of the queue if the KV cache has room for its prompt.
-    fn admit(&mut self, reserved: u32) -> Option<Prefilling> {
+    fn admit(&mut self) -> Option<Prefilling> {
         let head = self.waiting.front()?;
         let tokens = head.prefill_tokens();
+        // The step's own growth is set aside before the queue gets any block.
+        let reserved = self.batch.blocks_for(1);
         let claim = self.kv.claim(&head.request, tokens, reserved)?;
         let mut sequence = self.waiting.pop_front()?;
         if sequence.admitted.is_none() {

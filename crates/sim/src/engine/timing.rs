@@ -86,6 +86,8 @@ impl Run {
 
     /// How many whole steps, at most `limit`, fit into `time`.
     pub(super) fn fitting(self, time: Picoseconds, limit: u64) -> u64 {
+        // No step is shorter than the first.
+        let limit = time.0.checked_div(self.first.0).map_or(limit, |most| most.min(limit));
         if self.total(limit) <= time {
             return limit;
         }
