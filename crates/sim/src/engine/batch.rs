@@ -1,15 +1,14 @@
 //! The sequences that decode together, kept so that a run of many equal steps costs as much as one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::request::Sequence;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Batch {
     steps: u64,
-    /// By the order in which they were taken from the queue.
-    members: BTreeMap<u64, Member>,
-    ends: BTreeSet<(u64, u64)>,
+    /// By the step that ends them, then by the order in which they were taken from the queue.
+    members: BTreeMap<(u64, u64), Member>,
     pub(super) context: u64,
     /// How many members need one more block before the step whose number leaves this remainder when
     /// divided by the block size.
@@ -23,7 +22,6 @@ struct Member {
     tokens: u32,
     /// Blocks it held then, apart from shared ones.
     private: u32,
-    end: u64,
 }
 
 #[derive(Debug)]
@@ -46,7 +44,7 @@ impl Batch {
 
     /// Steps until the first member is done; none without members.
     pub(super) fn first_end(&self) -> Option<u64> {
-        let (end, _) = self.ends.first()?;
+        let ((end, _), _) = self.members.first_key_value()?;
         Some(end.saturating_sub(self.steps))
     }
 
@@ -54,12 +52,11 @@ impl Batch {
         let missing = sequence.request.output_tokens - sequence.generated;
         let end = self.steps + u64::from(missing);
         self.context += u64::from(tokens);
-        let member = Member { sequence, joined: self.steps, tokens, private, end };
+        let member = Member { sequence, joined: self.steps, tokens, private };
         if let Some(count) = self.growing_with(&member) {
             *count += 1;
         }
-        self.ends.insert((end, order));
-        self.members.insert(order, member);
+        self.members.insert((end, order), member);
     }
 
     fn growing_with(&mut self, member: &Member) -> Option<&mut u32> {
@@ -110,22 +107,21 @@ impl Batch {
         self.context += steps.saturating_mul(self.count());
         self.steps += steps;
         let mut done = Vec::new();
-        while let Some((_, order)) = self.ends.first().filter(|(end, _)| *end <= self.steps) {
-            let order = *order;
-            done.extend(self.remove(order));
+        while let Some(first) = self.members.first_entry().filter(|one| one.key().0 <= self.steps) {
+            let member = first.remove();
+            done.push(self.left(member));
         }
         done
     }
 
     pub(super) fn remove_youngest(&mut self) -> Option<Left> {
-        let (order, _) = self.members.last_key_value()?;
-        let order = *order;
-        self.remove(order)
+        let youngest = *self.members.keys().max_by_key(|(_, order)| *order)?;
+        let member = self.members.remove(&youngest)?;
+        Some(self.left(member))
     }
 
-    fn remove(&mut self, order: u64) -> Option<Left> {
-        let member = self.members.remove(&order)?;
-        self.ends.remove(&(member.end, order));
+    /// What a member that is one no longer takes along.
+    fn left(&mut self, member: Member) -> Left {
         if let Some(count) = self.growing_with(&member) {
             *count -= 1;
         }
@@ -136,6 +132,6 @@ impl Batch {
         let grown = tokens.div_ceil(size) - member.tokens.div_ceil(size);
         let mut sequence = member.sequence;
         sequence.generated += gained;
-        Some(Left { sequence, private: member.private + grown })
+        Left { sequence, private: member.private + grown }
     }
 }
