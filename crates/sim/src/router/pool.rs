@@ -213,17 +213,17 @@ impl RouterPool {
             // Looks lie on a grid of their own, so that it does not matter in which parts time is
             // advanced.
             let is_handing_over = self.handover.as_ref().is_some_and(Handover::is_busy);
-            let next = match (self.oldest(), self.has_endpoints()) {
+            let next = match self.oldest() {
                 _ if is_handing_over => to.min(next_look(self.now)),
-                (None, _) => to,
-                (Some((_, held)), false) => to.min(self.expiry(held)).max(self.now),
-                (Some(_), true) => to.min(next_look(self.now)),
+                None => to,
+                Some(_) if self.has_endpoints() => to.min(next_look(self.now)),
+                Some((_, held)) => to.min(self.expiry(held)).max(self.now),
             };
             self.now = next;
             self.advance_engines();
             self.hand_over();
             self.expire();
-            if next.as_nanos().is_multiple_of(LOOK.as_nanos()) {
+            if !self.queue.is_empty() && next.as_nanos().is_multiple_of(LOOK.as_nanos()) {
                 self.dispatch_held();
             }
         }
@@ -324,7 +324,7 @@ impl RouterPool {
 
     /// Whether a held request can go: by early binding to any server, else to servers below the set point.
     fn is_open(&self) -> bool {
-        self.has_endpoints() && (self.spec.binding.is_early() || self.saturation() < 1.0)
+        if self.spec.binding.is_early() { self.has_endpoints() } else { self.saturation() < 1.0 }
     }
 
     fn dispatch_held(&mut self) {
@@ -351,7 +351,11 @@ impl RouterPool {
         let Some(name) = name else {
             return self.reject(&held, Rejection::NoEndpoints);
         };
-        *self.statistics.picked.entry(name.clone()).or_default() += 1;
+        if let Some(picked) = self.statistics.picked.get_mut(&name) {
+            *picked += 1;
+        } else {
+            self.statistics.picked.insert(name.clone(), 1);
+        }
         let Some(endpoint) = self.endpoints.get_mut(&name) else {
             return;
         };
