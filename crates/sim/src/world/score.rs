@@ -130,10 +130,33 @@ impl Score {
         if taken.is_none_or(|taken| now >= taken.saturating_add(PERCENTILES_EVERY)) {
             self.percentiles = Percentiles {
                 taken: Some(now),
-                first_token: p95(self.recent.iter(), |ended| ended.first_token),
-                per_token: p95(self.recent.iter(), |ended| ended.per_token),
+                first_token: self.p95(|ended| ended.first_token),
+                per_token: self.p95(|ended| ended.per_token),
             };
         }
+    }
+
+    /// In milliseconds.
+    fn p95(&self, time: impl Fn(&Ended) -> Option<Duration>) -> Option<f64> {
+        let is_single = u64::try_from(self.recent.len()).is_ok_and(|all| all == self.recently.0);
+        if is_single {
+            // The time at the place needs no order of the others.
+            let mut times: Vec<Duration> = Vec::with_capacity(self.recent.len());
+            times.extend(self.recent.iter().filter_map(time));
+            let place = (times.len() * 95).div_ceil(100).checked_sub(1)?;
+            let (_, time, _) = times.select_nth_unstable(place);
+            return Some(time.as_secs_f64() * 1e3);
+        }
+        let times = self.recent.iter().filter_map(|ended| Some((time(ended)?, ended.requests)));
+        let mut times: Vec<(Duration, u64)> = times.collect();
+        let all: u64 = times.iter().map(|(_, requests)| requests).sum();
+        times.sort_unstable();
+        let mut below = 0;
+        let found = times.iter().find(|(_, requests)| {
+            below += requests;
+            below * 100 >= all * 95
+        });
+        found.map(|(time, _)| time.as_secs_f64() * 1e3)
     }
 
     pub(super) fn rate(&self, now: Duration) -> f64 {
@@ -150,27 +173,4 @@ impl Score {
     pub(super) fn ended_and_good(&self) -> (u64, u64) {
         (self.answered.saturating_add(self.failed), self.good)
     }
-}
-
-fn p95<'a>(
-    ended: impl Iterator<Item = &'a Ended>,
-    time: fn(&Ended) -> Option<Duration>,
-) -> Option<f64> {
-    let times = ended.filter_map(|ended| Some((time(ended)?, ended.requests)));
-    let mut times: Vec<(Duration, u64)> = times.collect();
-    let all: u64 = times.iter().map(|(_, requests)| requests).sum();
-    let count = times.len();
-    if all == u64::try_from(count).unwrap_or(u64::MAX) {
-        // Single requests: the one at the place needs no order of the others.
-        let place = (count * 95).div_ceil(100).checked_sub(1)?;
-        let (_, (time, _), _) = times.select_nth_unstable(place);
-        return Some(time.as_secs_f64() * 1e3);
-    }
-    times.sort_unstable();
-    let mut below = 0;
-    let found = times.iter().find(|(_, requests)| {
-        below += requests;
-        below * 100 >= all * 95
-    });
-    found.map(|(time, _)| time.as_secs_f64() * 1e3)
 }
