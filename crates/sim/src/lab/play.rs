@@ -89,7 +89,10 @@ impl LabRun<'_> {
             series: SeriesRecorder::new(prepared.loads.len()),
             waits: WaitRecorder::new(&prepared.scenario),
             peers,
-            outcomes: vec![Vec::new(); prepared.logs.len()],
+            outcomes: (prepared.loads.iter())
+                .map(|load| Vec::with_capacity(load.arrivals.len()))
+                .collect(),
+            ended: vec![0; prepared.loads.len()],
             last: scored.until + spec.tail.0,
             server,
             actuation,
@@ -229,6 +232,8 @@ struct Stage {
     waits: WaitRecorder,
     peers: Seats,
     outcomes: Vec<Vec<EndedRequest>>,
+    /// Scored requests among those of each model.
+    ended: Vec<usize>,
     reasons: BTreeMap<&'static str, String>,
     terms: Vec<SizingTerms>,
 }
@@ -259,8 +264,11 @@ impl Stage {
         });
         self.series.observe(frame, &self.prepared.loads);
         self.waits.observe(frame, now);
-        for (log, outcomes) in self.prepared.logs.iter().zip(&mut self.outcomes) {
-            outcomes.extend(log.take());
+        let models = self.prepared.logs.iter().zip(&mut self.outcomes).zip(&mut self.ended);
+        for ((log, outcomes), ended) in models {
+            let new = log.take();
+            *ended += new.iter().filter(|one| self.scored.holds(one.arrival)).count();
+            outcomes.extend(new);
         }
     }
 
@@ -279,13 +287,12 @@ impl Stage {
 
     /// Whether every scored request has ended.
     fn is_settled(&self) -> bool {
-        let loads = self.prepared.loads.iter().zip(&self.outcomes);
-        loads.into_iter().all(|(load, outcomes)| {
+        let mut loads = self.prepared.loads.iter().zip(&self.ended);
+        loads.all(|(load, ended)| {
             let arrivals = &load.arrivals;
             let first = arrivals.partition_point(|one| one.at < self.scored.from);
             let end = arrivals.partition_point(|one| one.at < self.scored.until);
-            let ended = outcomes.iter().filter(|one| self.scored.holds(one.arrival));
-            ended.count() >= end.saturating_sub(first)
+            *ended >= end.saturating_sub(first)
         })
     }
 
