@@ -93,9 +93,8 @@ pub(super) fn readings(
     names: &mut Names,
     ignored: &mut BTreeMap<Ignored, u64>,
 ) -> Vec<SampleReading> {
-    let terms = query.terms();
     let mut readings = Vec::with_capacity(result.len());
-    let mut columns = Columns::of(&terms, result);
+    let mut columns = Columns::of(query.terms(), result);
     for sample in result.samples() {
         match columns.read(sample, names) {
             Ok(reading) => readings.push(reading),
@@ -135,8 +134,7 @@ pub(super) fn note_unlabelled(
     names: &mut Names,
     unlabelled: &mut Unlabelled,
 ) {
-    let terms = query.terms();
-    let mut columns = Columns::of(&terms, result);
+    let mut columns = Columns::of(query.terms(), result);
     for sample in result.samples() {
         let Err(lack @ (Ignored::Namespace | Ignored::Pod)) = columns.read(sample, names) else {
             continue;
