@@ -54,7 +54,8 @@ impl Histogram {
     }
 
     pub(super) fn bucket(&self, value: f64) -> usize {
-        self.bounds.partition_point(|bound| *bound < value)
+        // From the front: what is observed most lies there.
+        self.bounds.iter().take_while(|bound| **bound < value).count()
     }
 
     pub(super) fn add(&mut self, bucket: usize, times: u64, sum: f64) {
