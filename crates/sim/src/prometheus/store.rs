@@ -26,6 +26,8 @@ pub(super) struct SeriesId(usize);
 #[derive(Debug)]
 pub(super) struct StoredSeries {
     pub(super) labels: LabelSet,
+    /// The same without the name.
+    pub(super) unnamed: LabelSet,
     points: VecDeque<Point>,
 }
 
@@ -73,9 +75,10 @@ impl SeriesStore {
             return *id;
         }
         let id = SeriesId(self.series.len());
-        let series = StoredSeries { labels: labels.clone(), points: VecDeque::new() };
-        self.series.push(Some(series));
+        let (labels, unnamed) = (labels.clone(), labels.unnamed());
         family.insert(labels.clone(), id);
+        let series = StoredSeries { labels, unnamed, points: VecDeque::new() };
+        self.series.push(Some(series));
         id
     }
 

@@ -73,9 +73,12 @@ impl View<'_> {
 
     fn eval(&self, expression: &Expr, steps: Steps) -> Result<Vec<Row>, QueryRefusal> {
         match expression {
-            Expr::Selector(selector) => self.live(selector, steps, |point| point.value),
+            Expr::Selector(selector) => {
+                self.live(selector, steps, |series| &series.labels, |point| point.value)
+            }
             Expr::Timestamp(selector) => {
-                unnamed(self.live(selector, steps, |point| seconds(point.time))?)
+                let time = |point: Point| seconds(point.time);
+                rows::merge(self.live(selector, steps, |series| &series.unnamed, time)?)
             }
             Expr::OverTime(function, ranged) => self.over_time(*function, ranged, steps),
             Expr::Labelled { of, label, value } => {
@@ -131,6 +134,7 @@ impl View<'_> {
         &self,
         selector: &SeriesSelector,
         steps: Steps,
+        labels: fn(&StoredSeries) -> &LabelSet,
         read: impl Fn(Point) -> f64,
     ) -> Result<Vec<Row>, QueryRefusal> {
         let series = self.series(selector, steps)?;
@@ -144,7 +148,7 @@ impl View<'_> {
             values
                 .iter()
                 .any(Option::is_some)
-                .then(|| Row { labels: series.labels.clone(), values })
+                .then(|| Row { labels: labels(series).clone(), values })
         });
         Ok(rows.collect())
     }

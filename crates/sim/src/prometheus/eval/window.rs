@@ -38,6 +38,7 @@ impl View<'_> {
         steps: Steps,
     ) -> Result<Vec<Row>, QueryRefusal> {
         let mut points = Vec::new();
+        let is_named = function == RangeFunction::Last;
         let rows = self.series(selector, steps)?.into_iter().map(|series| {
             let values = steps.times().map(|end| {
                 let start = end.saturating_sub(range);
@@ -45,7 +46,8 @@ impl View<'_> {
                 points.extend(series.between(start, end.min(self.visible)));
                 over(function, &points, start, end)
             });
-            Row { values: values.collect(), labels: series.labels.clone() }
+            let labels = if is_named { &series.labels } else { &series.unnamed };
+            Row { values: values.collect(), labels: labels.clone() }
         });
         Ok(rows.collect())
     }
