@@ -31,7 +31,7 @@ const MOST_SEEN: u32 = 20;
 const RECENT: Duration = Duration::from_mins(10);
 /// Weight of a point that is not recent, to that of a recent one. Old points may be of other requests; they
 /// keep the slope known while work does not vary.
-const LASTING: f64 = 0.02;
+const LASTING: f64 = 0.1;
 /// Ratio of the most to the least work from which on a line is fitted.
 const SPREAD: f64 = 1.9;
 /// The same from which on points that were each seen so often bound the law that is assumed until then.
