@@ -311,7 +311,10 @@ fn crossed_zero(decision: &Decision) -> bool {
     decision.steps.iter().any(|step| {
         let at_boundary = step.stage == PlanStage::Zero && step.to <= Replicas::ONE;
         let from_nothing = is_empty
-            && matches!(step.stage, PlanStage::Optimizer | PlanStage::Hybrid | PlanStage::Limit);
+            && matches!(
+                step.stage,
+                PlanStage::Optimizer | PlanStage::Hybrid | PlanStage::Backlog | PlanStage::Limit
+            );
         step.from != step.to && (at_boundary || from_nothing)
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::backlog::Backlogs;
+use super::backlog::{Backlogs, RouterBacklogs};
 use super::combine::{AnalyzerLog, AskedLog};
 use super::key::VariantKey;
 use super::queueing::learned::LearnedParameters;
@@ -76,6 +76,9 @@ pub struct Learned {
     /// Since when requests wait for each model.
     #[serde(default)]
     pub backlogs: Backlogs,
+    /// Since when they wait in its router, and do not become fewer.
+    #[serde(default, skip_serializing_if = "RouterBacklogs::is_empty")]
+    pub router_backlogs: RouterBacklogs,
     /// When each model was last in use.
     #[serde(default)]
     pub activity: ActivityLog,

@@ -136,6 +136,7 @@ impl Observations {
         next.queueing = next.queueing.learn(&queueing);
         let exists = |key: &VariantKey| self.variants.contains_key(key);
         next.backlogs = next.backlogs.learn(&self.waiting, now);
+        next.router_backlogs = next.router_backlogs.learn(&self.waiting, now);
         next.relapses = next.relapses.learn(&self.fleet_states, now).keep(exists);
         self.update_analyzers(&mut next, now);
         self.update_use(&mut next, now);

@@ -115,6 +115,12 @@ impl<'a> PendingDecision<'a> {
         (self.lacks_gpus() && self.count <= from).then_some(trigger)
     }
 
+    /// Why it was to grow for requests that stand in the router, if it was.
+    pub(super) fn added_for_queue(&self) -> Option<&Reason> {
+        let mut reasons = self.steps.iter().map(|step| &step.why);
+        reasons.find(|why| matches!(why, Reason::QueueStands { .. }))
+    }
+
     /// The variant that was to grow in its place, if that was the last word on it.
     pub(super) fn stood_back_for(&self) -> Option<&VariantKey> {
         match &self.steps.last()?.why {

@@ -177,7 +177,8 @@ fn keeps_from_zero(last: &Step, load: &Step) -> bool {
 
 /// Whether load needs more than `granted`: what was published and what exists. A minimum may ask for more yet.
 pub(super) fn grows_by_load(steps: &[Step], granted: Replicas) -> bool {
-    let stages = [PlanStage::Saturation, PlanStage::Optimizer, PlanStage::Hybrid];
+    let stages =
+        [PlanStage::Saturation, PlanStage::Optimizer, PlanStage::Hybrid, PlanStage::Backlog];
     let mut steps = steps.iter();
     steps.any(|step| stages.contains(&step.stage) && step.to > granted.max(step.from))
 }
@@ -276,6 +277,8 @@ wva_base::named! {
         Hybrid = "hybrid",
         /// Releases that did not last before.
         Relapse = "relapse",
+        /// Requests that stand in the router, whatever load says.
+        Backlog = "backlog",
         /// Releases that are published, not applied, and no longer wanted.
         CancelRelease = "cancel-release",
         /// GPUs and quotas.

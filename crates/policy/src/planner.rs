@@ -219,6 +219,7 @@ impl<'a> Cycle<'a> {
             if !work.approach.remembers_needs() {
                 scale_down_memory::hold(self, &mut work);
             }
+            unserved::act(self, &mut work);
         }
         work.inputs.take();
         work

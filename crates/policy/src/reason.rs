@@ -334,6 +334,22 @@ pub enum Reason {
         /// KV caches in use now; `None` if that is not known.
         now: Option<f64>,
     },
+    /// Requests stand in the router of its model: nothing of it is released.
+    QueueHoldsRelease {
+        /// How many do.
+        requests: f64,
+        /// How long they have.
+        lasts: Duration,
+    },
+    /// Requests stand in the router of its model, nothing is on its way, and no analyzer adds a replica: one is added.
+    QueueStands {
+        /// How many do.
+        requests: f64,
+        /// The fewest of `lasts`.
+        fewest: f64,
+        /// How long they have not become fewer.
+        lasts: Duration,
+    },
     /// Its role needs more, and a release of it is published and not applied: the replicas stay.
     ReleaseCancelled {
         /// The count published last.

@@ -1,6 +1,6 @@
 //! Whether anybody uses a model, by what its replicas and its routers say.
 
-use super::AnalyzedModel;
+use super::{AnalyzedModel, queued_at};
 use crate::backlog::Waiting;
 use crate::key::ModelKey;
 use crate::samples::{PodSamples, Sample};
@@ -34,8 +34,8 @@ pub(crate) fn load_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> ModelLoad {
 /// Requests that wait in the engines and the router of a model, as far as they say so.
 pub(crate) fn waiting_of(key: &ModelKey, subject: AnalyzedModel<'_>) -> Waiting {
     let reader = subject.reader;
-    let mut waiting =
-        Waiting { requests: reader.queued(key).map_or(0.0, |queue| queue.requests), ready: 0 };
+    let routed = queued_at(key, subject);
+    let mut waiting = Waiting { requests: routed.unwrap_or(0.0), routed, ready: 0 };
     for (view, _) in subject.members {
         for (_, samples) in reader.ready(view) {
             let queue = samples.and_then(|pod| pod.queue_length);

@@ -159,6 +159,10 @@ fn detail(why: &Reason) -> Option<&'static str> {
         Reason::NoUsableMetrics { .. } => Some("no replica of the variant reports"),
         Reason::NoReplicas => Some("there are no replicas"),
         Reason::Relapsed { .. } => Some("fewer replicas did not last at this load"),
+        Reason::QueueHoldsRelease { .. } => {
+            Some("nothing is released while requests wait in the router")
+        }
+        Reason::QueueStands { .. } => Some("requests in the router do not become fewer"),
         Reason::Unserved { because, .. } => detail(because),
         Reason::GrowthWaits { .. } => Some("the load on the newest replica is not known yet"),
         Reason::ReleaseCancelled { .. } => {

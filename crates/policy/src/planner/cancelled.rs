@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{Cycle, Work};
+use super::{Cycle, Work, unserved};
 use crate::analyzers::waiting_of;
 use crate::capacity::ServingRole;
 use crate::pending_decision::PendingDecision;
 use crate::plan::Reason;
 use crate::units::Replicas;
 
-/// Cancels the unapplied releases of every role that grows, and of every role without an opinion while requests
-/// wait or its caches are full: their replicas still serve, so keeping them costs nothing and acts at once.
-/// Percentages have done so already, instead of growing.
+/// Cancels the unapplied releases of every role that grows, of every model whose router has a standing backlog, and of
+/// every role without an opinion while requests wait or its caches are full: their replicas still serve, so keeping
+/// them costs nothing and acts at once. Percentages have done so already, instead of growing.
 pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     for work in works {
         if !(work.drafts.iter()).any(|draft| draft.unapplied_release().is_some()) {
@@ -22,10 +22,12 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
             (work.drafts.iter()).all(|draft| draft.bounds.clamp(draft.count()).0 == Replicas::ZERO);
         let each = work.policy.thresholds.queue_length_threshold;
         let has_backlog = waiting.is_backlog(if leaves_none { 0.0 } else { each });
+        let is_routed = unserved::standing(cycle, work).is_some();
         let role = |draft: &PendingDecision<'_>| draft.view.template.role;
         let lacking: BTreeSet<ServingRole> = (work.drafts.iter())
             .filter(|draft| {
-                draft.grows() || ((has_backlog || is_full(draft)) && is_unjudged(cycle, draft))
+                let is_lacking = has_backlog || is_full(draft);
+                is_routed || draft.grows() || (is_lacking && is_unjudged(cycle, draft))
             })
             .map(role)
             .collect();
@@ -38,7 +40,7 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     }
 }
 
-fn is_full(draft: &PendingDecision<'_>) -> bool {
+pub(super) fn is_full(draft: &PendingDecision<'_>) -> bool {
     draft.figures.reporting > 0 && draft.figures.non_saturated == 0
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::multi_analyzer::{apply_change, kept};
 use super::rescaled::{Sharing, share_budgets, withdraw};
 use super::scale_to_zero::{self, Start};
-use super::{Cycle, Work};
+use super::{Cycle, Work, unserved};
 use crate::change::CountChange;
 use crate::key::{ModelKey, TargetKind, VariantKey};
 use crate::limit::{
@@ -423,8 +423,8 @@ fn take_share(draft: &mut PendingDecision<'_>, shared: &CountChange) {
     draft.step(PlanStage::Optimizer, to, why);
 }
 
-/// Requests the growth that is not shared. A step by percentages that GPUs refuse falls to the next variant of
-/// its model, as that of a variant at its maximum does.
+/// Requests the growth that is not shared. A step by percentages, or for a queue, that GPUs refuse falls to the next
+/// variant of its model, as that of a variant at its maximum does.
 fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
     let mut is_asking = true;
     while is_asking {
@@ -439,6 +439,7 @@ fn cut_growth(works: &mut [&mut Work<'_>], pools: &mut GpuPools) {
         is_asking = false;
         for work in works.iter_mut() {
             is_asking |= saturation::pass_on(&mut work.drafts);
+            is_asking |= unserved::pass_on(&mut work.drafts);
         }
     }
 }

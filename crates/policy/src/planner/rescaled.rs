@@ -197,11 +197,14 @@ pub(super) fn share_budgets(cycle: &Cycle<'_>, works: &mut [Work<'_>], pools: &m
         let was_growing = work.growth.take().is_some();
         for draft in &mut work.drafts {
             if let Some(change) = rescaled.changes.get(&draft.view.key) {
+                // What was added for a queue has no GPUs yet.
+                let existing = draft.scale.current_excluding_surge();
+                let kept = draft.count().min(draft.base().max(existing));
                 let to = match change.why {
-                    Reason::Reclaimed { .. } if !was_growing => change.to.min(draft.count()),
-                    Reason::ShareKept { .. } if !was_growing => draft.count(),
+                    Reason::Reclaimed { .. } if !was_growing => change.to.min(kept),
+                    Reason::ShareKept { .. } if !was_growing => kept,
                     Reason::Reclaimed { .. } => change.to,
-                    _ => change.to.max(draft.count()),
+                    _ => change.to.max(kept),
                 };
                 if matches!(change.why, Reason::Filled { .. }) {
                     let filled = change.to.saturating_sub(draft.scale.current_excluding_surge());

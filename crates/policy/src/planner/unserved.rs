@@ -1,10 +1,106 @@
 //! Models whose requests wait although something could be done about it.
 
+use std::collections::BTreeSet;
+
+use super::cancelled::is_full;
 use super::multi_analyzer::held_queue;
 use super::{Cycle, Work};
+use crate::analyzers::waiting_of;
+use crate::backlog::{RouterBacklog, STANDS};
+use crate::capacity::ServingRole;
 use crate::pending_decision::PendingDecision;
 use crate::plan::{DecisionOutcome, MetricsState, PlanStage, Reason};
+use crate::startup::StartProspect;
 use crate::units::Replicas;
+
+/// Keeps what load would release while a backlog stands in the router of a model, and adds a replica where it does not
+/// become smaller and nothing is on its way. The replicas do not serve what arrives then, whatever an analyzer makes of
+/// what they report. Of several roles those grow that are full, or all where none is.
+pub(super) fn act(cycle: &Cycle<'_>, work: &mut Work<'_>) {
+    let Some((backlog, queued)) = standing(cycle, work) else {
+        return;
+    };
+    if work.growth.is_some() || !work.drafts.iter().any(serves) {
+        return;
+    }
+    let (requests, lasts) = (queued.unwrap_or(backlog.fewest), backlog.lasts(cycle.now));
+    for draft in work.drafts.iter_mut().filter(|draft| draft.count() < draft.base()) {
+        draft.step(PlanStage::Backlog, draft.base(), Reason::QueueHoldsRelease { requests, lasts });
+    }
+    let (fewest, lasts) = (backlog.fewest, backlog.stagnates(cycle.now));
+    let may_fall = queued.is_none_or(|queued| queued < fewest) || lasts < STANDS;
+    let moves =
+        |draft: &PendingDecision<'_>| is_coming(draft) || draft.unapplied_release().is_some();
+    if may_fall || work.drafts.iter().any(moves) {
+        return;
+    }
+    let full: BTreeSet<ServingRole> =
+        work.drafts.iter().filter(|draft| is_full(draft)).map(role).collect();
+    let roles = if full.is_empty() { work.drafts.iter().map(role).collect() } else { full };
+    for role in roles {
+        add(&mut work.drafts, role, Reason::QueueStands { requests, fewest, lasts });
+    }
+}
+
+/// Hands replicas that GPUs refused to the next variants of their roles. Whether there were any.
+pub(super) fn pass_on(drafts: &mut [PendingDecision<'_>]) -> bool {
+    let roles: BTreeSet<ServingRole> = drafts.iter().map(role).collect();
+    let mut is_passed = false;
+    for grown in roles {
+        let members = drafts.iter().filter(|draft| role(draft) == grown);
+        let asked: Vec<_> = members.filter(|draft| draft.added_for_queue().is_some()).collect();
+        let is_refused = asked.iter().all(|draft| draft.lacks_gpus() && !is_coming(draft));
+        if let Some(why) = asked.iter().find_map(|draft| draft.added_for_queue()).cloned()
+            && is_refused
+        {
+            is_passed |= add(drafts, grown, why);
+        }
+    }
+    is_passed
+}
+
+/// Adds a replica to the cheapest variant of a role that may grow and was not to yet. Whether there was one.
+fn add(drafts: &mut [PendingDecision<'_>], grown: ServingRole, why: Reason) -> bool {
+    let free = drafts.iter_mut().filter(|draft| {
+        role(draft) == grown && may_grow(draft) && draft.added_for_queue().is_none()
+    });
+    let chosen = free.min_by_key(|draft| {
+        let is_stalled = draft.prospect == StartProspect::Stalled;
+        (is_stalled, draft.view.cost, draft.view.key.clone())
+    });
+    let Some(draft) = chosen else { return false };
+    draft.step(PlanStage::Backlog, draft.count().plus_one(), why);
+    true
+}
+
+fn role(draft: &PendingDecision<'_>) -> ServingRole {
+    draft.view.template.role
+}
+
+/// The backlog in the router of a model where it stands, and the requests in it by now, where they are known.
+pub(super) fn standing(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<(RouterBacklog, Option<f64>)> {
+    let backlog = cycle.learned.router_backlogs.standing(work.key, cycle.now)?;
+    let waiting = waiting_of(work.key, work.subject(cycle));
+    let is_gone =
+        waiting.is_routed_backlog(work.policy.thresholds.queue_length_threshold) == Some(false);
+    (!is_gone).then_some((*backlog, waiting.routed))
+}
+
+fn serves(draft: &PendingDecision<'_>) -> bool {
+    draft.scale.ready > Replicas::ZERO
+}
+
+fn is_coming(draft: &PendingDecision<'_>) -> bool {
+    draft.scale.is_pending() || draft.count() > draft.scale.current
+}
+
+fn may_grow(draft: &PendingDecision<'_>) -> bool {
+    let is_known = matches!(draft.metrics, MetricsState::Available | MetricsState::NoReplicas);
+    is_known
+        && draft.outcome == DecisionOutcome::Analyzed
+        && !draft.is_cut()
+        && draft.bounds.leaves_room_above(draft.count())
+}
 
 /// Records for every variant that could grow, and does not, that requests wait for its model, and why it
 /// does not: what an analyzer cannot see must not look like balance. A model without replicas has its
@@ -13,10 +109,6 @@ pub(super) fn apply(cycle: &Cycle<'_>, works: &mut [Work<'_>]) {
     for work in works {
         name_queue(cycle, work);
         let standing = cycle.learned.backlogs.standing(work.key, cycle.now);
-        let serves = |draft: &PendingDecision<'_>| draft.scale.ready > Replicas::ZERO;
-        let is_coming = |draft: &PendingDecision<'_>| {
-            draft.scale.is_pending() || draft.count() > draft.scale.current
-        };
         let Some(lasts) = standing else { continue };
         if !work.drafts.iter().any(serves) || work.drafts.iter().any(is_coming) {
             continue;

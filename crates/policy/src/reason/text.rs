@@ -106,6 +106,12 @@ wva_base::display_of! { Reason:
         "{replicas} replicas did not last when {occupancy:.2} KV caches were in use";
     Self::Relapsed { replicas, occupancy, now: Some(now) } =>
         "{replicas} replicas did not last when {occupancy:.2} KV caches were in use, and {now:.2} are now";
+    Self::QueueHoldsRelease { requests, lasts } =>
+        "nothing is released while {requests:.0} requests wait in the router, where too many have for {}s",
+        lasts.as_secs();
+    Self::QueueStands { requests, fewest, lasts } =>
+        "{requests:.0} requests wait in the router, and {fewest:.0} or more have for {}s: one more replica",
+        lasts.as_secs();
     Self::ReleaseCancelled { published, current } =>
         "more is needed: the release from {current} to {published} is cancelled before it is applied";
     Self::Unserved { lasts, because } =>

@@ -22,6 +22,7 @@ use wva_policy::{check_plan, learn, plan};
 use wva_settings::bundle::read_bundle;
 
 mod accelerators;
+mod backlogs;
 mod budget_properties;
 mod first_look;
 mod from_zero;
