@@ -25,10 +25,11 @@ use wva::actors::emitter::Emitter;
 use wva::actors::mailboxes::Mailboxes;
 use wva::actors::{collector, optimizer, pump};
 use wva::metrics::{Metrics, Visibility};
+use wva::policy::accelerator::Accelerator;
 use wva::policy::filter::WatchScope;
 use wva::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva::policy::snapshot::{
-    Accelerator, GenerationState, PodView, Readiness, ResolvedTarget, TargetView, VariantView,
+    GenerationState, PodView, Readiness, ResolvedTarget, TargetView, VariantView,
 };
 use wva::policy::units::Replicas;
 use wva::roles::Role;

@@ -177,13 +177,14 @@ mod tests {
     use super::{StatusDifference, StatusPatch};
     use crate::api::variant_autoscaling::VariantAutoscalingStatus;
     use crate::cluster::project::variant::VariantRecord;
+    use crate::policy::accelerator::Accelerator;
     use crate::policy::condition::{Condition, ConditionReason, ConditionStatus, ConditionType};
     use crate::policy::key::VariantKey;
     use crate::policy::object::{Lifecycle, SpecReading, StoredAllocation, VariantObject};
     use crate::policy::ownership::Ownership;
     use crate::policy::params::ActuationMode;
     use crate::policy::record::{AllocationStatus, Decided, GaugeValues, PublishedRecord};
-    use crate::policy::snapshot::{Accelerator, CycleId};
+    use crate::policy::snapshot::CycleId;
     use crate::policy::units::Replicas;
     use wva_base::moment::WallTime;
 

@@ -1,4 +1,5 @@
 use super::{Metrics, UnhealthyCondition, VariantLabels, Visibility, analyzer_name};
+use crate::policy::accelerator::Accelerator;
 use crate::policy::capacity::ServingRole;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::params::ActuationMode;
@@ -6,7 +7,6 @@ use crate::policy::plan::{
     Action, Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, VariantFigures,
 };
 use crate::policy::record::GaugeValues;
-use crate::policy::snapshot::Accelerator;
 use crate::policy::units::{Cost, Replicas};
 use crate::settings::bundle::read_bundle;
 

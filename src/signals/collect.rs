@@ -20,10 +20,8 @@ use super::result::QueryResult;
 use super::routers::{RouterJoined, Routers};
 use super::sources::{ARRIVALS, ENGINE, ROUTER, RouterSignal};
 use crate::policy::params::RequiredSignals;
-use crate::policy::signal::FreshnessBands;
-use crate::policy::snapshot::{
-    MetricsSnapshot, PodSamples, RankSamples, Sample, SignalName, Unlabelled,
-};
+use crate::policy::signal::{FreshnessBands, SignalName};
+use crate::policy::snapshot::{MetricsSnapshot, PodSamples, RankSamples, Sample, Unlabelled};
 use wva_base::moment::Moment;
 
 /// What a collection is made with.

@@ -2,7 +2,7 @@
 //! how its value follows from them. A new engine or a new name is one more line here.
 
 use super::query::QueryName;
-use crate::policy::snapshot::SignalName;
+use crate::policy::signal::SignalName;
 
 /// One series in all its spellings: some stores and relabelling rules rewrite the colon to an
 /// underscore.

@@ -1,9 +1,51 @@
 //! Which accelerator a variant runs on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::object::{NodeExpression, Placement};
-use super::snapshot::Accelerator;
+use serde::{Deserialize, Serialize};
+
+/// The accelerator of a variant, the value of the `accelerator_type` label.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Accelerator {
+    /// Read from the target's node selector, its node affinity or the object's label.
+    Named(Arc<str>),
+    /// Nowhere stated.
+    Unresolved,
+}
+
+impl Accelerator {
+    /// The label value; `unresolved` where nothing is stated.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::Unresolved => "unresolved",
+        }
+    }
+}
+
+/// The part of a pod template's placement that can name an accelerator. Keys that
+/// [`names_accelerator`] does not know need not be kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// `nodeSelector`.
+    pub selector: BTreeMap<Arc<str>, Arc<str>>,
+    /// Expressions of the required node affinity, in order.
+    pub required: Vec<NodeExpression>,
+    /// Expressions of the preferred node affinity, in order.
+    pub preferred: Vec<NodeExpression>,
+}
+
+/// One `matchExpressions` entry of a node affinity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeExpression {
+    /// Label of the node.
+    pub key: Arc<str>,
+    /// `In`, `Exists` and so on.
+    pub operator: Arc<str>,
+    /// Values, in order.
+    pub values: Vec<Arc<str>>,
+}
 
 /// The label by which AMD's node labeller names the product.
 pub(super) const AMD_PRODUCT_NAME: &str = "amd.com/gpu.product-name";

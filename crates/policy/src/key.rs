@@ -1,9 +1,13 @@
 //! Names of the things a decision is about. All are cheap to clone and have a total order, so that
 //! every collection of them is walked in one and the same order.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+/// Most variants that are remembered: as many as are ever scaled.
+pub const MAX_VARIANTS: usize = 50_000;
 
 /// Names one object of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -162,3 +166,6 @@ wva_base::display_of! { TargetKind:
     Self::LeaderWorkerSet => "LeaderWorkerSet";
     Self::Other(other) => "{}", other.kind;
 }
+
+/// Labels of an object.
+pub type ObjectLabels = BTreeMap<Arc<str>, Arc<str>>;

@@ -22,9 +22,6 @@ use wva_base::moment::Since;
 /// Version of the layout of [`Learned`]; stored snapshots of another version are refused.
 pub const LEARNED_VERSION: u32 = 2;
 
-/// Most variants that are remembered: as many as are ever scaled.
-pub const MAX_VARIANTS: usize = 50_000;
-
 /// The layout of stored state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::key::{ModelKey, VariantKey};
 use super::plan::{MetricsState, Plan};
-use super::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness, SignalName, VariantView};
+use super::signal::SignalName;
+use super::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness, VariantView};
 use wva_base::text::{LISTED, bounded, shortened};
 
 /// Longest error text in a condition, in letters.

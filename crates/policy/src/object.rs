@@ -1,20 +1,17 @@
 //! What is kept of Kubernetes objects: the few fields that a decision rests on.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::key::{TargetKey, TargetKind, VariantKey};
+use super::accelerator::Placement;
+use super::key::{ObjectLabels, TargetKey, TargetKind, VariantKey};
 use super::pod_template::PodTemplate;
 use super::snapshot::{Readiness, VariantPolicy};
 use super::units::Replicas;
 use super::workload::ReplicaTemplate;
 use wva_base::moment::WallTime;
-
-/// Labels of an object.
-pub type ObjectLabels = BTreeMap<Arc<str>, Arc<str>>;
 
 /// Whether an object is on its way out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -176,29 +173,6 @@ pub struct TargetObject {
     pub pod_labels: Option<Arc<ObjectLabels>>,
     /// Who controls it: a custom kind may stand above.
     pub controller: Option<ControllerRef>,
-}
-
-/// The part of a pod template's placement that can name an accelerator. Keys that
-/// [`names_accelerator`](super::accelerator::names_accelerator) does not know need not be kept.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Placement {
-    /// `nodeSelector`.
-    pub selector: BTreeMap<Arc<str>, Arc<str>>,
-    /// Expressions of the required node affinity, in order.
-    pub required: Vec<NodeExpression>,
-    /// Expressions of the preferred node affinity, in order.
-    pub preferred: Vec<NodeExpression>,
-}
-
-/// One `matchExpressions` entry of a node affinity.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeExpression {
-    /// Label of the node.
-    pub key: Arc<str>,
-    /// `In`, `Exists` and so on.
-    pub operator: Arc<str>,
-    /// Values, in order.
-    pub values: Vec<Arc<str>>,
 }
 
 /// The owner of an object that has the controller flag.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::accelerator::Accelerator;
 use super::capacity::ServingRole;
 use super::combine::Consensus;
 use super::hybrid::Basis;
@@ -13,7 +14,7 @@ use super::limit::{BudgetClaim, HeadroomShare, PoolFigures};
 use super::params::ActuationMode;
 use super::queueing::assess as queueing;
 use super::slo::SloReport;
-use super::snapshot::{Accelerator, CycleId};
+use super::snapshot::CycleId;
 use super::startup::StartEstimate;
 use super::throughput::ThroughputReport;
 use super::tokens::TokensReport;

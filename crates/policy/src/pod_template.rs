@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::accelerator::Placement;
 use super::capacity::ServingRole;
 use super::engine_args::{ContainerCommand, essence};
+use super::key::ObjectLabels;
 use super::limit::{GpuCount, ReplicaClaim};
-use super::object::{ObjectLabels, Placement};
 use super::units::{Gpus, Replicas};
 use super::workload::ReplicaTemplate;
 

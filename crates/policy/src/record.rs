@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::accelerator::Accelerator;
 use super::condition::{
     Condition, ConditionReason, ConditionStatus, ConditionType, Conditions, Hints, conditions,
 };
@@ -13,7 +14,7 @@ use super::ownership::Ownership;
 use super::params::ActuationMode;
 use super::plan::{Action, Decision, DecisionOutcome, Plan};
 use super::series::VariantGauges;
-use super::snapshot::{Accelerator, CycleId, TargetView, VariantView};
+use super::snapshot::{CycleId, TargetView, VariantView};
 use super::units::Replicas;
 use wva_base::moment::{Moment, WallTime};
 

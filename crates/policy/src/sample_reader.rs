@@ -10,12 +10,11 @@ use crate::key::ModelKey;
 use crate::params::DynamicSettings;
 use crate::reuse::Reuse;
 use crate::router_queue::{DirectQueues, KnownQueue, QueueSource};
-use crate::signal::{Failure, FreshnessBands, Signal, StaleBand};
+use crate::signal::{Failure, FreshnessBands, LOOK, Signal, SignalName, StaleBand};
 use crate::snapshot::{
     ClusterSnapshot, MetricsSnapshot, PodSamples, PodView, Readiness, RouterSamples, Sample,
-    SignalName, VariantView,
+    VariantView,
 };
-use crate::zero::LOOK;
 use wva_base::moment::Moment;
 
 const KV_RANGE: RangeInclusive<f64> = 0.0..=1.0;

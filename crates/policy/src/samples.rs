@@ -11,7 +11,7 @@ use super::quantity::Quantity::{
     Bytes, CacheSize, PerSecond, Requests, Seconds, SecondsPerToken, Share, Tokens,
 };
 use super::quantity::{Quantity, ReadSignal};
-use super::snapshot::SignalName;
+use super::signal::SignalName;
 
 /// One raw value with the age of the newest raw sample behind it when it was collected.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,14 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// How far back one look reaches: peaks and rates are those of the last minute.
+pub const LOOK: Duration = Duration::from_mins(1);
+
+/// Time between two looks at requests, where cycles are further apart: a scrape.
+pub const JUMP_LOOK: Duration = Duration::from_secs(15);
 
 /// One measured quantity of one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -128,5 +135,48 @@ impl FreshnessBands {
         } else {
             Failure::TooOld.into()
         }
+    }
+}
+
+wva_base::named! {
+    listed
+    /// The signals that are collected.
+    #[derive(
+        Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "camelCase")]
+    pub enum SignalName {
+        /// Share of the KV cache in use.
+        KvUsage = "kv_cache_usage",
+        /// Requests waiting in the engine.
+        QueueLength = "queue_length",
+        /// Requests that the engine works on.
+        Running = "running",
+        /// Share of the KV cache in use at the moment of the scrape.
+        KvUsageNow = "kv_cache_usage_now",
+        /// Size of the KV cache.
+        KvCapacity = "kv_capacity",
+        /// Mean tokens of a prompt.
+        InputTokens = "input_tokens",
+        /// Mean tokens of an answer.
+        OutputTokens = "output_tokens",
+        /// Share of prompt tokens found in the cache.
+        PrefixHitRate = "prefix_hit_rate",
+        /// Mean time to first token.
+        TimeToFirstToken = "time_to_first_token",
+        /// Mean time between tokens.
+        InterTokenLatency = "inter_token_latency",
+        /// Tokens generated per second.
+        GenerationRate = "generation_rate",
+        /// Requests completed per second.
+        CompletionRate = "completion_rate",
+        /// Requests that the router sends to a pod per second.
+        ArrivalRate = "arrival_rate",
+        /// Requests that wait in the router.
+        RouterQueueRequests = "router_queue_requests",
+        /// Their size.
+        RouterQueueBytes = "router_queue_bytes",
+        /// Requests that the router admits per second.
+        RouterArrivalRate = "router_arrival_rate",
     }
 }

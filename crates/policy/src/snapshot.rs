@@ -6,9 +6,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::accelerator::Accelerator;
 use super::actuation::Scalers;
 use super::key::{ModelKey, TargetKey, VariantKey};
 use super::router_queue::DirectQueues;
+use super::signal::SignalName;
 use super::units::{Cost, Replicas};
 use wva_base::moment::{Moment, Since, WallTime};
 
@@ -188,25 +190,6 @@ impl VariantPolicy {
     /// Whether the object states nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-/// The accelerator of a variant, the value of the `accelerator_type` label.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Accelerator {
-    /// Read from the target's node selector, its node affinity or the object's label.
-    Named(Arc<str>),
-    /// Nowhere stated.
-    Unresolved,
-}
-
-impl Accelerator {
-    /// The label value; `unresolved` where nothing is stated.
-    pub fn label(&self) -> &str {
-        match self {
-            Self::Named(name) => name,
-            Self::Unresolved => "unresolved",
-        }
     }
 }
 
@@ -433,48 +416,5 @@ impl MetricsSnapshot {
             failures: signals.map(|name| (*name, Arc::clone(&why))).collect(),
             ..Self::empty(None)
         }
-    }
-}
-
-wva_base::named! {
-    listed
-    /// The signals that are collected.
-    #[derive(
-        Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-    )]
-    #[serde(rename_all = "camelCase")]
-    pub enum SignalName {
-        /// Share of the KV cache in use.
-        KvUsage = "kv_cache_usage",
-        /// Requests waiting in the engine.
-        QueueLength = "queue_length",
-        /// Requests that the engine works on.
-        Running = "running",
-        /// Share of the KV cache in use at the moment of the scrape.
-        KvUsageNow = "kv_cache_usage_now",
-        /// Size of the KV cache.
-        KvCapacity = "kv_capacity",
-        /// Mean tokens of a prompt.
-        InputTokens = "input_tokens",
-        /// Mean tokens of an answer.
-        OutputTokens = "output_tokens",
-        /// Share of prompt tokens found in the cache.
-        PrefixHitRate = "prefix_hit_rate",
-        /// Mean time to first token.
-        TimeToFirstToken = "time_to_first_token",
-        /// Mean time between tokens.
-        InterTokenLatency = "inter_token_latency",
-        /// Tokens generated per second.
-        GenerationRate = "generation_rate",
-        /// Requests completed per second.
-        CompletionRate = "completion_rate",
-        /// Requests that the router sends to a pod per second.
-        ArrivalRate = "arrival_rate",
-        /// Requests that wait in the router.
-        RouterQueueRequests = "router_queue_requests",
-        /// Their size.
-        RouterQueueBytes = "router_queue_bytes",
-        /// Requests that the router admits per second.
-        RouterArrivalRate = "router_arrival_rate",
     }
 }

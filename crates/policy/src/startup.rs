@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::key::VariantKey;
-use super::learned::MAX_VARIANTS;
+use super::key::{MAX_VARIANTS, VariantKey};
 use super::snapshot::{ClusterSnapshot, PodView, Readiness, VariantView};
 use super::units::Replicas;
 use crate::params::DynamicSettings;

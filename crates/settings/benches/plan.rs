@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use wva_base::moment::{Moment, WallTime};
+use wva_policy::accelerator::Accelerator;
 use wva_policy::engine_args::ContainerCommand;
 use wva_policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use wva_policy::learned::Learned;
@@ -22,8 +23,8 @@ use wva_policy::plan::Action;
 use wva_policy::queueing::{ReplicaModel, ReplicaRoom, RequestRate, ServiceParameters, Workload};
 use wva_policy::signal::FreshnessBands;
 use wva_policy::snapshot::{
-    Accelerator, ClusterSnapshot, CycleId, GenerationState, MetricsSnapshot, PodSamples, PodView,
-    Readiness, ReplicaTemplate, ResolvedTarget, Sample, TargetView, VariantView,
+    ClusterSnapshot, CycleId, GenerationState, MetricsSnapshot, PodSamples, PodView, Readiness,
+    ReplicaTemplate, ResolvedTarget, Sample, TargetView, VariantView,
 };
 use wva_policy::units::{Gpus, Replicas};
 use wva_policy::{check_plan, learn, plan};

@@ -11,7 +11,7 @@ use super::archive::open;
 use super::redact::{redact, redacted};
 use super::{Bundled, given};
 use crate::policy::document::SnapshotDocument;
-use crate::policy::snapshot::SignalName;
+use crate::policy::signal::SignalName;
 use crate::scratch::Folder;
 
 const SECRET: &str = "s3cr3t-planted";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::policy::object::ObjectLabels;
+use crate::policy::key::ObjectLabels;
 
 /// Hands out one allocation for equal texts and equal labels. A watcher owns one and sweeps it after
 /// a list.

@@ -10,9 +10,8 @@ use k8s_openapi::api::core::v1::{
 
 use super::Interner;
 use super::gpu::{devices, requests};
-use crate::policy::accelerator::names_accelerator;
+use crate::policy::accelerator::{NodeExpression, Placement, names_accelerator};
 use crate::policy::engine_args::{ContainerCommand, expand, shell_variables};
-use crate::policy::object::{NodeExpression, Placement};
 use crate::policy::pod_template::{PodTemplate, ROLE_LABEL, TemplateContainer};
 
 /// The variable that the argument parser always reads. Of the others, which may hold secrets, only those

@@ -6,7 +6,8 @@ use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::{Interner, Projected, lifecycle};
-use crate::policy::object::{Lifecycle, ObjectLabels};
+use crate::policy::key::ObjectLabels;
+use crate::policy::object::Lifecycle;
 
 const METRICS: &str = "metric";
 

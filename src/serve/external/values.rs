@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::super::visibility::NotVisible;
 use super::GROUP_VERSION;
 use crate::api::condition::time;
+use crate::policy::accelerator::Accelerator;
 use crate::policy::key::VariantKey;
 use crate::policy::params::LabelSelector;
 use crate::policy::series::{CURRENT, DESIRED, RATIO};
-use crate::policy::snapshot::Accelerator;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;
 
@@ -159,9 +159,9 @@ mod tests {
     use super::super::super::visibility::visible;
     use super::{ExternalMetric, Unknown, VariantCounts, list};
     use crate::cluster::mirror::MirrorWriter;
+    use crate::policy::accelerator::Accelerator;
     use crate::policy::key::VariantKey;
     use crate::policy::params::LabelSelector;
-    use crate::policy::snapshot::Accelerator;
     use crate::policy::units::Replicas;
     use wva_base::moment::WallTime;
     use wva_supervise::Clock;

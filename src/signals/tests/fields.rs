@@ -6,7 +6,8 @@ use super::collect::{NOW, moment, run, sample, settings, timeout};
 use super::stub::Stub;
 use crate::policy::key::ModelKey;
 use crate::policy::params::RequiredSignals;
-use crate::policy::snapshot::{MetricsSnapshot, PodSamples, RankSamples, Sample, SignalName};
+use crate::policy::signal::SignalName;
+use crate::policy::snapshot::{MetricsSnapshot, PodSamples, RankSamples, Sample};
 use crate::signals::query::QueryName;
 use crate::signals::{Collection, CollectionSettings, Ignored};
 

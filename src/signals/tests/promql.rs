@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use super::vectors::load;
 use crate::policy::params::RequiredSignals;
-use crate::policy::signal::FreshnessBands;
-use crate::policy::snapshot::SignalName;
+use crate::policy::signal::{FreshnessBands, SignalName};
 use crate::signals::promql::{Namespace, RangeWindow, SeriesSelector, escape};
 use crate::signals::query::{MAX_QUERIES, QueryName, QueryScope};
 use crate::signals::sources::{ARRIVALS, ENGINE, ROUTER};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::collect::{NOW, moment, sample, timeout};
 use super::fields::{ATTEMPTS, THEN, WAITING, collect, fresh, model, page, picked, pod, snapshot};
 use super::stub::Stub;
-use crate::policy::snapshot::{RouterSamples, SignalName};
+use crate::policy::signal::SignalName;
+use crate::policy::snapshot::RouterSamples;
 use crate::signals::Ignored;
 use crate::signals::query::QueryName;
 

@@ -4,7 +4,7 @@ use super::AnalyzedModel;
 use crate::capacity::ServingRole;
 use crate::key::ModelKey;
 use crate::samples::PodSamples;
-use crate::snapshot::SignalName;
+use crate::signal::SignalName;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
 use crate::total::total;
 

@@ -4,7 +4,7 @@ use super::{AnalyzedModel, queued_at};
 use crate::backlog::Waiting;
 use crate::key::ModelKey;
 use crate::samples::{PodSamples, Sample};
-use crate::snapshot::SignalName;
+use crate::signal::SignalName;
 use crate::zero::{ModelActivity, ModelLoad};
 
 /// Signs of use of a model. Those of replicas are known where every ready one says so.

@@ -10,7 +10,7 @@ use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::{ModelKey, VariantKey};
 use crate::plan::{Abstention, MissingInput, MissingSignal, ViewGap};
 use crate::queueing::assess::Unsized;
-use crate::snapshot::SignalName;
+use crate::signal::SignalName;
 use crate::throughput::ThroughputVariantInput;
 use crate::tokens::Missing;
 use crate::units::Replicas;

@@ -12,7 +12,8 @@ use crate::key::{ModelKey, VariantKey};
 use crate::params::SaturationPolicy;
 use crate::sample_reader::SampleReader;
 use crate::samples::{PodSamples, RankSamples, Sample};
-use crate::snapshot::{Readiness, SignalName, VariantView};
+use crate::signal::SignalName;
+use crate::snapshot::{Readiness, VariantView};
 use crate::startup::StartProspect;
 use crate::throughput::{
     Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::accelerator::Accelerator;
 use crate::limit::{NodeView, reconcile};
-use crate::snapshot::{Accelerator, ClusterSnapshot, GpuInventory, ResolvedTarget, VariantView};
+use crate::snapshot::{ClusterSnapshot, GpuInventory, ResolvedTarget, VariantView};
 use crate::units::{Gpus, Replicas};
 
 /// GPUs of the cluster: sums by type, or every node with every pod that holds GPUs, or the reason

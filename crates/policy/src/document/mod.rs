@@ -37,7 +37,7 @@ pub use variant::{
     VariantDocument,
 };
 
-use super::snapshot::SignalName;
+use super::signal::SignalName;
 
 pub(crate) const DOCUMENT_VERSION: u32 = 1;
 

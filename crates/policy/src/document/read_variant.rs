@@ -7,14 +7,15 @@ use super::SnapshotDocument;
 use super::read::Reader;
 use super::scalar::Span;
 use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
+use crate::accelerator::Accelerator;
 use crate::actuation::Scalers;
 use crate::engine_args::ContainerCommand;
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::limit::{GpuCount, ReplicaClaim};
 use crate::object::TargetReference;
 use crate::snapshot::{
-    Accelerator, GenerationState, PodView, Readiness, ReplicaTemplate, ResolvedTarget,
-    RouterPresence, TargetPast, TargetView, VariantPolicy, VariantView,
+    GenerationState, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence,
+    TargetPast, TargetView, VariantPolicy, VariantView,
 };
 use crate::units::{Cost, Gpus, Replicas};
 use wva_base::moment::Since;

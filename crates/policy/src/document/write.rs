@@ -12,6 +12,7 @@ use super::{
     CollectionDocument, CollectionState, DOCUMENT_VERSION, DirectQueueDocument, ModelDocument,
     SnapshotDocument, TimeDocument,
 };
+use crate::accelerator::Accelerator;
 use crate::key::{TargetKey, TargetKind};
 use crate::learned::Learned;
 use crate::limit::{GpuCount, GpuPod, PodPhase};
@@ -19,8 +20,8 @@ use crate::quantity::Quantity;
 use crate::router_queue::DirectQueue;
 use crate::samples::Sample;
 use crate::snapshot::{
-    Accelerator, ClusterSnapshot, GenerationState, GpuInventory, MetricsSnapshot, Readiness,
-    TargetView, VariantView,
+    ClusterSnapshot, GenerationState, GpuInventory, MetricsSnapshot, Readiness, TargetView,
+    VariantView,
 };
 use wva_base::moment::{Moment, Since};
 

@@ -7,10 +7,10 @@ use super::budget::Budget;
 use super::not_counted::{GpuCount, NotCounted};
 use super::pool::{GpuPool, PoolFigures};
 use super::pools::GpuPools;
+use crate::accelerator::Accelerator;
 use crate::change::CountChange;
 use crate::key::VariantKey;
 use crate::reason::Reason;
-use crate::snapshot::Accelerator;
 use crate::units::{Cost, Gpus, Replicas};
 
 /// A variant with the count that it is meant to have.

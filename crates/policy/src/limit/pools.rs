@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::accelerator_name::{counts_under, reconcile};
 use super::budget::Budget;
 use super::pool::{GpuPool, HeldGpus, PoolFigures};
+use crate::accelerator::Accelerator;
 use crate::key::ModelKey;
 use crate::params::{Limiter, LimiterScope, Quota, Quotas};
-use crate::snapshot::Accelerator;
 use crate::units::Gpus;
 
 /// The name of the quotas of namespaces that are not listed.

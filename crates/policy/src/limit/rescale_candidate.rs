@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pools::GpuPools;
 use super::water_filling::{Bidder, water_fill};
+use crate::accelerator::Accelerator;
 use crate::bounds::{Bounds, CEILING};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::key::{ModelKey, VariantKey};
 use crate::reason::Reason;
 use crate::rounding;
-use crate::snapshot::Accelerator;
 use crate::units::{Cost, Gpus, Replicas};
 
 /// The most GPUs that a model claims: of any number of GPUs, no more replicas than [`CEILING`] exist.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::candidate::Candidate;
 use super::{Method, joint};
+use crate::accelerator::Accelerator;
 use crate::capacity::ServingRole;
 use crate::combine::RoleTarget;
 use crate::key::VariantKey;
 use crate::limit::{GpuCount, GpuPools};
-use crate::snapshot::Accelerator;
 use crate::units::{Gpus, Replicas};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

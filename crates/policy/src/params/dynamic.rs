@@ -12,9 +12,7 @@ use super::service_class::ServiceClasses;
 use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
 use crate::reuse::Reuse;
-use crate::signal::FreshnessBands;
-use crate::slo::JUMP_LOOK;
-use crate::zero::LOOK;
+use crate::signal::{FreshnessBands, JUMP_LOOK, LOOK};
 
 /// The part of the settings that may change while the process runs; replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

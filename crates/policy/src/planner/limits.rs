@@ -7,6 +7,7 @@ use super::multi_analyzer::{apply_change, kept};
 use super::rescaled::{Sharing, share_budgets, withdraw};
 use super::scale_to_zero::{self, Start};
 use super::{Cycle, Work, unserved};
+use crate::accelerator::Accelerator;
 use crate::change::CountChange;
 use crate::key::{ModelKey, TargetKind, VariantKey};
 use crate::limit::{
@@ -17,9 +18,7 @@ use crate::optimize::{Contender, Contest, Method, cost_aware, share};
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason};
 use crate::saturation;
-use crate::snapshot::{
-    Accelerator, ClusterSnapshot, GpuInventory, PodView, Readiness, TargetView, VariantView,
-};
+use crate::snapshot::{ClusterSnapshot, GpuInventory, PodView, Readiness, TargetView, VariantView};
 use crate::units::{Gpus, Replicas};
 
 /// Limits growth, if the settings say so, and returns what is left. Nothing is lowered by it, unless a

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::limits::{gpus, take};
 use super::{Cycle, Work};
+use crate::accelerator::Accelerator;
 use crate::analyzers::{DecisionMode, load_of, queued_at};
 use crate::bounds::ZeroPolicy;
 use crate::capacity::ServingRole;
@@ -12,7 +13,7 @@ use crate::key::VariantKey;
 use crate::limit::{Budget, GpuCount, GpuPools, GpuSupply, PoolFigures};
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason};
-use crate::snapshot::{Accelerator, VariantView};
+use crate::snapshot::VariantView;
 use crate::units::{Gpus, Replicas};
 use crate::zero::{
     ModelActivity, Restart, ServingMember, Wake, WakeCause, WakeMember, WakeObstacle, ZeroMember,

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assess::QueueingModelInput;
 use super::tuner::{Tuned, TunerSettings, tune};
-use crate::key::{ModelKey, VariantKey};
-use crate::learned::MAX_VARIANTS;
+use crate::key::{MAX_VARIANTS, ModelKey, VariantKey};
 
 /// What has been learned of every variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Reason;
 use crate::capacity::{AnalyzerName, ServingRole};
-use crate::snapshot::SignalName;
+use crate::signal::SignalName;
 use crate::units::Replicas;
 use wva_base::text::listed;
 

@@ -5,11 +5,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::rounding::hundredths;
+use crate::signal::JUMP_LOOK;
 use crate::throughput::shape::RequestShape;
 use wva_base::moment::Moment;
 
-/// Time between two looks at requests, where cycles are further apart: a scrape.
-pub const JUMP_LOOK: Duration = Duration::from_secs(15);
 /// Seconds of arrivals that may wait without being a backlog.
 const TOLERATED_WAIT: f64 = 2.0;
 /// The window of the rate that is measured. Source: the window of every rate that is queried.

@@ -13,7 +13,7 @@ use super::straggler::Straggler;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::rounding::hundredths;
-use crate::snapshot::SignalName;
+use crate::signal::SignalName;
 use crate::units::Replicas;
 
 /// Every figure behind the view.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::demand::{DemandObservation, ReplicaQueues};
 use crate::capacity::ServingRole;
 use crate::rounding;
-use crate::snapshot::SignalName;
+use crate::signal::SignalName;
 use crate::throughput::shape::RequestShape;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput};
 

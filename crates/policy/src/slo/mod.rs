@@ -26,7 +26,6 @@ mod terms;
 pub mod work;
 
 pub use assess::assess;
-pub use demand::JUMP_LOOK;
 pub use figures::SloReport;
 pub use goal::{GoalSource, SloGoal};
 pub use learned::LearnedSlo;

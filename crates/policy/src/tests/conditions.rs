@@ -12,7 +12,8 @@ use crate::metrics_gap::metrics_gaps;
 use crate::optimize::Method;
 use crate::ownership::Exposure;
 use crate::plan::{Decision, PlanStage, Reason, Step};
-use crate::snapshot::{SignalName, TargetPast, TargetView};
+use crate::signal::SignalName;
+use crate::snapshot::{TargetPast, TargetView};
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
 

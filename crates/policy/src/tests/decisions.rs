@@ -8,7 +8,8 @@ use crate::learned::Learned;
 use crate::params::DynamicSettings;
 use crate::plan::{DecisionOutcome, MetricsState, Plan};
 use crate::reuse::Reuse;
-use crate::snapshot::{SignalName, TargetPast, TargetView};
+use crate::signal::SignalName;
+use crate::snapshot::{TargetPast, TargetView};
 
 #[test]
 fn nothing_shrinks_on_samples_that_are_old_or_incomplete_but_growth_goes_on() {

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::properties::NOW;
 use super::world::{Variant, World, at};
 use crate::key::{TargetKey, TargetKind};
-use crate::snapshot::{GenerationState, Readiness, SignalName, TargetPast, TargetView};
+use crate::signal::SignalName;
+use crate::snapshot::{GenerationState, Readiness, TargetPast, TargetView};
 use wva_base::moment::Since;
 
 /// What a pod reports: value and age.

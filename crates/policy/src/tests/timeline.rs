@@ -4,7 +4,7 @@ use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, key, re
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType, Hints, conditions};
 use crate::learned::Learned;
 use crate::plan::{Plan, Reason};
-use crate::snapshot::SignalName;
+use crate::signal::SignalName;
 
 fn said_expired(plan: &Plan, name: &str) -> bool {
     plan.decisions[&key(name)]

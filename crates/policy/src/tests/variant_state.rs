@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::{START, at};
+use crate::accelerator::{Accelerator, Placement};
 use crate::actuation::Scalers;
 use crate::key::{TargetKey, TargetKind, VariantKey};
 use crate::object::{
-    Lifecycle, Placement, SpecReading, StoredAllocation, TargetObject, TargetReference,
-    VariantObject, VariantSpec,
+    Lifecycle, SpecReading, StoredAllocation, TargetObject, TargetReference, VariantObject,
+    VariantSpec,
 };
-use crate::snapshot::{Accelerator, PodView, Readiness, ReplicaTemplate, TargetView, VariantView};
+use crate::snapshot::{PodView, Readiness, ReplicaTemplate, TargetView, VariantView};
 use crate::units::{Cost, Replicas};
 use crate::variant::{TargetLookupRef, VariantObjects, VariantState};
 use wva_base::moment::{Moment, WallTime};

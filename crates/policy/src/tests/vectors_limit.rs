@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::vectors::{Tally, run};
+use crate::accelerator::Accelerator;
 use crate::key::VariantKey;
 use crate::limit::{
     Budget, GpuCount, GpuPod, GpuPools, Grant, GrowthRequest, ManagedUse, NodeView, Physical,
@@ -14,7 +15,6 @@ use crate::limit::{
 };
 use crate::params::{LabelSelector, Limiter, LimiterScope, Quota, Quotas};
 use crate::reason::Reason;
-use crate::snapshot::Accelerator;
 use crate::units::{Cost, Gpus, Replicas};
 
 /// Accelerator, current, target, GPUs of one replica, spare, cost, maximum.

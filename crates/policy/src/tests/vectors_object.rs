@@ -9,16 +9,16 @@ use super::variant_state::{deployment, object, objects};
 use super::vectors::{Tally, run};
 use super::world::{Variant, World, at, settings};
 use crate::accelerator;
+use crate::accelerator::{Accelerator, NodeExpression, Placement};
 use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::ServingRole;
 use crate::condition::{Condition, Hints, conditions};
 use crate::key::{ModelKey, VariantKey};
 use crate::learned::Learned;
-use crate::object::{NodeExpression, Placement, SpecReading};
+use crate::object::SpecReading;
 use crate::plan;
 use crate::pod_template::{PodTemplate, ReplicaPods, TemplateContainer};
 use crate::series::VariantGauges;
-use crate::snapshot::Accelerator;
 use crate::units::Replicas;
 use crate::variant::{TargetLookupRef, VariantState};
 

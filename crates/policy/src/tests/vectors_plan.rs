@@ -6,11 +6,13 @@ use serde::Deserialize;
 
 use super::vectors::{Tally, run};
 use super::world::{Pod, Variant, World, at, reason, targets};
+use crate::accelerator::Accelerator;
 use crate::key::{TargetKey, TargetKind, VariantKey};
 use crate::plan::DecisionOutcome;
 use crate::safety_net::fallback_source;
 use crate::series::VariantGauges;
-use crate::snapshot::{Accelerator, SignalName, TargetView};
+use crate::signal::SignalName;
+use crate::snapshot::TargetView;
 use crate::units::Replicas;
 
 #[derive(Deserialize)]

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::vectors::{Tally, run};
+use crate::accelerator::Accelerator;
 use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
@@ -15,7 +16,7 @@ use crate::limit::{
     ShareVariant, rescale, round_shares, water_fill,
 };
 use crate::params::{Limiter, LimiterScope, Quota};
-use crate::snapshot::{Accelerator, DeclaredBounds};
+use crate::snapshot::DeclaredBounds;
 use crate::units::{Cost, Gpus, Replicas};
 
 #[derive(Debug, Deserialize)]

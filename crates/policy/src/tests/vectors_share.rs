@@ -8,13 +8,14 @@ use serde::Deserialize;
 
 use super::vectors::run;
 use super::world::{candidate, key};
+use crate::accelerator::Accelerator;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{CapacityClaim, RoleTarget, Weighed};
 use crate::key::ModelKey;
 use crate::limit::{Budget, GpuCount, GpuPools, ManagedUse, Physical};
 use crate::optimize::{Contender, Contest, share};
 use crate::params::{Limiter, LimiterScope, Quota};
-use crate::snapshot::{Accelerator, DeclaredBounds};
+use crate::snapshot::DeclaredBounds;
 use crate::units::{Gpus, Replicas};
 
 /// Type, cost, capacity of one replica, GPUs of one replica, replicas now, role.

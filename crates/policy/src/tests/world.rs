@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::accelerator::Accelerator;
 use crate::actuation::{
     Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
 };
@@ -14,10 +15,10 @@ use crate::learned::Learned;
 use crate::optimize::Candidate;
 use crate::params::{DynamicSettings, TransitionLimits};
 use crate::plan::Plan;
-use crate::signal::FreshnessBands;
+use crate::signal::{FreshnessBands, SignalName};
 use crate::snapshot::{
-    Accelerator, ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot,
-    PodSamples, PodView, Readiness, ResolvedTarget, Sample, SignalName, TargetView, VariantView,
+    ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot, PodSamples,
+    PodView, Readiness, ResolvedTarget, Sample, TargetView, VariantView,
 };
 use crate::startup::StartProspect;
 use crate::units::{Cost, Replicas};

@@ -11,8 +11,7 @@ use super::role::{Streak, wanted};
 use super::tracker::Tracker;
 use crate::capacity::ServingRole;
 use crate::coupling::Coupling;
-use crate::key::{ModelKey, VariantKey};
-use crate::learned::MAX_VARIANTS;
+use crate::key::{MAX_VARIANTS, ModelKey, VariantKey};
 use wva_base::moment::Moment;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::input::TokenVariantInput;
+use crate::accelerator::Accelerator;
 use crate::capacity::ServingRole;
 use crate::engine_args::{EngineArgs, EngineFingerprint, KvTokens};
 use crate::key::ModelKey;
-use crate::snapshot::Accelerator;
 use crate::throughput::shape::OutputClass;
 use crate::units::Gpus;
 use wva_base::moment::Moment;

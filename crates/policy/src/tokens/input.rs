@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::accelerator::Accelerator;
 use crate::capacity::ServingRole;
 use crate::engine_args::{EngineArgs, EngineFingerprint, KvTokens};
 use crate::key::VariantKey;
 use crate::params::{SaturationThresholds, UtilizationBand};
-use crate::snapshot::Accelerator;
 use crate::units::{Gpus, Replicas};
 
 /// 2^63: an amount beyond it is a broken series.

@@ -15,8 +15,7 @@ use super::workload::MeanWorkload;
 use crate::capacity::ServingRole;
 use crate::coupling::Coupling;
 use crate::engine_args::KvTokens;
-use crate::key::{ModelKey, VariantKey};
-use crate::learned::MAX_VARIANTS;
+use crate::key::{MAX_VARIANTS, ModelKey, VariantKey};
 use crate::pairs;
 use wva_base::moment::Moment;
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::clock::Clocks;
 use crate::accelerator;
+use crate::accelerator::{Accelerator, Placement};
 use crate::actuation::Scalers;
 use crate::key::{ModelKey, TargetKey, VariantKey};
 use crate::limit::GpuCount;
-use crate::object::{Lifecycle, Placement, SpecReading, TargetObject, VariantObject, VariantSpec};
+use crate::object::{Lifecycle, SpecReading, TargetObject, VariantObject, VariantSpec};
 use crate::snapshot::{
-    Accelerator, DeclaredBounds, GenerationState, PodView, ReplicaTemplate, ResolvedTarget,
-    RouterPresence, TargetPast, TargetView, VariantView,
+    DeclaredBounds, GenerationState, PodView, ReplicaTemplate, ResolvedTarget, RouterPresence,
+    TargetPast, TargetView, VariantView,
 };
 use crate::units::{Cost, Replicas};
 use wva_base::moment::Moment;

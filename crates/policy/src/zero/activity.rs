@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::load::{ModelActivity, ModelLoad};
 use crate::key::ModelKey;
+use crate::signal::LOOK;
 use wva_base::moment::Moment;
 
-/// How far back one look reaches: peaks and rates are those of the last minute.
-pub const LOOK: Duration = Duration::from_mins(1);
 /// How much later than that the next look may come: collections take a while, and not always the same.
 const LATENESS: Duration = Duration::from_secs(15);
 

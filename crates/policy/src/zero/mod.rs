@@ -8,7 +8,7 @@ mod serving_set;
 mod wake;
 mod wake_log;
 
-pub use activity::{ActivityLog, LOOK};
+pub use activity::ActivityLog;
 pub use idle::ZeroBlock;
 pub use wake::{WakeCause, WakeObstacle};
 

@@ -13,7 +13,7 @@ use crate::queueing::observation::ReplicaObservation;
 use crate::queueing::quantity::{Millis, RequestRate};
 use crate::queueing::service::Workload;
 use crate::queueing::targets::Latencies;
-use crate::snapshot::SignalName;
+use crate::signal::SignalName;
 use crate::total::total;
 use crate::units::Replicas;
 use crate::zero::ModelActivity;

@@ -6,10 +6,10 @@ use super::at;
 use super::parts::{QUIET, after, close, completing};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
+use crate::signal::SignalName;
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::memory::NeedMemory;
 use crate::slo::{LearnedSlo, SloGoal, assess};
-use crate::snapshot::SignalName;
 use crate::units::Replicas;
 
 #[test]

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::world::{Cycle, Fleet, Policy};
-use crate::key::VariantKey;
-use crate::learned::MAX_VARIANTS;
+use crate::key::{MAX_VARIANTS, VariantKey};
 use crate::tokens::LearnedTokens;
 
 fn cycle(text: &str) -> Cycle {

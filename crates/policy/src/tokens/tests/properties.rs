@@ -6,11 +6,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::world::{Fleet, Policy};
+use crate::accelerator::Accelerator;
 use crate::capacity::{Assessment, ServingRole};
 use crate::combine::{Balance, Band};
 use crate::engine_args::{EngineArgs, EngineKind, KvTokens};
 use crate::key::{ModelKey, VariantKey};
-use crate::snapshot::Accelerator;
 use crate::tokens::{InstanceInput, RouterQueue, TokenModelInput, TokenVariantInput, TokensReport};
 use crate::units::{Gpus, Replicas};
 

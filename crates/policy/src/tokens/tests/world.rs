@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::accelerator::Accelerator;
 use crate::capacity::{Assessment, ServingRole};
 use crate::engine_args::{ContainerCommand, EngineArgs, KvTokens, parse};
 use crate::key::{ModelKey, VariantKey};
 use crate::params::{SaturationThresholds, UtilizationBand};
-use crate::snapshot::Accelerator;
 use crate::tokens::{
     InstanceInput, LearnedTokens, RouterQueue, TokenModelInput, TokenVariantInput, TokensReport,
     assess,
