@@ -8,7 +8,7 @@ use crate::actors::rounds::RoundWork;
 use crate::cluster::autoscaler::{AutoscalerWriteError, ScaleWrite};
 use crate::cluster::permit::WriteApi;
 use crate::cluster::scale::kind_without_watcher;
-use crate::policy::actuation::DirectStep;
+use crate::policy::direct_step::DirectStep;
 use crate::policy::key::{TargetKey, TargetKind, VariantKey};
 use crate::policy::object::SpecReading;
 use crate::policy::pod_autoscaler::storm_service::ReplicaField;

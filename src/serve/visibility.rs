@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cluster::mirror::Mirror;
 use crate::cluster::project::variant::VariantRecord;
-use crate::policy::actuation::ScalerKind;
+use crate::policy::scaler::ScalerKind;
 use crate::state::mirrors::Mirrors;
 use wva_base::moment::Moment;
 

@@ -15,7 +15,6 @@ use crate::cluster::project::service::ServiceObject;
 use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::Scales;
-use crate::policy::actuation::Scalers;
 use crate::policy::filter::{Admission, NamespaceObject, WatchScope};
 use crate::policy::key::{TargetKey, VariantKey};
 use crate::policy::limit::{GpuPod, NodeView};
@@ -23,6 +22,7 @@ use crate::policy::object::{
     ControllerRef, Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject,
 };
 use crate::policy::ownership::Holding;
+use crate::policy::scaler::Scalers;
 use crate::policy::units::Replicas;
 use crate::settings::FeatureSwitch;
 use crate::settings::pool_group::PoolGroup;

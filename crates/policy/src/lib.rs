@@ -13,6 +13,7 @@ pub mod combine;
 pub mod condition;
 mod coupling;
 pub mod deletion;
+pub mod direct_step;
 pub mod document;
 pub mod engine_args;
 pub mod filter;
@@ -50,6 +51,7 @@ mod sample_reader;
 pub mod samples;
 mod saturation;
 mod scale_down_memory;
+pub mod scaler;
 pub mod schedule;
 pub mod series;
 pub mod signal;
@@ -70,7 +72,6 @@ pub mod zero;
 #[cfg(test)]
 mod tests;
 
-pub use analyzers::analyzer_band;
 pub use invariant::check_plan;
 pub use learner::learn;
 pub use planner::plan;

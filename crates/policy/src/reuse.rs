@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::snapshot::MetricsSnapshot;
 use wva_base::moment::Moment;
 
 /// A cycle always decides on the collection of its own tick, which is up to this old by then.
@@ -21,9 +20,9 @@ impl Reuse {
         Self(limit.max(OWN_COLLECTION))
     }
 
-    /// Whether a collection has been kept for longer. What was never collected has not.
-    pub fn has_ended(self, metrics: &MetricsSnapshot, now: Moment) -> bool {
-        metrics.collected.is_some_and(|collected| now.since(collected) > self.0)
+    /// Whether what was collected then has been kept for longer. What was never collected has not.
+    pub fn has_ended(self, collected: Option<Moment>, now: Moment) -> bool {
+        collected.is_some_and(|collected| now.since(collected) > self.0)
     }
 }
 
@@ -35,14 +34,14 @@ mod tests {
     #[test]
     fn a_collection_may_be_used_again_until_the_limit_and_always_by_its_own_cycle() {
         let at = |millis| Moment { monotonic: Duration::from_millis(millis), wall: WallTime(0) };
-        let collected = MetricsSnapshot { collected: Some(at(1_000)), ..MetricsSnapshot::never() };
+        let collected = Some(at(1_000));
         let half_a_minute = Reuse::within(Duration::from_secs(30));
-        assert!(!half_a_minute.has_ended(&collected, at(31_000)));
-        assert!(half_a_minute.has_ended(&collected, at(31_001)));
-        assert!(!half_a_minute.has_ended(&MetricsSnapshot::never(), at(99_000)));
+        assert!(!half_a_minute.has_ended(collected, at(31_000)));
+        assert!(half_a_minute.has_ended(collected, at(31_001)));
+        assert!(!half_a_minute.has_ended(None, at(99_000)));
 
         let never = Reuse::within(Duration::ZERO);
-        assert!(!never.has_ended(&collected, at(2_000)));
-        assert!(never.has_ended(&collected, at(2_001)));
+        assert!(!never.has_ended(collected, at(2_000)));
+        assert!(never.has_ended(collected, at(2_001)));
     }
 }

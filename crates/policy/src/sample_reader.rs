@@ -70,7 +70,7 @@ impl<'a> SampleReader<'a> {
         let has_failure = needed.iter().any(|signal| metrics.failures.contains_key(signal));
         let collection = if has_failure || metrics.collected.is_none() {
             Collection::Failed
-        } else if reuse.has_ended(metrics, now) {
+        } else if reuse.has_ended(metrics.collected, now) {
             Collection::Expired
         } else {
             Collection::Complete

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::accelerator::Accelerator;
-use super::actuation::Scalers;
 use super::key::{ModelKey, TargetKey, VariantKey};
 use super::router_queue::DirectQueues;
+use super::scaler::Scalers;
 use super::signal::SignalName;
 use super::units::{Cost, Replicas};
 use wva_base::moment::{Moment, Since, WallTime};

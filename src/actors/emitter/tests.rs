@@ -14,9 +14,9 @@ use crate::actors::variants::tests::{publish_claim, run_until, shared};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::metrics::Visibility;
 use crate::policy;
-use crate::policy::actuation::Scalers;
 use crate::policy::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::policy::metrics_gap::MetricsGap;
+use crate::policy::scaler::Scalers;
 use crate::policy::snapshot::{
     CycleId, DeclaredBounds, GenerationState, ResolvedTarget, TargetView, VariantView,
 };

@@ -14,8 +14,8 @@ use crate::cluster::project::scaler::{MODEL_KEY, ScalerObject};
 use crate::cluster::project::variant::VariantRecord;
 use crate::doctor::checks::{named_variant, read_scaler};
 use crate::doctor::object::text;
-use crate::policy::actuation::{Input, ScalerKind};
 use crate::policy::object::SpecReading;
+use crate::policy::scaler::{Input, ScalerKind};
 use crate::policy::variant;
 
 /// Labels that count on either form of a variant.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::forms::{as_annotations, as_object, declared, declares_still, refusal};
 use super::{VariantForm, forms_of};
-use crate::policy::actuation::ScalerKind;
+use crate::policy::scaler::ScalerKind;
 
 const HPA: ScalerKind = ScalerKind::HorizontalPodAutoscaler;
 const SCALED_OBJECT: ScalerKind = ScalerKind::ScaledObject;

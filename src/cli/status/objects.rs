@@ -15,7 +15,7 @@ use crate::cluster::event::REPORTING_CONTROLLER;
 use crate::doctor::facts::LiveKind;
 use crate::doctor::look::takes_annotations;
 use crate::doctor::object::{list as values, text};
-use crate::policy::actuation::ScalerKind;
+use crate::policy::scaler::ScalerKind;
 
 /// Longest wait for one page of a list.
 const DEADLINE: Duration = Duration::from_secs(15);

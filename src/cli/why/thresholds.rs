@@ -1,7 +1,6 @@
 //! How far each threshold is away.
 
-use crate::policy::analyzer_band;
-use crate::policy::combine::{Balance, VoterFigures};
+use crate::policy::combine::{Balance, VoterFigures, analyzer_band};
 use crate::policy::params::DynamicSettings;
 use crate::policy::plan::{Decision, Plan, SaturationFigures};
 

@@ -15,13 +15,13 @@ use crate::api::{
     MODEL_ANNOTATION, OUTPUT_ANNOTATION, START_ANNOTATION, TIER_ANNOTATION,
 };
 use crate::cluster::status::{CountPatch, annotators};
-use crate::policy::actuation::ScalerKind;
 use crate::policy::key::VariantKey;
 use crate::policy::object::{
     SpecReading, StoredAllocation, TargetReference, VariantObject, VariantSpec,
 };
 use crate::policy::ownership::StatusOwner;
 use crate::policy::params::DEFAULT_KEY;
+use crate::policy::scaler::ScalerKind;
 use crate::policy::snapshot::VariantPolicy;
 use crate::policy::units::{Cost, Replicas};
 use wva_base::nearest::nearest;

@@ -6,8 +6,8 @@ use super::promql::{NAME, QueryNode, matchers, parse};
 use super::scaler::{NAMESPACES, VARIANT, is_one};
 use crate::api::scaled_object::{ScaledObjectSpec, ScalingModifiers, Trigger};
 use crate::api::text::bounded;
-use crate::policy::actuation::{Absence, Aim, Input, Published};
 use crate::policy::pod_autoscaler::resource_quantity::resource_quantity;
+use crate::policy::scaler::{Absence, Aim, Input, Published};
 use crate::policy::series::DESIRED;
 
 /// Longest formula that is repeated, in bytes.

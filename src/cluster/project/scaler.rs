@@ -19,13 +19,13 @@ use super::{
 use crate::api::MANAGED_ANNOTATION;
 use crate::api::scaled_object::{ScaledObject, ScaledObjectStatus, Trigger};
 use crate::api::text::{both_ends, bounded};
-use crate::policy::actuation::{
-    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
-};
 use crate::policy::key::TargetKey;
 use crate::policy::object::{ControllerRef, Lifecycle, TargetReference};
 use crate::policy::pod_autoscaler::object::KIND;
 use crate::policy::pod_autoscaler::resource_quantity::resource_quantity;
+use crate::policy::scaler::{
+    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
+};
 use crate::policy::series::DESIRED;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;

@@ -13,12 +13,12 @@ use crate::api::{ACCELERATOR_LABEL, INSTANCE_LABEL};
 use crate::cluster::event::Regarding;
 use crate::cluster::status::controllers;
 use crate::cluster::watch::Malformed;
-use crate::policy::actuation::ScalerKind;
 use crate::policy::key::VariantKey;
 use crate::policy::object::{
     SpecReading, StoredAllocation, TargetReference, VariantObject, VariantSpec,
 };
 use crate::policy::ownership::StatusOwner;
+use crate::policy::scaler::ScalerKind;
 use crate::policy::snapshot::VariantPolicy;
 use crate::policy::units::Replicas;
 use wva_base::moment::WallTime;

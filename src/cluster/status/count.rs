@@ -15,8 +15,8 @@ use super::{StatusError, collided, failure, owners};
 use crate::api::COUNT_ANNOTATION;
 use crate::api::scaled_object::ScaledObject;
 use crate::cluster::permit::{PermitExpired, WriteApi, WritePermit};
-use crate::policy::actuation::ScalerKind;
 use crate::policy::key::VariantKey;
+use crate::policy::scaler::ScalerKind;
 use crate::policy::units::Replicas;
 
 /// A count for one version of one scaler.

@@ -8,7 +8,7 @@ use super::targets::claimed;
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, text};
-use crate::policy::actuation::Input;
+use crate::policy::scaler::Input;
 use wva_base::text::counted;
 
 /// The longest window that does not matter, in seconds.

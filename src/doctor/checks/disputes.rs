@@ -12,8 +12,8 @@ use crate::cluster::project::scaler::ScalerObject;
 use crate::doctor::facts::{Facts, LiveKind};
 use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName};
-use crate::policy::actuation::{Input, ScalerKind};
 use crate::policy::key::TargetKey;
+use crate::policy::scaler::{Input, ScalerKind};
 use crate::policy::variant;
 
 /// The variants of each target, with the scalers that declare one, as far as a controller takes them.

@@ -7,7 +7,7 @@ use super::targets::{claimed, of_key};
 use crate::doctor::facts::{FactSource, Facts};
 use crate::doctor::object::LiveObject;
 use crate::doctor::report::OutageForecast;
-use crate::policy::actuation::{Absence, Input, ScalerActivity, ScalerKind};
+use crate::policy::scaler::{Absence, Input, ScalerActivity, ScalerKind};
 
 /// Failures of an external trigger that KEDA may count, as its own poll and that of the HPA may be on their way when
 /// it forgets the metric. From then on it learns of none, and counts nothing.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{EDIT, Finding, FindingCode};
-use crate::policy::actuation::ScalerKind;
+use crate::policy::scaler::ScalerKind;
 
 impl Finding {
     /// The command that mends it, or leads to what does.

@@ -7,11 +7,12 @@ use crate::cluster::event::EventReason;
 use crate::doctor::checks::{autoscaler_code, obstacle_code};
 use crate::doctor::finding::FindingCode;
 use crate::doctor::observed::{of_condition, of_gap};
-use crate::policy::actuation::{ActuationObstacle, ScalerKind};
+use crate::policy::actuation::ActuationObstacle;
 use crate::policy::condition::{
     Condition, ConditionReason, ConditionStatus, ConditionType, obstacle_reason,
 };
 use crate::policy::metrics_gap::MetricsGap;
+use crate::policy::scaler::ScalerKind;
 use crate::policy::units::Replicas;
 
 const OBSERVED: &str = include_str!("../observed.rs");

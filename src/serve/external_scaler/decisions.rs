@@ -11,8 +11,8 @@ use super::super::visibility::{NotVisible, scaler_visible, variants_visible, vis
 use super::trigger::{ScalerTrigger, VARIANT_NAME};
 use crate::cluster::project::scaler::MODEL_KEY;
 use crate::cluster::project::variant::{MANAGED_ANNOTATION, VariantRecord};
-use crate::policy::actuation::ScalerKind;
 use crate::policy::key::{ObjectKey, TargetKey, TargetKind, VariantKey};
+use crate::policy::scaler::ScalerKind;
 use crate::policy::units::Replicas;
 use crate::state::Readers;
 use crate::state::changes::FollowedObject;

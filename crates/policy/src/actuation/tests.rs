@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::key::VariantKey;
+use crate::scaler::{Published, Tolerance};
 use crate::snapshot::DeclaredBounds;
 use crate::tests::world::{self, key, published};
 use crate::units::Replicas;

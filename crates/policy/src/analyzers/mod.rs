@@ -11,7 +11,6 @@ mod throughput_input;
 pub(super) use inputs::{AnalyzerInputs, InputsFor, analyzer_inputs, occupancy_of, queued_at};
 pub(super) use load::{load_of, waiting_of};
 pub(super) use opinions::{Opinions, liveness, opinions};
-pub use selection::analyzer_band;
 pub(super) use selection::{AnalyzerConfig, DecisionMode, decision_mode};
 
 use super::sample_reader::SampleReader;

@@ -1,10 +1,8 @@
 //! How a model is decided on, by its settings.
 
 use crate::capacity::AnalyzerName;
-use crate::combine::{Band, Participation, participation};
-use crate::params::{
-    AnalyzerSettings, DynamicSettings, SLO_RELEASE, SaturationMethod, SaturationPolicy,
-};
+use crate::combine::{Band, Participation, analyzer_band, own_entry, participation};
+use crate::params::{DynamicSettings, SaturationMethod, SaturationPolicy};
 
 /// Every analyzer, in the order in which they are asked.
 pub(super) const ANALYZERS: [AnalyzerName; 4] = [
@@ -99,30 +97,4 @@ fn analyzer_config(
         score: own.map_or(1.0, |entry| entry.score),
         band: analyzer_band(policy, analyzer),
     }
-}
-
-fn own_entry(policy: &SaturationPolicy, analyzer: AnalyzerName) -> Option<&AnalyzerSettings> {
-    let mut entries = policy.analyzers.iter();
-    entries.find(|entry| entry.enabled && entry.kind == analyzer.as_str())
-}
-
-/// The band of an analyzer: of its own entry, else of the model.
-pub fn analyzer_band(policy: &SaturationPolicy, analyzer: AnalyzerName) -> Band {
-    let own = own_entry(policy, analyzer);
-    let common = match analyzer {
-        AnalyzerName::Saturation => policy.band,
-        AnalyzerName::Throughput | AnalyzerName::QueueingModel => policy.common_band,
-        AnalyzerName::Slo => policy.slo_band(),
-    };
-    let stated = |read: fn(&AnalyzerSettings) -> Option<f64>, otherwise: f64| {
-        own.and_then(read).unwrap_or(otherwise)
-    };
-    let scale_up = stated(|entry| entry.scale_up_threshold, common.scale_up_threshold);
-    let below = match analyzer {
-        AnalyzerName::Slo => scale_up * SLO_RELEASE,
-        _ => common.scale_down_boundary,
-    };
-    let scale_down = stated(|entry| entry.scale_down_boundary, below);
-    let band = Band { scale_up, scale_down };
-    if band.scale_up > band.scale_down { band } else { common.into() }
 }

@@ -5,28 +5,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::band::Band;
 use super::{AnalyzerResult, VoterFigures};
 use crate::capacity::{Assessment, ServingRole};
 use crate::key::VariantKey;
-use crate::params::UtilizationBand;
 
 /// Share of a quantity that is a rounding error.
 const ROUNDING: f64 = 1e-12;
-
-/// Shares of capacity between which nothing happens.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Band {
-    /// Utilization that growth aims at; not positive means that nothing grows by it.
-    pub scale_up: f64,
-    /// Utilization below which capacity is released; not positive means that none is.
-    pub scale_down: f64,
-}
-
-impl From<UtilizationBand> for Band {
-    fn from(band: UtilizationBand) -> Self {
-        Self { scale_up: band.scale_up_threshold, scale_down: band.scale_down_boundary }
-    }
-}
 
 /// The view of one analyzer on one role, in its own unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

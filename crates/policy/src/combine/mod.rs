@@ -6,6 +6,7 @@
 //! capacities that this voter sees.
 
 mod balance;
+mod band;
 mod claim;
 mod liveness;
 mod participation;
@@ -21,9 +22,10 @@ use super::reason::ViewGap;
 use super::units::{Cost, Replicas};
 
 pub use balance::Balance;
+pub use band::analyzer_band;
 pub use participation::lacks_saturation_vote;
 
-pub(crate) use balance::Band;
+pub(crate) use band::{Band, own_entry};
 pub(crate) use claim::{CapacityClaim, VoteDirection, Weighed};
 #[cfg(test)]
 pub(crate) use claim::{Vote, combine_votes};

@@ -1,11 +1,12 @@
 //! `ActuationReady`.
 
 use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
-use crate::actuation::{ActuationObstacle, Scaler, Scalers, growing_only, judge, unasked};
+use crate::actuation::{ActuationObstacle, growing_only, judge, unasked};
 use crate::key::{TargetKey, VariantKey};
 use crate::ownership::Exposure;
 use crate::params::ActuationMode;
 use crate::plan::Decision;
+use crate::scaler::{Scaler, Scalers};
 use crate::snapshot::VariantView;
 
 pub(super) fn ready(

@@ -8,11 +8,11 @@ use super::read::Reader;
 use super::scalar::Span;
 use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
 use crate::accelerator::Accelerator;
-use crate::actuation::Scalers;
 use crate::engine_args::ContainerCommand;
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::limit::{GpuCount, ReplicaClaim};
 use crate::object::TargetReference;
+use crate::scaler::Scalers;
 use crate::snapshot::{
     GenerationState, PodView, Readiness, ReplicaTemplate, ResolvedTarget, RouterPresence,
     TargetPast, TargetView, VariantPolicy, VariantView,

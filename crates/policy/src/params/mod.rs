@@ -12,6 +12,7 @@ mod saturation;
 mod scale_to_zero;
 mod selector;
 mod service_class;
+mod slo_term;
 
 pub use analyzers::{AnalyzerSettings, SATURATION, SLO};
 pub(crate) use band::SLO_RELEASE;
@@ -33,3 +34,4 @@ pub use saturation::{
 pub use scale_to_zero::{DEFAULT_RETENTION, ScaleToZeroEntry, ScaleToZeroLayers};
 pub use selector::{InvalidSelector, LabelRequirement, LabelSelector, Requirement};
 pub use service_class::{ANY_MODEL, CLASS_LABEL, ClassTargets, ServiceClass, ServiceClasses};
+pub use slo_term::SloTerm;

@@ -10,9 +10,9 @@ use super::analyzers::{AnalyzerSettings, SATURATION, SLO};
 use super::band::{SLO_RELEASE, StatedBand, UtilizationBand};
 use super::entries::{EntryLayer, NamedModel, ScopedEntries};
 use super::limiters::Limiter;
+use super::slo_term::SloTerm;
 use crate::capacity::AnalyzerName;
 use crate::key::ModelKey;
-use crate::slo::SloTerm;
 use wva_base::text::decimal;
 
 /// Thresholds of the V1 analysis.

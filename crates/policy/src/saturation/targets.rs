@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::analysis::SaturationAnalysis;
-use crate::actuation::Tolerance;
 use crate::key::VariantKey;
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason, Spare};
+use crate::scaler::Tolerance;
 use crate::startup::StartProspect;
 use crate::units::Replicas;
 

@@ -30,7 +30,6 @@ pub use figures::SloReport;
 pub use goal::{GoalSource, SloGoal};
 pub use learned::LearnedSlo;
 pub(crate) use load::hidden_sequences;
-pub use terms::SloTerm;
 
 #[cfg(test)]
 mod tests;

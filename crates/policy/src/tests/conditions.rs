@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::world::{EVEN, HIGH, LOW, START, Variant, World, at, published, scaler};
-use crate::actuation::{Aim, Input, Scaler, ScalerActivity, ScalerKind, Scalers};
 use crate::capacity::AnalyzerName;
 use crate::condition::{Condition, Conditions, Hints, conditions};
 use crate::key::{TargetKey, TargetKind, VariantKey};
@@ -12,6 +11,7 @@ use crate::metrics_gap::metrics_gaps;
 use crate::optimize::Method;
 use crate::ownership::Exposure;
 use crate::plan::{Decision, PlanStage, Reason, Step};
+use crate::scaler::{Aim, Input, Scaler, ScalerActivity, ScalerKind, Scalers};
 use crate::signal::SignalName;
 use crate::snapshot::{TargetPast, TargetView};
 use crate::units::Replicas;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::actuation::{DirectStep, Scaler, ScalerKind, Scalers};
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType};
+use crate::direct_step::DirectStep;
 use crate::learned::Learned;
 use crate::params::{ActuationMode, DynamicSettings, SaturationEntry};
 use crate::plan::{DecisionOutcome, Plan};
 use crate::record::{PublishedRecord, Troubles};
+use crate::scaler::{Scaler, ScalerKind, Scalers};
 use crate::snapshot::{CycleId, TargetView};
 use crate::tests::world::{self, Variant, World, at, settings};
 use crate::units::Replicas;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::accelerator::Accelerator;
-use crate::actuation::{Input, Published, Scaler, ScalerKind, Scalers};
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType, Hints};
 use crate::key::{TargetKey, TargetKind};
 use crate::metrics_gap::MetricsGap;
 use crate::plan::{Action, Plan};
 use crate::record::{AllocationStatus, GaugeValues, PublishedRecord, Troubles};
+use crate::scaler::{Input, Published, Scaler, ScalerKind, Scalers};
 use crate::signal::SignalName;
 use crate::snapshot::{CycleId, TargetPast, TargetView};
 use crate::tests::world::{self, Variant, World, at};

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::world::{START, at};
 use crate::accelerator::{Accelerator, Placement};
-use crate::actuation::Scalers;
 use crate::key::{TargetKey, TargetKind, VariantKey};
 use crate::object::{
     Lifecycle, SpecReading, StoredAllocation, TargetObject, TargetReference, VariantObject,
     VariantSpec,
 };
+use crate::scaler::Scalers;
 use crate::snapshot::{PodView, Readiness, ReplicaTemplate, TargetView, VariantView};
 use crate::units::{Cost, Replicas};
 use crate::variant::{TargetLookupRef, VariantObjects, VariantState};

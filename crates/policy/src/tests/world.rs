@@ -5,9 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::accelerator::Accelerator;
-use crate::actuation::{
-    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
-};
 use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
@@ -15,6 +12,9 @@ use crate::learned::Learned;
 use crate::optimize::Candidate;
 use crate::params::{DynamicSettings, TransitionLimits};
 use crate::plan::Plan;
+use crate::scaler::{
+    Absence, Aim, Input, Published, Scaler, ScalerActivity, ScalerKind, Tolerance,
+};
 use crate::signal::{FreshnessBands, SignalName};
 use crate::snapshot::{
     ClusterSnapshot, CycleId, DeclaredBounds, GenerationState, MetricsSnapshot, PodSamples,

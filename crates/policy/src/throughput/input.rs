@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::average::mean;
 use super::shape::RequestShape;
 use super::supply::full_sequences;
-use crate::analyzers::analyzer_band;
 use crate::capacity::{AnalyzerName, ServingRole};
-use crate::combine::Band;
+use crate::combine::{Band, analyzer_band};
 use crate::key::VariantKey;
-use crate::params::{BurstReserve, SaturationPolicy, SaturationThresholds, UtilizationBand};
+use crate::params::{
+    BurstReserve, SaturationPolicy, SaturationThresholds, SloTerm, UtilizationBand,
+};
 use crate::plan::MissingInput;
 use crate::signal::SignalName;
-use crate::slo::SloTerm;
 use crate::total::total;
 use crate::units::{Cost, Replicas};
 use crate::zero::ModelActivity;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::clock::Clocks;
 use crate::accelerator;
 use crate::accelerator::{Accelerator, Placement};
-use crate::actuation::Scalers;
 use crate::key::{ModelKey, TargetKey, VariantKey};
 use crate::limit::GpuCount;
 use crate::object::{Lifecycle, SpecReading, TargetObject, VariantObject, VariantSpec};
+use crate::scaler::Scalers;
 use crate::snapshot::{
     DeclaredBounds, GenerationState, PodView, ReplicaTemplate, ResolvedTarget, RouterPresence,
     TargetPast, TargetView, VariantView,

@@ -15,7 +15,7 @@ use crate::load::{Arrival, Demand, RateProfile};
 use crate::router::{Binding, FlowControl};
 use crate::workloads::{NodeGroup, WorkloadFault, leader_worker_sets};
 use wva::policy::capacity::ServingRole;
-use wva::policy::slo::SloTerm;
+use wva::policy::params::SloTerm;
 
 /// Everything about a world but its seed.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use super::*;
 use crate::api::scaled_object::ScaledObject;
 use crate::cluster::project::keda::selects_namespace;
 use crate::cluster::project::promql::parse;
-use crate::policy::actuation::{Aim, Input};
+use crate::policy::scaler::{Aim, Input};
 
 #[test]
 fn a_formula_and_an_activation_threshold_change_the_aim() {

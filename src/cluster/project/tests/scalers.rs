@@ -3,10 +3,10 @@
 use super::*;
 use crate::api::scaled_object::ScaledObject;
 use crate::cluster::project::scaler::ScalerObject;
-use crate::policy::actuation::{
+use crate::policy::key::{TargetKey, TargetKind};
+use crate::policy::scaler::{
     Absence, Aim, Input, Published, ScalerActivity, ScalerKind, Tolerance,
 };
-use crate::policy::key::{TargetKey, TargetKind};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 
 fn published() -> Published {

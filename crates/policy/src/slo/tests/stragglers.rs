@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::at;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
+use crate::params::SloTerm;
 use crate::slo::straggler::Straggler;
-use crate::slo::{LearnedSlo, SloGoal, SloReport, SloTerm, assess};
+use crate::slo::{LearnedSlo, SloGoal, SloReport, assess};
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::{Cost, Replicas};
 

@@ -6,9 +6,10 @@ use super::at;
 use super::parts::{QUIET, after, close, completing};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
+use crate::params::SloTerm;
 use crate::slo::demand::{DemandObservation, DemandTrack};
 use crate::slo::figures::{SloReport, SloRoleFigures};
-use crate::slo::{LearnedSlo, SloGoal, SloTerm, assess};
+use crate::slo::{LearnedSlo, SloGoal, assess};
 use crate::throughput::ThroughputModelInput;
 use crate::units::Replicas;
 

@@ -15,8 +15,7 @@ pub(super) use controller::{ControllerSetup, controller};
 pub(super) use hpa::ZeroStep;
 pub(super) use signals::{Peer, PeerModel, read_signals};
 
-use wva::policy::params::SaturationThresholds;
-use wva::policy::slo::SloTerm;
+use wva::policy::params::{SaturationThresholds, SloTerm};
 
 use self::apa::Apa;
 use self::dynamo::DynamoLoad;

@@ -5,7 +5,7 @@ use crate::lab::policies::{POLICIES, PolicyChoice};
 use crate::lab::scenario::{BUILT_IN, LoadedScenario, load, prepare};
 use crate::workloads::{MOST_ASLEEP, WAKE};
 use crate::world::objects::workload;
-use wva::policy::slo::SloTerm;
+use wva::policy::params::SloTerm;
 
 #[test]
 fn every_built_in_scenario_is_one() {

@@ -1,8 +1,8 @@
 //! What keeps a target from following the count that is published for its variant.
 
-use super::scaler::{Absence, Aim, Input, Scaler, ScalerActivity, ScalerKind};
 use crate::key::VariantKey;
 use crate::rounding;
+use crate::scaler::{Absence, Aim, Input, Scaler, ScalerActivity, ScalerKind};
 use crate::snapshot::DeclaredBounds;
 use crate::units::Replicas;
 use wva_base::text::counted;
@@ -316,3 +316,6 @@ fn tolerance(scaler: &Scaler, declared: Option<Replicas>) -> Option<ActuationObs
     let from = up.into_iter().chain(down).min()?;
     Some(ActuationObstacle::Tolerance { title: scaler.title(), kind: scaler.kind, from })
 }
+
+#[cfg(test)]
+mod tests;

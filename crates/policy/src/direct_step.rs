@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::Scalers;
 use crate::params::ActuationMode;
 use crate::plan::DecisionOutcome;
 use crate::record::PublishedRecord;
+use crate::scaler::Scalers;
 use crate::snapshot::VariantView;
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
