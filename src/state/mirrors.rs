@@ -16,8 +16,8 @@ use crate::cluster::project::service_monitor::ServiceMonitorObject;
 use crate::cluster::project::variant::VariantRecord;
 use crate::cluster::scale::Scales;
 use crate::policy::filter::{Admission, NamespaceObject, WatchScope};
+use crate::policy::gpu::{GpuPod, NodeView};
 use crate::policy::key::{TargetKey, VariantKey};
-use crate::policy::limit::{GpuPod, NodeView};
 use crate::policy::object::{
     ControllerRef, Lifecycle, PodObject, ReplicaSetObject, SpecReading, TargetObject,
 };

@@ -17,6 +17,7 @@ pub mod direct_step;
 pub mod document;
 pub mod engine_args;
 pub mod filter;
+pub mod gpu;
 mod group;
 mod hybrid;
 mod invariant;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::accelerator::Placement;
 use super::capacity::ServingRole;
 use super::engine_args::{ContainerCommand, essence};
+use super::gpu::{GpuCount, ReplicaClaim};
 use super::key::ObjectLabels;
-use super::limit::{GpuCount, ReplicaClaim};
 use super::units::{Gpus, Replicas};
 use super::workload::ReplicaTemplate;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::ServingRole;
 use super::engine_args::Containers;
-use super::limit::{GpuCount, GpuPod, NodeView, Physical, leaving, physical};
+use super::gpu::{GpuCount, GpuPod, NodeView, Physical, leaving, physical};
 use super::units::Gpus;
 use crate::params::LabelSelector;
 

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::autoscalers::{self, AutoscalerPlan, AutoscalerRow};
 use super::{Format, PlanFlags};
 use crate::cli::{add_notes, or_dash};
+use crate::policy::gpu::PoolFigures;
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::learned::Learned;
-use crate::policy::limit::PoolFigures;
 use crate::policy::plan::{
     self as decided, Decision, MetricsState, ModelFigures, Plan, PlanStage, Reason, VariantFigures,
 };

@@ -11,7 +11,7 @@ use crate::api::resource_claim::ResourceClaim;
 use crate::api::resource_slice::{
     DeviceFields, DeviceTaint, ResourceSlice, SliceDevice, SlicePlace,
 };
-use crate::policy::limit::is_gpu_device;
+use crate::policy::gpu::is_gpu_device;
 use crate::policy::params::{LabelRequirement, LabelSelector, Requirement};
 
 /// Values of the attribute `type` of a whole GPU, and of a part of one or another way to use it.

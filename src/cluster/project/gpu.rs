@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::resource_claim_template::device_class;
 use super::{Interner, Projected, name, namespace_of};
 use crate::api::gpu::{HoldingContainer, HoldingPod, OfferingNode};
-use crate::policy::limit::{GpuPod, NodeView, PodPhase, Scheduling};
+use crate::policy::gpu::{GpuPod, NodeView, PodPhase, Scheduling};
 use crate::policy::pod_template::is_gpu;
 
 /// Taints by which Kubernetes and cluster autoscalers say that a node takes nothing more. Others, like

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Interner, Projected};
 use crate::api::resource_claim_template::{ClaimRequest, DeviceRequest, ResourceClaimTemplate};
-use crate::policy::limit::is_gpu_device;
+use crate::policy::gpu::is_gpu_device;
 use crate::policy::units::Gpus;
 
 /// Classes of what is no GPU: channels between the GPUs of several nodes, and network interfaces, as DRANET and GKE

@@ -11,8 +11,8 @@ use super::{
 use crate::api::pod_autoscaler::PodAutoscaler;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, scale, served};
 use crate::cluster::project::{Interner, Projected};
+use crate::policy::gpu::GpuCount;
 use crate::policy::key::{GroupKind, TargetKey, TargetKind};
-use crate::policy::limit::GpuCount;
 use crate::policy::pod_autoscaler::storm_service::{StormServiceObject, StormServiceRole};
 use crate::policy::pod_autoscaler::tuning::StormServiceMode;
 use crate::policy::units::Replicas;

@@ -7,7 +7,7 @@ use self::devices::Devices;
 use super::Mirrors;
 use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::project::resource_claim_template::{device_class, device_gpus};
-use crate::policy::limit::GpuPod;
+use crate::policy::gpu::GpuPod;
 use crate::policy::object::Lifecycle;
 use crate::policy::params::DynamicSettings;
 use crate::policy::snapshot::{GpuInventory, ReplicaTemplate};

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::accelerator::Accelerator;
-use crate::limit::{NodeView, reconcile};
+use crate::gpu::{NodeView, reconcile};
 use crate::snapshot::{ClusterSnapshot, GpuInventory, ResolvedTarget, VariantView};
 use crate::units::{Gpus, Replicas};
 

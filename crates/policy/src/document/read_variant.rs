@@ -9,8 +9,8 @@ use super::scalar::Span;
 use super::variant::{ContainerDocument, TargetDocument, TargetState, VariantDocument};
 use crate::accelerator::Accelerator;
 use crate::engine_args::ContainerCommand;
+use crate::gpu::{GpuCount, ReplicaClaim};
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
-use crate::limit::{GpuCount, ReplicaClaim};
 use crate::object::TargetReference;
 use crate::scaler::Scalers;
 use crate::snapshot::{

@@ -13,9 +13,9 @@ use super::{
     SnapshotDocument, TimeDocument,
 };
 use crate::accelerator::Accelerator;
+use crate::gpu::{GpuCount, GpuPod, PodPhase};
 use crate::key::{TargetKey, TargetKind};
 use crate::learned::Learned;
-use crate::limit::{GpuCount, GpuPod, PodPhase};
 use crate::quantity::Quantity;
 use crate::router_queue::DirectQueue;
 use crate::samples::Sample;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::pools::GpuPools;
 use super::rescale::{finite_budget, groups};
 use super::rescale_candidate::RescaleCandidate;
 use crate::capacity::ServingRole;
+use crate::gpu::GpuPools;
 use crate::key::{ModelKey, VariantKey};
 use crate::units::Gpus;
 

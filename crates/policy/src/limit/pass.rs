@@ -3,12 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::budget::Budget;
-use super::not_counted::{GpuCount, NotCounted};
-use super::pool::{GpuPool, PoolFigures};
-use super::pools::GpuPools;
 use crate::accelerator::Accelerator;
 use crate::change::CountChange;
+use crate::gpu::{Budget, GpuCount, GpuPool, GpuPools, NotCounted, PoolFigures};
 use crate::key::VariantKey;
 use crate::reason::Reason;
 use crate::units::{Cost, Gpus, Replicas};

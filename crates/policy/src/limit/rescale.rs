@@ -7,12 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::Budget;
-use super::pool::GpuPool;
-use super::pools::GpuPools;
 use super::rescale_candidate::RescaleCandidate;
 use super::water_filling::{Bidder, water_fill};
 use crate::change::CountChange;
+use crate::gpu::{Budget, GpuPool, GpuPools};
 use crate::key::{ModelKey, VariantKey};
 use crate::units::{Gpus, Replicas};
 

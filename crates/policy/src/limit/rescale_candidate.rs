@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::pools::GpuPools;
 use super::water_filling::{Bidder, water_fill};
 use crate::accelerator::Accelerator;
 use crate::bounds::{Bounds, CEILING};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
+use crate::gpu::GpuPools;
 use crate::key::{ModelKey, VariantKey};
 use crate::reason::Reason;
 use crate::rounding;
@@ -330,7 +330,7 @@ fn total(counts: impl Iterator<Item = Gpus>) -> Gpus {
 mod tests {
     use super::*;
     use crate::bounds::BoundSource;
-    use crate::limit::{ManagedUse, Physical};
+    use crate::gpu::{ManagedUse, Physical};
 
     fn variant(role: ServingRole, gpus: u32, ordered: u32, bounds: Bounds) -> ShareVariant {
         ShareVariant {

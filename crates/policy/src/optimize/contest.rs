@@ -7,8 +7,8 @@ use super::{Method, joint};
 use crate::accelerator::Accelerator;
 use crate::capacity::ServingRole;
 use crate::combine::RoleTarget;
+use crate::gpu::{GpuCount, GpuPools};
 use crate::key::VariantKey;
-use crate::limit::{GpuCount, GpuPools};
 use crate::units::{Gpus, Replicas};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use super::scale_to_zero::{self, Start};
 use super::{Cycle, Work, unserved};
 use crate::accelerator::Accelerator;
 use crate::change::CountChange;
-use crate::key::{ModelKey, TargetKind, VariantKey};
-use crate::limit::{
-    Budget, GpuCount, GpuPod, GpuPool, GpuPools, GrowthRequest, ManagedUse, Physical, PoolFigures,
-    UncountedUse, allocate,
+use crate::gpu::{
+    Budget, GpuCount, GpuPod, GpuPool, GpuPools, ManagedUse, Physical, PoolFigures, UncountedUse,
 };
+use crate::key::{ModelKey, TargetKind, VariantKey};
+use crate::limit::{GrowthRequest, allocate};
 use crate::optimize::{Contender, Contest, Method, cost_aware, share};
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason};

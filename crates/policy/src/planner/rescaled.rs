@@ -9,10 +9,11 @@ use super::{Cycle, Work, scale_to_zero};
 use crate::analyzers::AnalyzerConfig;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{BlockReason, CapacitySource};
+use crate::gpu::{GpuCount, GpuPool, GpuPools};
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::{
-    AwaitedStart, DemandGap, GpuCount, GpuPool, GpuPools, RescaleCandidate, ShareVariant, Turn,
-    Withheld, by_headroom, gpu_demand, rescale,
+    AwaitedStart, DemandGap, RescaleCandidate, ShareVariant, Turn, Withheld, by_headroom,
+    gpu_demand, rescale,
 };
 use crate::pending_decision::PendingDecision;
 use crate::plan::{PlanStage, Reason};

@@ -8,11 +8,12 @@ use serde::Deserialize;
 
 use super::vectors::{Tally, run};
 use crate::accelerator::Accelerator;
-use crate::key::VariantKey;
-use crate::limit::{
-    Budget, GpuCount, GpuPod, GpuPools, Grant, GrowthRequest, ManagedUse, NodeView, Physical,
-    PodPhase, Scheduling, allocate, physical, short_name,
+use crate::gpu::{
+    Budget, GpuCount, GpuPod, GpuPools, ManagedUse, NodeView, Physical, PodPhase, Scheduling,
+    physical, short_name,
 };
+use crate::key::VariantKey;
+use crate::limit::{Grant, GrowthRequest, allocate};
 use crate::params::{LabelSelector, Limiter, LimiterScope, Quota, Quotas};
 use crate::reason::Reason;
 use crate::units::{Cost, Gpus, Replicas};

@@ -10,10 +10,10 @@ use super::vectors::{Tally, run};
 use crate::accelerator::Accelerator;
 use crate::bounds::{Bounds, ZeroPolicy};
 use crate::capacity::ServingRole;
+use crate::gpu::{Budget, GpuPool, GpuPools, ManagedUse, Physical};
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::{
-    Bidder, Budget, GpuPool, GpuPools, ManagedUse, Physical, RescaleCandidate, Rescaled,
-    ShareVariant, rescale, round_shares, water_fill,
+    Bidder, RescaleCandidate, Rescaled, ShareVariant, rescale, round_shares, water_fill,
 };
 use crate::params::{Limiter, LimiterScope, Quota};
 use crate::snapshot::DeclaredBounds;

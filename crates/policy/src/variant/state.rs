@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::clock::Clocks;
 use crate::accelerator;
 use crate::accelerator::{Accelerator, Placement};
+use crate::gpu::GpuCount;
 use crate::key::{ModelKey, TargetKey, VariantKey};
-use crate::limit::GpuCount;
 use crate::object::{Lifecycle, SpecReading, TargetObject, VariantObject, VariantSpec};
 use crate::scaler::Scalers;
 use crate::snapshot::{

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::serving_set::{ServingMember, cheapest_fitting};
 use crate::bounds::ZeroPolicy;
 use crate::capacity::ServingRole;
+use crate::gpu::{Budget, PoolFigures, claims_not_counted};
 use crate::key::VariantKey;
-use crate::limit::{Budget, PoolFigures, claims_not_counted};
 use crate::startup::StartProspect;
 use crate::units::{Gpus, Replicas};
 

@@ -7,7 +7,7 @@ use serde_yaml::Value;
 use super::document::LimiterDocument;
 use wva_base::names::check_namespace;
 use wva_base::text::shortened;
-use wva_policy::limit::reconcile;
+use wva_policy::gpu::reconcile;
 use wva_policy::params::{Limiter, LimiterScope, Quota, Quotas};
 
 /// Largest quota of one accelerator type.

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::project;
 use crate::api::gpu::{HoldingPod, OfferingNode};
 use crate::cluster::project::gpu::holds_gpus;
-use crate::policy::limit::{PodPhase, Scheduling, pod_gpus};
+use crate::policy::gpu::{PodPhase, Scheduling, pod_gpus};
 use crate::policy::units::Gpus;
 
 fn node(fields: &Value) -> Value {

@@ -11,7 +11,7 @@ use crate::api::pod::SlimPod;
 use crate::api::resource_claim::ResourceClaim;
 use crate::api::resource_slice::ResourceSlice;
 use crate::cluster::kinds::WatchedKind;
-use crate::policy::limit::{Physical, PodPhase};
+use crate::policy::gpu::{Physical, PodPhase};
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::GpuInventory;
 use crate::policy::units::Gpus;

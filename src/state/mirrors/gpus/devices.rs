@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cluster::project::device::{
     ClaimObject, Device, DeviceKey, DevicePlace, DeviceSort, PoolKey, SliceObject,
 };
-use crate::policy::limit::{GpuPod, NodeView, PodPhase};
+use crate::policy::gpu::{GpuPod, NodeView, PodPhase};
 
 #[derive(Debug, Default)]
 pub(super) struct Devices {

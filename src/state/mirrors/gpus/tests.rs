@@ -10,7 +10,7 @@ use crate::api::resource_claim::ResourceClaim;
 use crate::api::resource_claim_template::ResourceClaimTemplate;
 use crate::api::resource_slice::ResourceSlice;
 use crate::cluster::kinds::WatchedKind;
-use crate::policy::limit::{GpuCount, Physical, ReplicaClaim};
+use crate::policy::gpu::{GpuCount, Physical, ReplicaClaim};
 use crate::policy::params::LabelSelector;
 use crate::policy::snapshot::{GpuInventory, ReplicaTemplate};
 use crate::policy::units::{Gpus, Replicas};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::accelerator_name::short_name;
 use super::pools::Physical;
-use super::short_name;
 use crate::accelerator::{AMD_PRODUCT_NAME, GKE_ACCELERATOR};
 use crate::params::LabelSelector;
 use crate::units::Gpus;
