@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::policy::StartSource;
 use crate::policy::capacity::ServingRole;
-use crate::policy::combine::{Balance, CapacitySource, VoterFigures};
+use crate::policy::combine::{Balance, VoterFigures};
 use crate::policy::gpu::{Budget, GpuPool, PoolFigures, PoolScope};
 use crate::policy::key::{ModelKey, VariantKey};
 use crate::policy::plan::{Decision, ModelFigures, Plan, Reason};
+use crate::policy::reason::{CapacitySource, WakeCause, ZeroBlock};
 use crate::policy::tokens::{Missing, TokenVariantFigures};
 use crate::policy::units::Replicas;
-use crate::policy::zero::{WakeCause, ZeroBlock};
 
 /// Name, meaning and labels.
 type Description = (&'static str, &'static str, &'static [&'static str]);

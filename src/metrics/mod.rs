@@ -20,9 +20,9 @@ use crate::policy::params::{ANALYZER_NAME, DynamicSettings, SLO, SaturationMetho
 use crate::policy::plan::{Action, Decision, Plan, PlanStage, Reason, VariantFigures};
 use crate::policy::pod_autoscaler::decide::{AutoscalerAlgorithm, AutoscalerOutcome};
 use crate::policy::pod_autoscaler::record::AutoscalerRecord;
+use crate::policy::reason::WakeObstacle;
 use crate::policy::record::GaugeValues;
 use crate::policy::units::Replicas;
-use crate::policy::zero::WakeObstacle;
 use crate::settings::Generation;
 use crate::version;
 

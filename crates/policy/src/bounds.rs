@@ -1,8 +1,6 @@
 //! Bounds of one variant: applied last, always, to every variant, with metrics or without.
 
-use serde::{Deserialize, Serialize};
-
-use super::plan::Reason;
+use super::reason::{BoundSource, Reason};
 use super::snapshot::DeclaredBounds;
 use super::units::Replicas;
 
@@ -22,20 +20,6 @@ pub enum ZeroPolicy {
 impl From<bool> for ZeroPolicy {
     fn from(enabled: bool) -> Self {
         if enabled { Self::Enabled } else { Self::Disabled }
-    }
-}
-
-wva_base::named! {
-    shown
-    /// Where a bound comes from.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    pub enum BoundSource {
-        /// Written on the object.
-        Object = "minReplicas",
-        /// `minReplicas` absent, scale to zero not enabled for the model: 1.
-        ScaleToZeroDisabled = "minReplicas absent, scale to zero not enabled",
-        /// `minReplicas` absent, scale to zero enabled for the model: 0.
-        ScaleToZeroEnabled = "minReplicas absent, scale to zero enabled",
     }
 }
 
@@ -94,8 +78,8 @@ impl Bounds {
 
 #[cfg(test)]
 mod tests {
-    use super::{BoundSource, Bounds, CEILING, ZeroPolicy};
-    use crate::plan::Reason;
+    use super::{Bounds, CEILING, ZeroPolicy};
+    use crate::reason::{BoundSource, Reason};
     use crate::snapshot::DeclaredBounds;
     use crate::units::Replicas;
 

@@ -12,7 +12,8 @@ use serde::Serialize;
 use super::key::{TargetKey, TargetKind};
 use super::metrics_gap::MetricsGap;
 use super::ownership::{Exposure, Ownership};
-use super::plan::{Decision, MetricsState};
+use super::plan::Decision;
+use super::reason::MetricsState;
 use super::snapshot::{TargetPast, TargetView, VariantView};
 use wva_base::text::listed;
 

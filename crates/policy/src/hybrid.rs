@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Action;
+use super::reason::{Basis, Shrinking};
 use super::units::Replicas;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,27 +15,6 @@ pub(crate) struct VariantOpinions {
     pub saturation: Replicas,
     pub model: Replicas,
     pub shrinking: Shrinking,
-}
-
-/// Whether the saturation analysis finds a model able to bear one replica less.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Shrinking {
-    Safe,
-    /// It is not, or nothing is known.
-    Unsafe,
-}
-
-/// Whose opinion was followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Basis {
-    /// Saturation kept replicas that the model would have taken away.
-    SafetyOverride,
-    Saturation,
-    Model,
-    /// Neither wants a change.
-    Neither,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,8 +63,9 @@ mod tests {
     use proptest::prelude::*;
     use serde::Deserialize;
 
-    use super::{Basis, Shrinking, VariantOpinions, arbitrate};
+    use super::{VariantOpinions, arbitrate};
     use crate::plan::Action;
+    use crate::reason::{Basis, Shrinking};
     use crate::units::Replicas;
 
     #[derive(Deserialize)]

@@ -41,7 +41,7 @@ pub mod pod_template;
 mod quantity;
 pub mod queueing;
 pub mod readiness;
-mod reason;
+pub mod reason;
 pub mod record;
 mod refit;
 pub mod reuse;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::key::{ModelKey, VariantKey};
-use super::plan::{MetricsState, Plan};
+use super::plan::Plan;
+use super::reason::MetricsState;
 use super::signal::SignalName;
 use super::snapshot::{ClusterSnapshot, MetricsSnapshot, Readiness, VariantView};
 use wva_base::text::{LISTED, bounded, shortened};

@@ -8,10 +8,11 @@ use super::bounds::Bounds;
 use super::key::{TargetKind, VariantKey};
 use super::params::ActuationMode;
 use super::plan::{
-    Decision, DecisionOutcome, MetricsState, PlanStage, Reason, SpareTrigger, Step,
-    TransitionReason, VariantFigures, decisive, grows_by_load,
+    Decision, DecisionOutcome, PlanStage, Step, VariantFigures, decisive, grows_by_load,
 };
+use super::reason::{MetricsState, Reason, TransitionReason};
 use super::snapshot::{ResolvedTarget, VariantView};
+use super::spare::SpareTrigger;
 use super::startup::{StartEstimate, StartProspect};
 use super::transition::Transitions;
 use super::units::Replicas;

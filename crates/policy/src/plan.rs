@@ -9,26 +9,21 @@ use super::accelerator::Accelerator;
 use super::capacity::ServingRole;
 use super::combine::Consensus;
 use super::gpu::PoolFigures;
-use super::hybrid::Basis;
 use super::key::{ModelKey, VariantKey};
 use super::limit::{BudgetClaim, HeadroomShare};
 use super::params::ActuationMode;
 use super::queueing::assess as queueing;
+use super::reason::{Basis, ReleaseObstacle, ZeroBlock};
 use super::slo::SloReport;
 use super::snapshot::CycleId;
 use super::startup::StartEstimate;
 use super::throughput::ThroughputReport;
 use super::tokens::TokensReport;
 use super::units::{Cost, Replicas};
-use super::zero::ZeroBlock;
 use wva_base::moment::Moment;
 
-pub use super::reason::Reason;
+pub use super::reason::{MetricsState, Reason, TargetProblem};
 pub use super::spare::Spare;
-
-pub(crate) use super::reason::{Abstention, MissingInput, MissingSignal, ReleaseObstacle, ViewGap};
-pub(crate) use super::spare::SpareTrigger;
-pub(crate) use super::transition::TransitionReason;
 
 /// The outcome of one planning cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -208,47 +203,6 @@ pub enum DecisionOutcome {
     SafetyNet,
     /// The target cannot be scaled by this variant; nothing is published.
     Unmanaged,
-}
-
-wva_base::named! {
-    shown
-    /// State of a variant's metrics in one cycle.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    pub enum MetricsState {
-        /// Its model was analysed and at least one replica of the variant reported.
-        Available = "metrics are available",
-        /// No sample of its ready replicas, or none that is a number in its range and younger than the
-        /// unavailable threshold.
-        Missing = "metrics are missing",
-        /// Only samples too old to act on, and younger than that.
-        Stale = "metrics are too old to act on",
-        /// The query failed.
-        QueryFailed = "the metrics query failed",
-        /// No query has been answered yet.
-        NotCollected = "no answer has been collected yet",
-        /// It has no replicas that could report.
-        NoReplicas = "no replica to measure",
-        /// They were not looked at, since the target is not resolved.
-        NotEvaluated = "metrics were not looked at",
-    }
-}
-
-wva_base::named! {
-    shown
-    /// What is wrong with a scale target.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    pub enum TargetProblem {
-        /// It does not exist.
-        NotFound = "the scale target does not exist",
-        /// Several variants name it.
-        Contested = "several variants name the scale target",
-        /// Its kind cannot be scaled.
-        UnsupportedKind = "the kind of the scale target is not supported",
-        /// It has not been seen yet.
-        Unknown = "the scale target has not been seen yet",
-        /// The object that names it is malformed.
-        Malformed = "the object is malformed",
-    }
 }
 
 /// One stage that looked at a variant.

@@ -28,9 +28,9 @@ use super::learned::Learned;
 use super::observations;
 use super::pending_decision::{PendingDecision, RecentStarts};
 use super::plan::{
-    Decision, DecisionOutcome, MetricsState, ModelFigures, Plan, SaturationFigures, TargetProblem,
-    VariantFigures,
+    Decision, DecisionOutcome, ModelFigures, Plan, SaturationFigures, VariantFigures,
 };
+use super::reason::{MetricsState, TargetProblem};
 use super::safety_net;
 use super::sample_reader::SampleReader;
 use super::saturation::{self, SaturationAnalysis};

@@ -1,30 +1,37 @@
 //! Why a stage did what it did, with the numbers that it compared. `Display` is what people read.
 
+mod figures;
 mod gap;
+mod hold;
+mod inputs;
 mod text;
+mod transition;
+mod withheld;
+mod zero;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use gap::{Abstention, MissingInput, MissingSignal, ViewGap};
-
-use super::bounds::BoundSource;
 use super::capacity::{AnalyzerName, ServingRole};
-use super::combine::BlockReason;
 use super::gpu::{GpuPool, HeldGpus, NotCounted, PoolFigures};
-use super::hybrid::{Basis, Shrinking};
 use super::key::VariantKey;
-use super::limit::Withheld;
-use super::optimize::{Method, WantedAmount};
-use super::plan::{MetricsState, TargetProblem};
 use super::router_queue::{HeldQueue, QueueSource};
-use super::slo::straggler::Straggler;
 use super::spare::{Spare, SpareTrigger};
-use super::transition::TransitionReason;
 use super::units::{Gpus, Replicas};
-use super::zero::{WakeCause, WakeObstacle, ZeroBlock};
+
+pub use figures::BoundSource;
+pub use hold::CapacitySource;
+pub use inputs::{MetricsState, TargetProblem};
+pub use withheld::Withheld;
+pub use zero::{WakeCause, WakeObstacle, ZeroBlock};
+
+pub(crate) use figures::{Basis, Method, ReleaseObstacle, Shrinking, Straggler, WantedAmount};
+pub(crate) use gap::{Abstention, MissingInput, MissingSignal, ViewGap};
+pub(crate) use hold::{Awaited, BlockReason};
+pub(crate) use transition::TransitionReason;
+pub(crate) use withheld::DemandGap;
 
 /// Why a stage did what it did: in JSON a code with its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -442,24 +449,12 @@ pub enum Reason {
     },
 }
 
-/// Why a variant keeps its replicas although its role could lose some.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReleaseObstacle {
-    /// It stands at its minimum.
-    Minimum(Replicas),
-    /// It has no replicas.
-    NoReplicas,
-    /// Its replica is the last one of its role.
-    LastOfRole,
-    /// One of its replicas supplies more than may go.
-    TooLarge(WantedAmount),
-    /// Others of its role go first, and what may go is used up.
-    #[default]
-    OthersFirst,
-}
-
 impl Reason {
+    pub(crate) fn no_view(gap: &ViewGap, role: ServingRole) -> Self {
+        let ViewGap { missing, abstaining } = gap.clone();
+        Self::NoView { role, missing, abstaining }
+    }
+
     pub(crate) fn is_rescale(&self) -> bool {
         matches!(self, Self::Reclaimed { .. } | Self::Filled { .. } | Self::ShareKept { .. })
     }

@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use super::params::ActuationMode;
 use super::pending_decision::PendingDecision;
-use super::plan::{
-    Decision, DecisionOutcome, MetricsState, PlanStage, Reason, Step, TargetProblem, VariantFigures,
-};
+use super::plan::{Decision, DecisionOutcome, PlanStage, Step, VariantFigures};
+use super::reason::{MetricsState, Reason, TargetProblem};
 use super::router_queue::HeldQueue;
 use super::snapshot::VariantView;
 use super::units::Replicas;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
 use super::key::VariantKey;
-use super::reason::ViewGap;
+use super::reason::{Awaited, BlockReason, CapacitySource, ViewGap};
 use super::units::{Cost, Replicas};
 
 pub use balance::Balance;
@@ -31,7 +31,7 @@ pub(crate) use claim::{CapacityClaim, VoteDirection, Weighed};
 pub(crate) use claim::{Vote, combine_votes};
 pub(crate) use liveness::{AnalyzerLog, AskedLog, Liveness};
 pub(crate) use participation::{Participation, participation};
-pub(crate) use role_target::{Awaited, BlockReason, RoleTarget};
+pub(crate) use role_target::RoleTarget;
 
 /// One analyzer's part in one cycle of one model.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,24 +60,6 @@ pub struct VoterFigures {
     pub unit: Option<CapacityUnit>,
     /// Demand, supply, and what follows; a role without an entry is one that it abstains from.
     pub roles: BTreeMap<ServingRole, Balance>,
-}
-
-/// The analyzer that sizes a model, or why none can.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CapacitySource {
-    /// Saturation where it votes, else the SLO analyzer, else the one other voter.
-    Sized {
-        /// The analyzer.
-        by: AnalyzerName,
-    },
-    /// No voter is live and informative: there is nothing to size with.
-    #[serde(rename = "Nobody")]
-    NoVoter,
-    /// Several voters besides these two are, and none of them comes first.
-    Ambiguous {
-        /// These.
-        candidates: Vec<AnalyzerName>,
-    },
 }
 
 /// What the analyzers agreed on for one model.

@@ -2,7 +2,8 @@
 
 use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::metrics_gap::MetricsGap;
-use crate::plan::{Decision, MetricsState};
+use crate::plan::Decision;
+use crate::reason::MetricsState;
 use crate::snapshot::VariantView;
 
 /// Whether there are metrics to decide on; where there are none, why and what to do.

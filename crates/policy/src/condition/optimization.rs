@@ -2,14 +2,11 @@
 
 use super::{Condition, ConditionReason, ConditionStatus, ConditionType};
 use crate::backlog::STANDS;
-use crate::combine::BlockReason;
-use crate::hybrid::Basis;
-use crate::plan::{
-    Action, Decision, DecisionOutcome, PlanStage, Reason, SpareTrigger, Step, TargetProblem,
-};
+use crate::plan::{Action, Decision, DecisionOutcome, PlanStage, Step};
+use crate::reason::{Basis, BlockReason, Reason, TargetProblem, ZeroBlock};
 use crate::snapshot::{DeclaredBounds, VariantView};
+use crate::spare::SpareTrigger;
 use crate::units::Replicas;
-use crate::zero::ZeroBlock;
 
 pub(super) fn ready(view: &VariantView, decision: Option<&Decision>) -> Condition {
     use ConditionReason as Reason;

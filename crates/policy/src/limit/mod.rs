@@ -8,15 +8,11 @@ mod pass;
 mod rescale;
 mod rescale_candidate;
 mod water_filling;
-mod withheld;
-
-pub use withheld::Withheld;
 
 pub(crate) use gpu_demand::{HeadroomShare, by_headroom, gpu_demand};
 pub(crate) use pass::{GrowthRequest, allocate};
 pub(crate) use rescale::{AwaitedStart, BudgetClaim, Turn, rescale};
 pub(crate) use rescale_candidate::{RescaleCandidate, ShareVariant};
-pub(crate) use withheld::DemandGap;
 
 #[cfg(test)]
 pub(crate) use gpu_demand::{Claimant, headroom};

@@ -329,8 +329,8 @@ fn total(counts: impl Iterator<Item = Gpus>) -> Gpus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::BoundSource;
     use crate::gpu::{ManagedUse, Physical};
+    use crate::reason::BoundSource;
 
     fn variant(role: ServingRole, gpus: u32, ordered: u32, bounds: Bounds) -> ShareVariant {
         ShareVariant {

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::bounds::{Bounds, CEILING};
-use crate::capacity::{AnalyzerName, ServingRole};
+use crate::capacity::ServingRole;
 use crate::combine::CapacityClaim;
 use crate::key::VariantKey;
+use crate::reason::WantedAmount;
 use crate::startup::StartProspect;
 use crate::units::{Cost, Replicas};
 
@@ -130,13 +129,6 @@ pub(super) fn late_supply<'a>(
         Some(per_replica * (candidate.late.to_f64() + candidate.gated.to_f64()))
     });
     supplied.sum()
-}
-
-/// An amount that an analyzer wants added, still lacks, or leaves to be released, in its own unit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct WantedAmount {
-    pub analyzer: AnalyzerName,
-    pub amount: f64,
 }
 
 impl WantedAmount {

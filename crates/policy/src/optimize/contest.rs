@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::candidate::Candidate;
-use super::{Method, joint};
+use super::joint;
 use crate::accelerator::Accelerator;
 use crate::capacity::ServingRole;
 use crate::combine::RoleTarget;
 use crate::gpu::{GpuCount, GpuPools};
 use crate::key::VariantKey;
+use crate::reason::Method;
 use crate::units::{Gpus, Replicas};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use super::candidate::{Candidate, Sized, WantedAmount, late_supply, outstanding, sized};
+use super::ReplicaAllocation;
+use super::candidate::{Candidate, Sized, late_supply, outstanding, sized};
 use super::cover::{Cover, Item};
 use super::feed::{follow, reach};
 use super::shed::Shed;
-use super::{Method, ReplicaAllocation};
 use crate::capacity::ServingRole;
 use crate::change::CountChange;
 use crate::combine::{CapacityClaim, RoleTarget, Weighed};
 use crate::key::VariantKey;
-use crate::reason::{Reason, ReleaseObstacle};
+use crate::reason::{Method, Reason, ReleaseObstacle, WantedAmount};
 use crate::rounding;
 use crate::startup::StartProspect;
 use crate::units::Replicas;

@@ -13,15 +13,14 @@ mod shed;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::capacity::ServingRole;
 use super::change::CountChange;
 use super::combine::RoleTarget;
 use super::key::VariantKey;
+use super::reason::{Method, WantedAmount};
 use super::units::Replicas;
 
-pub(crate) use candidate::{Candidate, WantedAmount};
+pub(crate) use candidate::Candidate;
 pub(crate) use contest::{Contender, Contest};
 pub(crate) use fair_share::share;
 
@@ -30,25 +29,6 @@ pub(crate) const SEARCH_EFFORT: u32 = 20_000;
 
 /// Variants of one role that a search considers, the best ones by what they cost for their capacity.
 pub(crate) const SEARCH_WIDTH: usize = 24;
-
-/// How an optimizer chooses among variants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// The least resulting cost, searched from the greedy answer and never dearer than it.
-    LeastCost,
-    /// The variant with the least cost for its capacity first, or the most expensive first when shrinking.
-    Greedy,
-}
-
-impl Method {
-    /// The name in reasons.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LeastCost | Self::Greedy => "cost-aware",
-        }
-    }
-}
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ReplicaAllocation {

@@ -6,7 +6,7 @@ use super::{Cycle, Work, unserved};
 use crate::analyzers::waiting_of;
 use crate::capacity::ServingRole;
 use crate::pending_decision::PendingDecision;
-use crate::plan::Reason;
+use crate::reason::Reason;
 use crate::units::Replicas;
 
 /// Cancels the unapplied releases of every role that grows, of every model whose router has a standing backlog, and of

@@ -7,7 +7,8 @@ use crate::analyzers::Opinions;
 use crate::capacity::ServingRole;
 use crate::combine::Consensus;
 use crate::pending_decision::PendingDecision;
-use crate::plan::{PlanStage, Reason};
+use crate::plan::PlanStage;
+use crate::reason::Reason;
 use crate::units::Replicas;
 
 /// Names the replicas of each variant that wait behind gates, once where percentages stand in for analyzers.

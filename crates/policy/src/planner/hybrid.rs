@@ -4,11 +4,12 @@ use super::multi_analyzer::{self, AnalyzerDecision};
 use super::{Cycle, Work};
 use crate::analyzers::{AnalyzerConfig, liveness};
 use crate::capacity::AnalyzerName;
-use crate::combine::{BlockReason, Consensus, Liveness, RoleTarget};
-use crate::hybrid::{self, Shrinking, VariantOpinions};
-use crate::optimize::Method;
+use crate::combine::{Consensus, Liveness, RoleTarget};
+use crate::hybrid;
+use crate::hybrid::VariantOpinions;
 use crate::pending_decision::PendingDecision;
-use crate::plan::{DecisionOutcome, PlanStage, Reason, ViewGap};
+use crate::plan::{DecisionOutcome, PlanStage};
+use crate::reason::{BlockReason, Method, Reason, Shrinking, ViewGap};
 use crate::saturation::SaturationAnalysis;
 use crate::units::Replicas;
 

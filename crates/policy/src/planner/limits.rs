@@ -14,9 +14,10 @@ use crate::gpu::{
 };
 use crate::key::{ModelKey, TargetKind, VariantKey};
 use crate::limit::{GrowthRequest, allocate};
-use crate::optimize::{Contender, Contest, Method, cost_aware, share};
+use crate::optimize::{Contender, Contest, cost_aware, share};
 use crate::pending_decision::PendingDecision;
-use crate::plan::{PlanStage, Reason};
+use crate::plan::PlanStage;
+use crate::reason::{Method, Reason};
 use crate::saturation;
 use crate::snapshot::{ClusterSnapshot, GpuInventory, PodView, Readiness, TargetView, VariantView};
 use crate::units::{Gpus, Replicas};

@@ -16,12 +16,12 @@ use crate::analyzers::{AnalyzerConfig, Opinions, liveness, load_of, opinions, qu
 use crate::bounds::Bounds;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::change::CountChange;
-use crate::combine::{Balance, CapacitySource, Consensus, Liveness, Participation, RoleTarget};
+use crate::combine::{Balance, Consensus, Liveness, Participation, RoleTarget};
 use crate::key::VariantKey;
-use crate::limit::DemandGap;
-use crate::optimize::{Candidate, Method, cost_aware};
+use crate::optimize::{Candidate, cost_aware};
 use crate::pending_decision::PendingDecision;
-use crate::plan::{MetricsState, MissingSignal, ModelFigures, PlanStage, Reason};
+use crate::plan::{ModelFigures, PlanStage};
+use crate::reason::{CapacitySource, DemandGap, Method, MetricsState, MissingSignal, Reason};
 use crate::router_queue::HeldQueue;
 use crate::safety_net;
 use crate::saturation::SaturationAnalysis;
@@ -403,7 +403,7 @@ pub(super) fn apply_change(
     };
     let role = draft.view.template.role;
     if let (Reason::NoView { .. }, Some(gap)) = (&change.why, guard.gaps.get(&role)) {
-        draft.keep(PlanStage::Optimizer, gap.reason(role));
+        draft.keep(PlanStage::Optimizer, Reason::no_view(gap, role));
         return;
     }
     let why = change.why.clone();

@@ -8,15 +8,14 @@ use super::multi_analyzer::AnalyzerDecision;
 use super::{Cycle, Work, scale_to_zero};
 use crate::analyzers::AnalyzerConfig;
 use crate::capacity::{AnalyzerName, ServingRole};
-use crate::combine::{BlockReason, CapacitySource};
 use crate::gpu::{GpuCount, GpuPool, GpuPools};
 use crate::key::{ModelKey, VariantKey};
 use crate::limit::{
-    AwaitedStart, DemandGap, RescaleCandidate, ShareVariant, Turn, Withheld, by_headroom,
-    gpu_demand, rescale,
+    AwaitedStart, RescaleCandidate, ShareVariant, Turn, by_headroom, gpu_demand, rescale,
 };
 use crate::pending_decision::PendingDecision;
-use crate::plan::{PlanStage, Reason};
+use crate::plan::PlanStage;
+use crate::reason::{BlockReason, CapacitySource, DemandGap, Reason, Withheld};
 use crate::units::{Gpus, Replicas};
 
 #[derive(Debug)]

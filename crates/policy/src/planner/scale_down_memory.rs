@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::{Cycle, Work};
 use crate::capacity::ServingRole;
 use crate::pending_decision::PendingDecision;
-use crate::plan::{PlanStage, Reason};
+use crate::plan::PlanStage;
+use crate::reason::Reason;
 use crate::scale_down_memory::{FailedScaleDown, Fleet};
 use crate::units::Replicas;
 

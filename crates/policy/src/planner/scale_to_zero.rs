@@ -12,12 +12,12 @@ use crate::capacity::ServingRole;
 use crate::gpu::{Budget, GpuCount, GpuPools, GpuSupply, PoolFigures};
 use crate::key::VariantKey;
 use crate::pending_decision::PendingDecision;
-use crate::plan::{PlanStage, Reason};
+use crate::plan::PlanStage;
+use crate::reason::{Reason, WakeCause, WakeObstacle};
 use crate::snapshot::VariantView;
 use crate::units::{Gpus, Replicas};
 use crate::zero::{
-    ModelActivity, Restart, ServingMember, Wake, WakeCause, WakeMember, WakeObstacle, ZeroMember,
-    ZeroRule, to_zero, wake,
+    ModelActivity, Restart, ServingMember, Wake, WakeMember, ZeroMember, ZeroRule, to_zero, wake,
 };
 
 /// Wakes models at zero that are requested, the highest priority first, sends idle ones to zero,

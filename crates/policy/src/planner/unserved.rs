@@ -9,7 +9,8 @@ use crate::analyzers::waiting_of;
 use crate::backlog::{RouterBacklog, STANDS};
 use crate::capacity::ServingRole;
 use crate::pending_decision::PendingDecision;
-use crate::plan::{DecisionOutcome, MetricsState, PlanStage, Reason};
+use crate::plan::{DecisionOutcome, PlanStage};
+use crate::reason::{MetricsState, Reason};
 use crate::startup::StartProspect;
 use crate::units::Replicas;
 

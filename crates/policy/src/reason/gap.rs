@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Reason;
-use crate::capacity::{AnalyzerName, ServingRole};
+use crate::capacity::AnalyzerName;
 use crate::signal::SignalName;
 use crate::units::Replicas;
 use wva_base::text::listed;
@@ -50,10 +49,6 @@ pub struct ViewGap {
 impl ViewGap {
     pub(crate) fn is_empty(&self) -> bool {
         self.missing.is_empty() && self.abstaining.is_empty()
-    }
-
-    pub(crate) fn reason(&self, role: ServingRole) -> Reason {
-        Reason::NoView { role, missing: self.missing.clone(), abstaining: self.abstaining.clone() }
     }
 
     pub(crate) fn add(&mut self, signal: MissingSignal) {

@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Display};
 
+use super::Reason;
+use super::figures::{ReleaseObstacle, WantedAmount};
 use super::gap::view_gap;
-use super::{Reason, ReleaseObstacle};
-use crate::optimize::WantedAmount;
+use super::zero::{WakeCause, wake_refused};
 use crate::router_queue::QueueSource;
-use crate::zero::{WakeCause, wake_refused};
 use wva_base::text::listed;
 
 wva_base::display_of! { Reason:

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::combine::{Awaited, Band};
+use crate::combine::Band;
+use crate::reason::Awaited;
 use crate::rounding;
 use crate::throughput::floor::{MARGIN, orders_nothing};
 use crate::units::Replicas;

@@ -7,14 +7,13 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use super::capacity::{CapacityBound, SloCapacity};
 use super::figures::{SloReport, SloRoleFigures};
 use super::release::ReleaseHold;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::params::SloTerm;
+use crate::reason::Straggler;
 use crate::rounding;
 use crate::throughput::{ThroughputModelInput, ThroughputVariantInput};
 use crate::total::total;
@@ -27,17 +26,6 @@ const WORTH_A_CHANGE: f64 = 0.8;
 /// Share of the sequences of others from which on a variant serves with them: their load is shared unevenly, which demand
 /// is raised for.
 const ALIKE: f64 = 0.5;
-
-/// A variant that is too slow to serve with the others of its role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Straggler {
-    /// Sequences that one replica holds within the objectives.
-    pub sequences: u32,
-    /// The fewest that one of the others holds.
-    pub others: u32,
-    /// Whether ready replicas of the others do all that is needed.
-    pub is_replaced: bool,
-}
 
 impl Straggler {
     pub(super) fn line(self, variant: &VariantKey) -> String {

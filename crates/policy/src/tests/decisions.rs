@@ -6,7 +6,8 @@ use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, reason,
 use crate::key::{ModelKey, TargetKey, TargetKind, VariantKey};
 use crate::learned::Learned;
 use crate::params::DynamicSettings;
-use crate::plan::{DecisionOutcome, MetricsState, Plan};
+use crate::plan::{DecisionOutcome, Plan};
+use crate::reason::MetricsState;
 use crate::reuse::Reuse;
 use crate::signal::SignalName;
 use crate::snapshot::{TargetPast, TargetView};

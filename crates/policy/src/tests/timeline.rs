@@ -3,7 +3,8 @@
 use super::world::{EVEN, HIGH, LOW, Variant, World, at, created, expect, key, reason};
 use crate::condition::{ConditionReason, ConditionStatus, ConditionType, Hints, conditions};
 use crate::learned::Learned;
-use crate::plan::{Plan, Reason};
+use crate::plan::Plan;
+use crate::reason::Reason;
 use crate::signal::SignalName;
 
 fn said_expired(plan: &Plan, name: &str) -> bool {

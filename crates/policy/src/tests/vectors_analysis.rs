@@ -8,7 +8,7 @@ use super::vectors::{Tally, run};
 use super::world::{Variant, World, at, settings};
 use crate::key::{ModelKey, VariantKey};
 use crate::params::SaturationThresholds;
-use crate::plan::Reason;
+use crate::reason::Reason;
 use crate::sample_reader::SampleReader;
 use crate::saturation::analyze;
 use crate::snapshot::VariantView;

@@ -11,13 +11,12 @@ use super::vectors::{Tally, run};
 use super::world::{at, key};
 use crate::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole, VariantCapacity};
 use crate::combine::{
-    AnalyzerLog, AnalyzerResult, Balance, Band, BlockReason, CapacitySource, Liveness,
-    Participation, RoleTarget, Vote, VoteDirection, Weighed, combine, combine_votes,
-    lacks_saturation_vote, participation,
+    AnalyzerLog, AnalyzerResult, Balance, Band, Liveness, Participation, RoleTarget, Vote,
+    VoteDirection, Weighed, combine, combine_votes, lacks_saturation_vote, participation,
 };
 use crate::key::{ModelKey, VariantKey};
 use crate::params::AnalyzerSettings;
-use crate::reason::ViewGap;
+use crate::reason::{BlockReason, CapacitySource, ViewGap};
 use crate::rounding;
 use crate::units::{Cost, Replicas};
 

@@ -10,8 +10,8 @@ use super::world::{self, key};
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{CapacityClaim, RoleTarget, Weighed};
 use crate::key::VariantKey;
-use crate::optimize::{Candidate, Method, ReplicaAllocation, cost_aware};
-use crate::reason::Reason;
+use crate::optimize::{Candidate, ReplicaAllocation, cost_aware};
+use crate::reason::{Method, Reason};
 use crate::snapshot::DeclaredBounds;
 use crate::units::Replicas;
 

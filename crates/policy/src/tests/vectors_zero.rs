@@ -11,12 +11,12 @@ use crate::bounds::ZeroPolicy;
 use crate::capacity::ServingRole;
 use crate::gpu::Budget;
 use crate::key::{ModelKey, VariantKey};
-use crate::reason::Reason;
+use crate::reason::{Reason, WakeCause};
 use crate::startup::StartProspect;
 use crate::units::{Cost, Gpus, Replicas};
 use crate::zero::{
-    ActivityLog, Look, ModelLoad, Restart, ServingMember, Wake, WakeCause, WakeLog, WakeMember,
-    ZeroMember, ZeroRule, to_zero, wake,
+    ActivityLog, Look, ModelLoad, Restart, ServingMember, Wake, WakeLog, WakeMember, ZeroMember,
+    ZeroRule, to_zero, wake,
 };
 
 #[derive(Deserialize)]

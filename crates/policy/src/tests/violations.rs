@@ -2,7 +2,8 @@
 
 use super::world::{START, Variant, World, at, key, settings};
 use crate::invariant::{PlanViolation, check_plan};
-use crate::plan::{Decision, Plan, PlanStage, Reason, Step};
+use crate::plan::{Decision, Plan, PlanStage, Step};
+use crate::reason::Reason;
 use crate::units::Replicas;
 use wva_base::moment::WallTime;
 

@@ -15,7 +15,7 @@ use crate::key::VariantKey;
 use crate::params::{
     BurstReserve, SaturationPolicy, SaturationThresholds, SloTerm, UtilizationBand,
 };
-use crate::plan::MissingInput;
+use crate::reason::MissingInput;
 use crate::signal::SignalName;
 use crate::total::total;
 use crate::units::{Cost, Replicas};

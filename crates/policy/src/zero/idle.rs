@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::load::{ModelActivity, ModelLoad};
 use super::wake_log::Kept;
 use crate::bounds::ZeroPolicy;
 use crate::change::CountChange;
 use crate::key::VariantKey;
-use crate::reason::Reason;
+use crate::reason::{Reason, ZeroBlock};
 use crate::units::Replicas;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,63 +35,7 @@ pub(crate) struct ZeroMember {
     pub woken: Option<Kept>,
 }
 
-/// Why a model cannot go to zero.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ZeroBlock {
-    /// Scale to zero is not enabled for it.
-    PolicyForbidsZero,
-    /// A variant has a minimum above zero.
-    VariantFloor {
-        /// The variant.
-        variant: VariantKey,
-        /// Its minimum.
-        min: Replicas,
-    },
-    /// A variant was started from zero recently.
-    Woken {
-        /// The variant.
-        variant: VariantKey,
-        /// How long ago that was noticed; zero where no collection knows of it.
-        ago: Duration,
-        /// For how long its replica is kept.
-        hold: Duration,
-    },
-    /// Its queue in the router is not reported, so nothing could wake it.
-    NoWakeSignal,
-    /// Its GPUs are not counted, so a limit could not start it again.
-    GpusNotCounted,
-    /// No limit is known to leave GPUs for one of its replicas, so that it could not start again.
-    GpuBudget,
-    /// It is in use.
-    Busy,
-    /// Running or waiting requests are not known to be zero.
-    LoadUnknown,
-    /// It has not been idle for long enough.
-    Retained {
-        /// How long it has been idle.
-        idle: Duration,
-        /// How long it must have been.
-        retention: Duration,
-    },
-}
-
 impl ZeroBlock {
-    /// The reason in conditions and metrics.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::PolicyForbidsZero => "policy-forbids-zero",
-            Self::VariantFloor { .. } => "variant-floor",
-            Self::Woken { .. } => "activation-retention",
-            Self::NoWakeSignal => "no-wake-signal",
-            Self::GpusNotCounted => "gpus-not-counted",
-            Self::GpuBudget => "gpu-budget",
-            Self::Busy => "busy",
-            Self::LoadUnknown => "load-unknown",
-            Self::Retained { .. } => "retention",
-        }
-    }
-
     /// Why a model cannot go to zero, the lasting reasons first; `None` if it can, with how long it
     /// has been idle for.
     fn of(
@@ -158,17 +100,4 @@ pub(crate) fn to_zero(
             (key.clone(), CountChange { from, to, why })
         })
         .collect()
-}
-
-wva_base::display_of! { ZeroBlock:
-    block @ Self::VariantFloor { variant, min } => "{}: {variant} has a minimum of {min}", block.as_str();
-    block @ Self::Woken { variant, ago, hold } =>
-        "{}: {variant} was started from zero {}s ago and is kept for {}s",
-        block.as_str(),
-        ago.as_secs(),
-        hold.as_secs();
-    block @ Self::Retained { idle, retention } =>
-        "{}: idle for {}s of {}s", block.as_str(), idle.as_secs(), retention.as_secs();
-    Self::GpuBudget => "{}: no limit is known to leave GPUs for one replica", Self::GpuBudget.as_str();
-    block => "{}", block.as_str();
 }

@@ -9,12 +9,10 @@ mod wake;
 mod wake_log;
 
 pub use activity::ActivityLog;
-pub use idle::ZeroBlock;
-pub use wake::{WakeCause, WakeObstacle};
 
 pub(crate) use activity::Look;
 pub(crate) use idle::{Restart, ZeroMember, ZeroRule, to_zero};
 pub(crate) use load::{ModelActivity, ModelLoad};
 pub(crate) use serving_set::ServingMember;
-pub(crate) use wake::{Wake, WakeMember, wake, wake_refused};
+pub(crate) use wake::{Wake, WakeMember, wake};
 pub(crate) use wake_log::{Kept, WakeLog};

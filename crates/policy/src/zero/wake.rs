@@ -1,16 +1,15 @@
 //! From zero: the cheapest serving set, decode before prefill, never prefill alone.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::serving_set::{ServingMember, cheapest_fitting};
 use crate::bounds::ZeroPolicy;
 use crate::capacity::ServingRole;
-use crate::gpu::{Budget, PoolFigures, claims_not_counted};
+use crate::gpu::Budget;
 use crate::key::VariantKey;
+use crate::reason::{WakeCause, WakeObstacle};
 use crate::startup::StartProspect;
 use crate::units::{Gpus, Replicas};
 
@@ -25,17 +24,6 @@ pub(crate) struct WakeMember {
     pub max: Option<Replicas>,
     pub gpus: Gpus,
     pub budget: Budget,
-}
-
-/// Why a model at zero is to be started.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum WakeCause {
-    /// So many requests wait for it in the router.
-    Queued(f64),
-    /// Its decode runs and needs prefill.
-    Pair,
-    /// Scale to zero is off, so it is to have one replica of what serves it.
-    MinimumOfOne,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,22 +46,6 @@ pub(crate) enum Wake {
         cause: WakeCause,
         obstacles: BTreeMap<VariantKey, WakeObstacle>,
     },
-}
-
-/// What keeps a variant from its first replica.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WakeObstacle {
-    /// Its maximum is zero.
-    AtMaximum,
-    /// Its pools hold too little, or what they hold is not known.
-    NoGpus,
-    /// Its GPUs cannot be counted, and a limit is to.
-    GpusNotCounted,
-    /// It could start, and nothing that it would serve with can.
-    NoPartner,
-    /// It could start, and so could what it would serve with, but not both.
-    NoGpusForPair,
 }
 
 /// Decides the next start of one model. `queued` are the requests that wait for it in the router;
@@ -215,92 +187,4 @@ impl WakeMember {
             None
         }
     }
-}
-
-impl WakeObstacle {
-    pub(crate) fn in_short(self, cause: WakeCause, by: &[PoolFigures]) -> &'static str {
-        let is_known = by.iter().all(|pool| pool.left != Budget::Unknown);
-        match (self, cause) {
-            (Self::NoGpus | Self::NoGpusForPair, WakeCause::Queued(_)) if is_known => {
-                "requests wait, and GPUs or quotas refuse a start from zero"
-            }
-            (Self::NoGpus | Self::NoGpusForPair, _) if is_known => {
-                "GPUs or quotas refuse a start from zero"
-            }
-            (Self::NoGpus | Self::NoGpusForPair, WakeCause::Queued(_)) => {
-                "requests wait, and BudgetUnknown: what GPUs allow is not known"
-            }
-            (Self::NoGpus | Self::NoGpusForPair, _) => {
-                "BudgetUnknown: whether GPUs allow a start from zero is not known"
-            }
-            (Self::GpusNotCounted, WakeCause::Queued(_)) => {
-                "requests wait, and GpusNotCounted: limits cannot count GPUs of its replicas"
-            }
-            (Self::GpusNotCounted, _) => "GpusNotCounted: limits cannot count GPUs of its replicas",
-            (Self::AtMaximum, WakeCause::Queued(_)) => "requests wait, and the maximum is 0",
-            (Self::AtMaximum, _) => "a replica is needed, and the maximum is 0",
-            (Self::NoPartner, WakeCause::Queued(_)) => {
-                "requests wait, and no variant to serve with can start"
-            }
-            (Self::NoPartner, _) => "no variant to serve with can start",
-        }
-    }
-}
-
-/// What keeps a variant from its first replica, with the pools that lack what it takes.
-pub(crate) fn wake_refused(
-    obstacle: WakeObstacle,
-    gpus: Gpus,
-    by: &[PoolFigures],
-    claims: &[Arc<str>],
-    cause: WakeCause,
-) -> impl Display {
-    fmt::from_fn(move |f| {
-        for pool in by.iter().filter(|pool| pool.left == Budget::Unknown) {
-            write!(f, "BudgetUnknown: {} is not known; ", pool.pool())?;
-        }
-        if obstacle == WakeObstacle::GpusNotCounted {
-            f.write_str("GpusNotCounted: ")?;
-        }
-        f.write_str("wake refused: ")?;
-        match obstacle {
-            WakeObstacle::AtMaximum => f.write_str("maxReplicas is 0")?,
-            WakeObstacle::NoPartner => f.write_str("nothing that it would serve with can start")?,
-            WakeObstacle::GpusNotCounted => write!(f, "{}", claims_not_counted(claims))?,
-            WakeObstacle::NoGpus => write!(f, "{}one replica takes {gpus}", free_gpus(by))?,
-            WakeObstacle::NoGpusForPair => write!(
-                f,
-                "{}one replica takes {gpus}, and decode serves with prefill only",
-                free_gpus(by)
-            )?,
-        }
-        write!(f, "; {cause}")
-    })
-}
-
-impl WakeCause {
-    pub(crate) fn in_short(self) -> &'static str {
-        match self {
-            Self::Queued(_) | Self::Pair => "started from zero",
-            Self::MinimumOfOne => "one replica is kept since scale to zero is off",
-        }
-    }
-}
-
-wva_base::display_of! { WakeCause:
-    Self::Queued(queued) => "{queued} requests wait in the router";
-    Self::Pair => "decode runs and needs prefill";
-    Self::MinimumOfOne => "one is due since scale to zero is off";
-}
-
-fn free_gpus(pools: &[PoolFigures]) -> impl Display {
-    fmt::from_fn(move |f| {
-        for pool in pools {
-            if let Budget::Finite(left) = pool.left {
-                let kind = &pool.kind;
-                write!(f, "{kind} has {left} free GPUs in {}, ", pool.pool())?;
-            }
-        }
-        Ok(())
-    })
 }

@@ -6,7 +6,7 @@ use super::{planned, reason, targets};
 use wva_policy::document::SnapshotDocument;
 use wva_policy::learned::Learned;
 use wva_policy::plan::{Plan, PlanStage, Reason};
-use wva_policy::zero::WakeObstacle;
+use wva_policy::reason::WakeObstacle;
 use wva_settings::bundle::read_bundle;
 
 const CLAIMED: &str = "resourceClaims: [gpu, nic]";

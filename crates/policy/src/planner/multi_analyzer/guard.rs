@@ -6,10 +6,9 @@ use std::sync::Arc;
 use super::super::Work;
 use crate::analyzers::{AnalyzerInputs, Opinions};
 use crate::capacity::{AnalyzerName, ServingRole};
-use crate::combine::{BlockReason, Liveness};
+use crate::combine::Liveness;
 use crate::key::VariantKey;
-use crate::limit::DemandGap;
-use crate::plan::{Reason, ViewGap};
+use crate::reason::{BlockReason, DemandGap, Reason, ViewGap};
 use crate::router_queue::HeldQueue;
 
 #[derive(Debug, Clone)]

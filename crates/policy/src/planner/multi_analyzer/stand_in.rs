@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::{Cycle, Work};
 use crate::analyzers::{AnalyzerConfig, Opinions, liveness};
 use crate::capacity::{AnalyzerName, ServingRole};
-use crate::combine::{BlockReason, Participation};
-use crate::plan::{PlanStage, Reason};
-use crate::reason::{MissingInput, MissingSignal};
+use crate::combine::Participation;
+use crate::plan::PlanStage;
+use crate::reason::{BlockReason, MissingInput, MissingSignal, Reason};
 use wva_base::text::LISTED;
 
 /// Until a voter has had the time to speak, percentages in its place release nothing: it may be silent because a signal

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use crate::analyzers::Opinions;
 use crate::capacity::AnalyzerName;
 use crate::change::CountChange;
-use crate::combine::{BlockReason, Consensus, RoleTarget};
+use crate::combine::{Consensus, RoleTarget};
 use crate::key::VariantKey;
 use crate::optimize::Candidate;
-use crate::plan::Reason;
-use crate::slo::straggler::Straggler;
+use crate::reason::{BlockReason, Reason, Straggler};
 
 /// Takes stragglers out of the candidates: they do not grow, and go once the others of their role do all that is needed,
 /// unless another role grows, which may need them once it has, or something holds their own.

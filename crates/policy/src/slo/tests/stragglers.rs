@@ -7,7 +7,7 @@ use super::at;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::params::SloTerm;
-use crate::slo::straggler::Straggler;
+use crate::reason::Straggler;
 use crate::slo::{LearnedSlo, SloGoal, SloReport, assess};
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::{Cost, Replicas};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::combine::BlockReason;
+use super::gap::MissingSignal;
+use super::hold::BlockReason;
+use super::inputs::MetricsState;
 use crate::key::{ModelKey, VariantKey};
-use crate::plan::{MetricsState, MissingSignal};
 use wva_base::text::listed;
 
 /// A budget is not shared by priority, since a model holds GPUs of it whose demand is not known.
