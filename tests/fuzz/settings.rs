@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wva::policy::key::ModelKey;
 use wva::policy::params::{ScaleToZeroLayers, ServiceClasses};
 use wva::settings::bundle::read_bundle;
-use wva::settings::config_maps::Purpose;
+use wva::settings::purpose::Purpose;
 use wva::settings::saturation::BandUse;
 use wva::settings::sources::Data;
 use wva::settings::{Diagnostics, MainConfigMap, PolicySources, Sources, start, transition};

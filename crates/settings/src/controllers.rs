@@ -1,6 +1,6 @@
 //! Which kinds of object are decided on: the flag `--controllers` of AIBrix, and a switch.
 
-use super::value::InvalidValue;
+use super::problem::InvalidValue;
 
 /// The controller of AIBrix that has its place here.
 const POD_AUTOSCALER: &str = "pod-autoscaler-controller";

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use super::lints::ineffective_settings;
-use super::problem::{Diagnostics, FallbackApplied, Problem, SettingError};
+use super::problem::{Diagnostics, FallbackApplied, InvalidValue, Problem, SettingError};
 use super::saturation::BandUse;
 use super::sources::Sources;
 use super::statics::StaticSettings;
-use super::value::InvalidValue;
 use super::values::{Resolved, SettingValues};
 use super::{queueing_model, saturation, scale_to_zero, schema, service_class};
 use wva_policy::params::{CacheSettings, DynamicSettings, TransitionLimits};

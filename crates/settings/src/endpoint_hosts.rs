@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use super::value::InvalidValue;
+use super::problem::InvalidValue;
 
 /// Patterns of hosts: `*` for any, `*.suffix` for every name below a suffix, or one host.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::help::dashed;
 use super::problem::{
-    Diagnostics, FallbackApplied, Layer, Origin, Problem, SettingError, Severity, Warning,
+    Diagnostics, FallbackApplied, InvalidValue, Layer, Origin, Problem, SettingError, Severity,
+    Warning,
 };
 use super::schema::{self, Mutability, Reach, SettingState, Spec};
 use super::sources::{Data, MainConfigMap, Sources};
-use super::value::{InvalidValue, Value};
+use super::value::Value;
 use super::values::{Resolved, SettingValues};
 use wva_base::nearest::{nearest, with_suggestion};
 use wva_base::text::shortened;

@@ -24,6 +24,7 @@ pub mod logging;
 pub mod pool_group;
 pub mod print;
 pub mod problem;
+pub mod purpose;
 pub mod queueing_model;
 pub mod rejection;
 pub mod saturation;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::config_maps::Purpose;
 use super::entries;
 use super::problem::{EntryPlace, Warning};
+use super::purpose::Purpose;
 use super::saturation::FleetTypes;
 use super::{queueing_model, saturation, service_class};
 use wva_base::text::shortened;

@@ -4,10 +4,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::config_maps::Purpose;
-use super::value::InvalidValue;
+use super::purpose::Purpose;
 use wva_base::nearest::LONGEST_KEY;
 use wva_base::text::bounded;
+
+/// Why a text is not accepted, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InvalidValue {
+    /// What is wrong.
+    pub why: String,
+    /// What to write instead.
+    pub remedy: String,
+}
+
+impl InvalidValue {
+    /// A refusal.
+    pub fn new(why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { why: why.into(), remedy: remedy.into() }
+    }
+}
 
 wva_base::named! {
     shown

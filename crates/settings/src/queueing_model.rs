@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::config_maps::Purpose;
 use super::entries::{DocumentVerdict, Entry, EntryKind, place, read_scoped};
 use super::problem::{Diagnostics, EntryPlace};
+use super::purpose::Purpose;
 use super::sources::PolicySources;
 use wva_base::text::decimal;
 use wva_base::yaml::DocumentField;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::config_maps::Purpose;
 use super::entries::{DocumentVerdict, Entry, EntryKind, read_scoped};
 use super::problem::Diagnostics;
+use super::purpose::Purpose;
 use super::sources::PolicySources;
 use wva_base::duration::{format_duration, parse_duration};
 use wva_base::text::shortened;

@@ -7,6 +7,7 @@ use super::controllers::check_controllers;
 use super::endpoint_hosts::EndpointHosts;
 use super::logging::{LogFormatSetting, LogLevel};
 use super::pool_group::PoolGroup;
+use super::problem::InvalidValue;
 use super::secret::Secret;
 use super::url::BaseUrl;
 use wva_base::duration::{DurationError, format_duration, parse_duration};
@@ -91,22 +92,6 @@ pub enum Value {
     LogLevel(LogLevel),
     /// Of [`ValueKind::LogFormat`].
     LogFormat(LogFormatSetting),
-}
-
-/// Why a text is not accepted, and what to write instead.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct InvalidValue {
-    /// What is wrong.
-    pub why: String,
-    /// What to write instead.
-    pub remedy: String,
-}
-
-impl InvalidValue {
-    /// A refusal.
-    pub fn new(why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { why: why.into(), remedy: remedy.into() }
-    }
 }
 
 impl ValueKind {

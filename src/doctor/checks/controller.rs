@@ -10,7 +10,7 @@ use crate::doctor::finding::{Finding, FindingCode};
 use crate::doctor::object::{LiveObject, ObjectName};
 use crate::doctor::probe::PrometheusProbe;
 use crate::doctor::report::SettingsNote;
-use crate::settings::config_maps::Purpose;
+use crate::settings::purpose::Purpose;
 use wva_base::text::counted;
 
 /// Keys that only entries of saturation ConfigMaps have.

@@ -19,8 +19,8 @@ use crate::policy::key::{ModelKey, ObjectKey};
 use crate::policy::pod_autoscaler::object::unreadable;
 use crate::policy::pod_template::ROLE_LABEL;
 use crate::policy::{self, TierFault, tier_faults};
-use crate::settings::config_maps::Purpose;
 use crate::settings::generation::Generation;
+use crate::settings::purpose::Purpose;
 
 checks! {
     Variants "objects can be read" shapes: Kind(VariantAutoscaling);

@@ -12,9 +12,10 @@ use crate::cli::args;
 use crate::doctor::facts::{ControllerFacts, Facts, LiveKind, Reading};
 use crate::doctor::object::{LiveObject, ObjectName, list as elements, text};
 use crate::policy::key::ObjectKey;
-use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, Purpose, gather};
+use crate::settings::config_maps::{ConfigMapNames, ConfigMapView, gather};
 use crate::settings::layers::resolve;
 use crate::settings::problem::Severity;
+use crate::settings::purpose::Purpose;
 use crate::settings::{Diagnostics, FirstGeneration, Sources, locate_main, start};
 
 /// The label that the chart and the manifests give to the controller.

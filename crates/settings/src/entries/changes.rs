@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
-use crate::config_maps::Purpose;
 use crate::problem::EntryPlace;
+use crate::purpose::Purpose;
 use wva_policy::key::ModelKey;
 use wva_policy::params::{DEFAULT_KEY, EntrySet, Identity, NamedModel, ScopedEntries};
 

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 pub(super) use changes::{ScopeChange, changes, place, unused_entries};
 pub(super) use read::{read_document, read_scoped, refuse};
 
-use super::config_maps::Purpose;
+use super::purpose::Purpose;
 use wva_base::yaml::DocumentField;
 
 pub(super) trait Entry: Clone + Default + PartialEq {

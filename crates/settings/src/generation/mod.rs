@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::config_maps::Purpose;
 use super::dynamic::build;
 use super::entries::{ScopeChange, changes};
 use super::layers::{base_texts, resolve};
 use super::logging::LogLevel;
 use super::problem::{Diagnostics, SettingError};
+use super::purpose::Purpose;
 use super::rejection::Rejected;
 use super::schema::{self, Mutability, Reach, Spec};
 use super::secret::Secret;

@@ -2,8 +2,8 @@
 
 use super::document::{AnalyzerDocument, FIELDS, SaturationDocument};
 use super::limiter::{contradictions, judge_limiters, respelt};
-use crate::config_maps::Purpose;
 use crate::entries::{DocumentVerdict, Entry, EntryKind};
+use crate::purpose::Purpose;
 use wva_base::nearest::with_suggestion;
 use wva_base::text::decimal;
 use wva_base::yaml::DocumentField;

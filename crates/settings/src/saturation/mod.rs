@@ -8,9 +8,9 @@ mod unread;
 
 use std::sync::Arc;
 
-use super::config_maps::Purpose;
 use super::entries::{place, read_scoped};
 use super::problem::{Diagnostics, EntryPlace, EntryProblem, FallbackApplied};
+use super::purpose::Purpose;
 use super::sources::PolicySources;
 use wva_policy::capacity::AnalyzerName;
 use wva_policy::key::ModelKey;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::config_maps::Purpose;
 use crate::problem::EntryPlace;
+use crate::purpose::Purpose;
 use wva_policy::params::{
     AnalyzerSettings, DEFAULT_KEY, DynamicSettings, SATURATION, SLO, SaturationEntry, ScopedEntries,
 };

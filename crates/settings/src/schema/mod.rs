@@ -31,9 +31,10 @@ pub use process::*;
 pub use prometheus::*;
 pub use scaling::*;
 
+use super::problem::InvalidValue;
 use super::secret::MASK;
 use super::url::mask_url;
-use super::value::{InvalidValue, Value, ValueKind};
+use super::value::{Value, ValueKind};
 use wva_base::text::shortened;
 
 /// The table, in the order in which people read it.

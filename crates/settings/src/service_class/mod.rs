@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::config_maps::Purpose;
 use super::entries::{read_document, refuse};
 use super::problem::{Diagnostics, EntryPlace, FallbackApplied, Warning};
+use super::purpose::Purpose;
 use super::queueing_model::{targets, too_short};
 use super::sources::Data;
 use wva_base::text::shortened;

@@ -94,8 +94,8 @@ mod tests {
     use wva::api::variant_autoscaling::VariantAutoscaling;
     use wva::cluster::project::{Interner, Projected};
     use wva::policy::variant::read;
-    use wva::settings::config_maps::Purpose;
     use wva::settings::problem::Problem;
+    use wva::settings::purpose::Purpose;
     use wva::settings::{Sources, start};
 
     fn refused(is_of_analyzers: bool, text: &str) -> Vec<Purpose> {
