@@ -18,12 +18,12 @@ mod tests;
 pub use autoscaler::{AutoscalerInputs, RecordedAutoscaler, RecordedAutoscalerDecision};
 pub use cycle::{CycleInputs, RecordedCycle, RecordedDecision, RecordedDecisions};
 pub use patch::{PatchError, apply, diff};
-pub use reader::{MAX_LINE, MAX_RECORDING, RecordedEntry, RecordingError, RecordingReader};
+pub use reader::{MAX_RECORDING, RecordedEntry, RecordingError, RecordingReader};
 pub use replay::{
     DecisionDifference, ReplayedAutoscaler, ReplayedCycle, replay, replay_autoscaler,
 };
 pub use ring::DecisionRing;
-pub use segment::{EncodedEntry, RecordingHeader, SegmentEncoder};
+pub use segment::{EncodedEntry, MAX_LINE, RecordingHeader, SegmentEncoder};
 
 /// Version of the layout of recordings.
 pub const FORMAT: u32 = 1;

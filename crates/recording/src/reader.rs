@@ -11,12 +11,9 @@ use super::FORMAT;
 use super::autoscaler::RecordedAutoscaler;
 use super::cycle::RecordedCycle;
 use super::patch::{PatchError, apply};
-use super::segment::{AUTOSCALER_TEXT, RecordingHeader};
+use super::segment::{AUTOSCALER_TEXT, MAX_LINE, RecordingHeader};
 use wva_base::moment::Moment;
 use wva_policy::key::ObjectKey;
-
-/// Longest line of a recording, in bytes.
-pub const MAX_LINE: usize = 32 * 1024 * 1024;
 
 /// Most bytes of a recording that are read, after decompression.
 pub const MAX_RECORDING: u64 = 16 * 1024 * 1024 * 1024;

@@ -8,16 +8,19 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::FORMAT;
 use super::autoscaler::{AutoscalerInputs, RecordedAutoscalerDecision};
 use super::cycle::CycleInputs;
 use super::patch::diff;
-use super::{FORMAT, MAX_LINE};
 use wva_policy::key::ObjectKey;
 use wva_policy::learned::LEARNED_VERSION;
 use wva_policy::plan::Plan;
 
 /// Cycles of one segment: the first is whole, the others are differences.
 const CYCLES: u32 = 60;
+
+/// Longest line of a recording, in bytes.
+pub const MAX_LINE: usize = 32 * 1024 * 1024;
 
 /// Bytes of lines about PodAutoscalers at which a segment ends: what is read of one has to be held.
 pub(crate) const AUTOSCALER_TEXT: u64 = 64 * 1024 * 1024;
