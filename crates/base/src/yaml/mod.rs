@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserializer;
 use serde::de::DeserializeOwned;
 
+pub use self::outline::DocumentField;
 use self::outline::{Comparison, Outline, Scalars, outline_of};
 pub use self::sift::{SiftedDocument, sift_yaml};
 pub use self::words::plain_words;
@@ -58,39 +59,6 @@ impl From<serde_yaml::Error> for YamlError {
             }
             _ => Self::Invalid(short),
         }
-    }
-}
-
-/// A field that a kind of document knows.
-#[derive(Debug, Clone, Copy)]
-pub struct DocumentField {
-    /// The spelling to recommend.
-    pub name: &'static str,
-    /// Further spellings.
-    pub also: &'static [&'static str],
-    /// Fields of the mapping, or of each mapping of the list, that it holds; none if anything may
-    /// stand there.
-    pub fields: &'static [Self],
-}
-
-impl DocumentField {
-    /// A field without further spellings or fields of its own.
-    pub const fn named(name: &'static str) -> Self {
-        Self { name, also: &[], fields: &[] }
-    }
-
-    /// The field with further spellings.
-    #[must_use]
-    pub const fn also(mut self, also: &'static [&'static str]) -> Self {
-        self.also = also;
-        self
-    }
-
-    /// The field with fields of its own.
-    #[must_use]
-    pub const fn holds(mut self, fields: &'static [Self]) -> Self {
-        self.fields = fields;
-        self
     }
 }
 

@@ -8,12 +8,44 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, EnumAccess, Error as _, IgnoredAny, MapAccess, SeqAccess};
 use serde::de::{Unexpected, VariantAccess as _, Visitor};
 
-use super::DocumentField;
 use crate::nearest::instead;
 use crate::text::shortened;
 
 /// Most unknown fields that are named; a text full of them is wrong as a whole.
 const MAX_UNKNOWN: usize = 32;
+
+/// A field that a kind of document knows.
+#[derive(Debug, Clone, Copy)]
+pub struct DocumentField {
+    /// The spelling to recommend.
+    pub name: &'static str,
+    /// Further spellings.
+    pub also: &'static [&'static str],
+    /// Fields of the mapping, or of each mapping of the list, that it holds; none if anything may
+    /// stand there.
+    pub fields: &'static [Self],
+}
+
+impl DocumentField {
+    /// A field without further spellings or fields of its own.
+    pub const fn named(name: &'static str) -> Self {
+        Self { name, also: &[], fields: &[] }
+    }
+
+    /// The field with further spellings.
+    #[must_use]
+    pub const fn also(mut self, also: &'static [&'static str]) -> Self {
+        self.also = also;
+        self
+    }
+
+    /// The field with fields of its own.
+    #[must_use]
+    pub const fn holds(mut self, fields: &'static [Self]) -> Self {
+        self.fields = fields;
+        self
+    }
+}
 
 /// The shape of a document: names of fields, and scalars as texts.
 #[derive(Debug)]
