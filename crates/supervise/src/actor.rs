@@ -9,31 +9,13 @@ use std::time::Duration;
 use super::address::Inbox;
 use super::clock::Clock;
 use super::epoch::Epoch;
+use super::event::Event;
 use super::incarnation::Incarnation;
+use super::kit::Kit;
 use super::role::TreeRole;
-use super::root::Kit;
 use super::seed::SeedTree;
 use super::timers::Timers;
 use wva_base::moment::Moment;
-
-/// Why a handler is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event<M> {
-    /// Always the first of a life, and only the first: answer doorbells and slots, then make a full
-    /// pass. Whatever an earlier life left undone is found here.
-    Started,
-    /// A message.
-    Message(M),
-}
-
-impl<M: fmt::Debug> Event<M> {
-    pub(super) fn meet(&self, incarnation: &Incarnation) {
-        match self {
-            Self::Started => incarnation.hooks().meet(self),
-            Self::Message(message) => incarnation.hooks().meet(message),
-        }
-    }
-}
 
 /// An actor that may await: a pump. Every await needs a deadline, and every await is a point at
 /// which it may be killed.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::actor::Event;
+use super::event::Event;
 use super::incarnation::Incarnation;
 
 /// Whether a message was taken.

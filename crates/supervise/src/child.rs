@@ -11,9 +11,9 @@ use ractor::{ActorCell, ActorRef, SpawnErr, SupervisionEvent};
 
 use super::hooks::SupervisionHooks;
 use super::incarnation::Incarnation;
+use super::kit::Kit;
 use super::registry::{IncarnationGuard, RoleState};
 use super::role::{ActorKind, StopHow, TreeRole};
-use super::root::Kit;
 use super::stall::StallWatch;
 
 /// How often a supervisor looks for children that stand still.

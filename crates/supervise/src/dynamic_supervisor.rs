@@ -1,76 +1,25 @@
 //! A supervisor whose children come and go by key.
 
+mod registry;
 mod state;
 
-use std::fmt::{Debug, Display};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use ractor::{ActorProcessingErr, ActorRef, SupervisionEvent};
 use tracing::Instrument;
 
+pub use self::registry::{Order, Registry};
+
+use self::registry::Envelope;
 use self::state::DynamicSupervisorState;
-use super::actor::{Context, Event};
 use super::address::{Address, Inbox};
-use super::child::{
-    ChildSpec, SpawnContext, SupervisorMessage, exit_of, give_up, panic_text, spawn,
-};
+use super::child::{ChildSpec, SpawnContext, exit_of, give_up, panic_text, spawn};
 use super::epoch::Epoch;
-use super::incarnation::run_handler;
-use super::role::{ActorKind, TreeRole};
+use super::handler::run_handler;
+use super::role::ActorKind;
 use super::shell::Make;
-
-/// Knows which keys there are. It is stepped like a machine and never awaits; the kit carries out
-/// its orders and restarts what fails.
-///
-/// Its own life ends when too many of its children fail at once, or when it panics. All children end
-/// with it, and the next life orders them anew in its full pass.
-pub trait Registry: Send + 'static {
-    /// The roles of the tree.
-    type Role: TreeRole;
-    /// Names a child. `Display` is for logs.
-    type Key: Ord + Clone + Debug + Display + Send + 'static;
-    /// Its messages.
-    type Msg: Debug + Send + 'static;
-
-    /// Orders what should be different. May be repeated: running what runs and ending what is gone
-    /// changes nothing. But order [`Order::Run`] for a key that is not new only when its object has
-    /// changed, since that brings a pending restart forward.
-    fn reconcile(
-        &mut self,
-        cx: &Context<Self::Msg>,
-        event: Event<Self::Msg>,
-    ) -> Vec<Order<Self::Key>>;
-
-    /// How to start the child of this key; asked once for each time it begins to be run.
-    fn child(&self, key: &Self::Key) -> ChildSpec<Self::Role>;
-
-    /// A life of this child has begun, the first or a later one, and was sent its wake-up.
-    fn started(&mut self, _key: &Self::Key) {}
-
-    /// The child has ended on order, and nothing of it runs: clean up what it owned elsewhere.
-    fn ended(&mut self, key: &Self::Key);
-
-    /// The child has failed repeatedly, the last time because of `why`, and is left alone until
-    /// `retry_in` has passed or it is ordered to run. Called again for every further failure. A new
-    /// life of the registry begins with no child in quarantine.
-    fn quarantined(&mut self, key: &Self::Key, failures: usize, why: &str, retry_in: Duration);
-
-    /// The child was quarantined and has now run for a second with everything handled.
-    fn released(&mut self, key: &Self::Key);
-}
-
-/// What a [`Registry`] wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order<K> {
-    /// Run this key. If a restart of it is pending, it is made at once, though never sooner after a
-    /// failure than the shortest delay.
-    Run(K),
-    /// End this key and forget everything about it.
-    End(K),
-}
 
 /// A keyed supervisor. `make` is called for every life.
 pub fn dynamic_supervisor<R: Registry>(
@@ -97,11 +46,6 @@ pub fn dynamic_supervisor<R: Registry>(
 
 struct DynamicSupervisor<R> {
     make: Arc<Make<R>>,
-}
-
-enum Envelope<K, M> {
-    Event(Event<M>),
-    Internal(SupervisorMessage<K>),
 }
 
 impl<R: Registry> ractor::Actor for DynamicSupervisor<R> {

@@ -1,16 +1,13 @@
 //! The counters of one life of a role, shared by all that deal with it.
 
-use std::future::Future;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tracing::{Instrument, Span, info_span};
+use tracing::{Span, info_span};
 
 use super::epoch::Epoch;
-use super::hooks::{RoleHooks, after_handler, before_handler, poll_handler};
-use super::role::TreeRole;
-use super::root::Kit;
+use super::hooks::RoleHooks;
 use wva_base::moment::{Moment, WallTime};
 
 /// One life of a role. Counting is a matter of atomics: no lock is taken per message.
@@ -82,6 +79,12 @@ impl Incarnation {
         }
     }
 
+    /// Notes that a handler has ended.
+    pub(super) fn note_handled(&self, now: Moment) {
+        self.progress_at(now);
+        self.handled.fetch_add(1, Ordering::AcqRel);
+    }
+
     fn progress_at(&self, now: Moment) {
         let nanos = u64::try_from(now.monotonic.as_nanos()).unwrap_or(u64::MAX);
         self.progress.0.store(nanos, Ordering::Relaxed);
@@ -98,19 +101,4 @@ impl Incarnation {
     pub(super) fn span(&self) -> Span {
         info_span!(parent: None, "actor", role = self.epoch.role(), incarnation = self.epoch.number())
     }
-}
-
-/// Runs one handler: in the span of its life, counted, and struck by the kills that tests plan.
-pub(super) async fn run_handler<R: TreeRole, T>(
-    kit: &Kit<R>,
-    role: &R,
-    incarnation: &Incarnation,
-    work: impl Future<Output = T>,
-) -> T {
-    let turn = before_handler(&kit.actors, role, incarnation).await;
-    let outcome = poll_handler(&kit.actors, work).instrument(incarnation.span()).await;
-    incarnation.progress_at(kit.clock.now());
-    incarnation.handled.fetch_add(1, Ordering::AcqRel);
-    after_handler(&kit.actors, role, incarnation, turn);
-    outcome
 }

@@ -14,8 +14,11 @@ mod clock;
 mod dirty_set;
 mod dynamic_supervisor;
 mod epoch;
+mod event;
+mod handler;
 mod hooks;
 mod incarnation;
+mod kit;
 mod ledger;
 mod registry;
 mod role;
@@ -29,7 +32,7 @@ mod timers;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use actor::{Actor, ActorError, ActorResult, Context, Event, StateMachine};
+pub use actor::{Actor, ActorError, ActorResult, Context, StateMachine};
 pub use address::{Address, Delivery};
 pub use cell::{CellFollower, Reader, Writer};
 pub use child::ChildSpec;
@@ -37,13 +40,15 @@ pub use clock::Clock;
 pub use dirty_set::DirtySet;
 pub use dynamic_supervisor::{Order, Registry, dynamic_supervisor};
 pub use epoch::{Epoch, Fenced, Guard};
+pub use event::Event;
 pub use hooks::SupervisionHooks;
 #[cfg(feature = "hooks")]
 pub use hooks::kill::{KillAt, Mishap};
+pub use kit::Kit;
 pub use ledger::{QuarantinePolicy, RestartPolicy};
 pub use registry::{ActorRegistry, Aliveness, RoleReport, RoleState, RoleTotals};
 pub use role::{ActorKind, ChildrenPolicy, RolePolicy, StopHow, TreeRole};
-pub use root::{ExitReason, Kit, run};
+pub use root::{ExitReason, run};
 pub use seed::{Generator, SeedTree};
 pub use shell::{child, machine};
 pub use slot::Slot;

@@ -7,22 +7,10 @@ use std::time::Duration;
 use futures::future::{Either, select};
 
 use super::child::ChildSpec;
-use super::clock::Clock;
+use super::kit::Kit;
 use super::registry::ActorRegistry;
 use super::role::TreeRole;
-use super::seed::SeedTree;
 use super::supervisor::supervisor;
-
-/// What the kit needs of the environment.
-#[derive(Debug, Clone)]
-pub struct Kit<R> {
-    /// The time.
-    pub clock: Clock,
-    /// Randomness: the jitter of restarts.
-    pub seed: SeedTree,
-    /// Who is alive.
-    pub actors: ActorRegistry<R>,
-}
 
 /// Why the tree has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

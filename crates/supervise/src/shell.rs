@@ -6,14 +6,16 @@ use std::sync::Arc;
 use ractor::{ActorProcessingErr, ActorRef};
 use tracing::Instrument;
 
-use super::actor::{Actor, ActorResult, Context, Event, StateMachine};
+use super::actor::{Actor, ActorResult, Context, StateMachine};
 use super::address::{Address, Inbox};
 use super::child::{ChildSpec, SpawnContext, spawn};
 use super::epoch::Epoch;
-use super::incarnation::{Incarnation, run_handler};
+use super::event::Event;
+use super::handler::run_handler;
+use super::incarnation::Incarnation;
+use super::kit::Kit;
 use super::registry::IncarnationGuard;
 use super::role::{ActorKind, TreeRole};
-use super::root::Kit;
 
 /// A pump that fills a role. `make` is called for every life; what it must not lose lives elsewhere.
 pub fn child<R: TreeRole, B: Actor>(

@@ -12,12 +12,12 @@ use super::child::{
     ChildSpec, DELAY_JITTER, Live, SWEEP_EVERY, SpawnContext, SupervisorMessage, children_stop_by,
     exit_of, give_up, spawn,
 };
+use super::handler::run_handler;
 use super::hooks::SupervisionHooks;
-use super::incarnation::run_handler;
+use super::kit::Kit;
 use super::ledger::{ExitVerdict, RestartLedger, RestartPolicy};
 use super::registry::{IncarnationGuard, RoleState};
 use super::role::{ActorKind, ChildrenPolicy, TreeRole};
-use super::root::Kit;
 use super::seed::Generator;
 use super::timers::Timers;
 

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use ractor::{ActorCell, ActorId, ActorRef};
 
-use super::{Envelope, Order, Registry};
-use crate::actor::{Context, Event};
+use super::registry::{Envelope, Order, Registry};
+use crate::actor::Context;
 use crate::address::Inbox;
 use crate::child::{
     ChildSpec, DELAY_JITTER, Live, SWEEP_EVERY, SpawnContext, SupervisorMessage, children_stop_by,
 };
+use crate::event::Event;
+use crate::kit::Kit;
 use crate::ledger::{KeyLedger, KeyVerdict, QuarantinePolicy};
 use crate::registry::{IncarnationGuard, RoleState};
 use crate::role::{ChildrenPolicy, TreeRole};
-use crate::root::Kit;
 use crate::seed::Generator;
 use crate::timers::Timers;
 

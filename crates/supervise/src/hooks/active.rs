@@ -8,10 +8,7 @@ use std::task::Poll;
 
 use super::SupervisionHooks;
 use super::kill::{KillAt, KillHooks, PauseGate};
-use crate::incarnation::Incarnation;
 use crate::locked;
-use crate::registry::ActorRegistry;
-use crate::role::TreeRole;
 
 pub(crate) struct RegistryHooks<R> {
     roles: Mutex<BTreeMap<R, Arc<KillHooks>>>,
@@ -52,38 +49,33 @@ pub(crate) type RoleHooks = Arc<KillHooks>;
 
 /// Waits at the gate of a paused process, then lets happen what is planned before this handler. Returns the number
 /// of the event.
-pub(crate) async fn before_handler<R: TreeRole>(
-    actors: &ActorRegistry<R>,
-    role: &R,
-    incarnation: &Incarnation,
+pub(crate) async fn before_handler<R>(
+    registry: &RegistryHooks<R>,
+    role: &RoleHooks,
+    kill: impl FnOnce(),
 ) -> u64 {
-    actors.hooks().gate.pass().await;
-    let turn = incarnation.hooks().begin();
-    if incarnation.hooks().strikes(KillAt::Before(turn)) {
-        actors.kill_tree(role);
+    registry.gate.pass().await;
+    let turn = role.begin();
+    if role.strikes(KillAt::Before(turn)) {
+        kill();
         std::future::pending::<()>().await;
     }
-    incarnation.hooks().befall().await;
+    role.befall().await;
     turn
 }
 
 /// Lets happen what is planned after this handler.
-pub(crate) fn after_handler<R: TreeRole>(
-    actors: &ActorRegistry<R>,
-    role: &R,
-    incarnation: &Incarnation,
-    turn: u64,
-) {
-    if incarnation.hooks().strikes(KillAt::After(turn)) {
-        actors.kill_tree(role);
+pub(crate) fn after_handler(role: &RoleHooks, turn: u64, kill: impl FnOnce()) {
+    if role.strikes(KillAt::After(turn)) {
+        kill();
     }
 }
 
-pub(crate) async fn poll_handler<R: TreeRole, T>(
-    actors: &ActorRegistry<R>,
+pub(crate) async fn poll_handler<R, T>(
+    registry: &RegistryHooks<R>,
     work: impl Future<Output = T>,
 ) -> T {
-    let Some(hooks) = actors.hooks().planted.get() else {
+    let Some(hooks) = registry.planted.get() else {
         return work.await;
     };
     let mut work = pin!(work);

@@ -8,9 +8,6 @@ use std::marker::PhantomData;
 use tokio::task::JoinHandle;
 
 use super::SupervisionHooks;
-use crate::incarnation::Incarnation;
-use crate::registry::ActorRegistry;
-use crate::role::TreeRole;
 
 pub(crate) struct RegistryHooks<R>(PhantomData<fn() -> R>);
 
@@ -44,24 +41,18 @@ impl RoleHooks {
     pub(crate) fn hold(&self, _task: &JoinHandle<()>) {}
 }
 
-pub(crate) fn before_handler<R: TreeRole>(
-    _actors: &ActorRegistry<R>,
-    _role: &R,
-    _incarnation: &Incarnation,
+pub(crate) fn before_handler<R>(
+    _registry: &RegistryHooks<R>,
+    _role: &RoleHooks,
+    _kill: impl FnOnce(),
 ) -> Ready<()> {
     ready(())
 }
 
-pub(crate) fn after_handler<R: TreeRole>(
-    _actors: &ActorRegistry<R>,
-    _role: &R,
-    _incarnation: &Incarnation,
-    _turn: (),
-) {
-}
+pub(crate) fn after_handler(_role: &RoleHooks, _turn: (), _kill: impl FnOnce()) {}
 
-pub(crate) fn poll_handler<R: TreeRole, T, W: Future<Output = T>>(
-    _actors: &ActorRegistry<R>,
+pub(crate) fn poll_handler<R, T, W: Future<Output = T>>(
+    _registry: &RegistryHooks<R>,
     work: W,
 ) -> W {
     work
