@@ -13,9 +13,8 @@ use prometheus::{Registry, TextEncoder};
 pub use self::families::{ConfigSeries, EngineSeries, Family, ProcessSeries};
 use self::families::{Registrar, RoleSeries, VariantSeries};
 use self::planned::PlannedSeries;
-use crate::doctor::observed::ObservedFindings;
 use crate::hooks::{ControllerHooks, NoHooks};
-use crate::policy::key::{ModelKey, VariantKey};
+use crate::policy::key::{ModelKey, ObjectKey, VariantKey};
 use crate::policy::params::{ANALYZER_NAME, DynamicSettings, SLO, SaturationMethod};
 use crate::policy::plan::{Action, Decision, Plan, PlanStage, Reason, VariantFigures};
 use crate::policy::pod_autoscaler::decide::{AutoscalerAlgorithm, AutoscalerOutcome};
@@ -237,13 +236,14 @@ impl Metrics {
         self.planned.show(plan, is_live);
     }
 
-    /// Shows what is found, in place of what was found before. No scrape sees a part of it.
-    pub fn expose_findings(&self, found: &ObservedFindings) {
+    /// Shows findings, each by its code and the object that it is about, in place of those before. No scrape sees a
+    /// part of them.
+    pub fn expose_findings<'a>(&self, found: impl Iterator<Item = (String, &'a ObjectKey)>) {
         let _exclusive = self.exclusively();
         let gauge = &self.variants.findings;
         gauge.reset();
-        for (code, object) in found.iter().take(MOST_FINDINGS) {
-            let labels = [&*code.id(), &*object.namespace, &*object.name];
+        for (code, object) in found.take(MOST_FINDINGS) {
+            let labels = [&*code, &*object.namespace, &*object.name];
             gauge.with_label_values(&labels).set(1);
         }
     }

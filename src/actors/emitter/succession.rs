@@ -41,7 +41,8 @@ impl Succession {
                 news::log_refused_wake(decision);
             }
         }
-        shared.series.expose_findings(&observe(shared));
+        let found = observe(shared);
+        shared.series.expose_findings(found.iter().map(|(code, object)| (code.id(), object)));
         let models = i64::try_from(plan.models.len()).unwrap_or(i64::MAX);
         shared.series.engine.models_processed.set(models);
         tracing::debug!(variants = plan.decisions.len(), "plan published");
