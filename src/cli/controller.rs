@@ -25,8 +25,7 @@ use crate::settings::schema;
 use crate::settings::statics::StaticSettings;
 use crate::settings::{Diagnostics, FirstGeneration, MainConfigMap, Sources, locate_main, start};
 use crate::signals::{
-    DEFAULT_RESPONSE_LIMIT, HttpPods, HttpPrometheus, HttpRouters, PodPages, PromApi,
-    PrometheusClientSettings, RouterApi,
+    HttpPods, HttpPrometheus, HttpRouters, PodPages, PromApi, RouterApi, prometheus_settings,
 };
 use crate::{telemetry, version};
 use wva_supervise::{ActorRegistry, Clock, ExitReason, Kit, SeedTree};
@@ -336,17 +335,6 @@ fn prometheus(
     statics: &StaticSettings,
 ) -> Result<Arc<dyn PromApi>, Vec<crate::signals::InvalidPrometheusSettings>> {
     Ok(Arc::new(HttpPrometheus::new(prometheus_settings(statics))?))
-}
-
-pub(crate) fn prometheus_settings(statics: &StaticSettings) -> PrometheusClientSettings {
-    let connection = statics.prometheus.clone();
-    PrometheusClientSettings {
-        base_url: connection.base_url.expose().to_owned(),
-        allow_http: connection.allow_http,
-        token: connection.token,
-        tls: connection.tls,
-        response_limit: DEFAULT_RESPONSE_LIMIT,
-    }
 }
 
 async fn stop_signal() {

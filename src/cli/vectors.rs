@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::args::parse;
-use super::controller::prometheus_settings;
 use crate::settings::{MainConfigMap, Problem, Sources, schema, start};
-use crate::signals::InvalidPrometheusSettings;
+use crate::signals::{InvalidPrometheusSettings, prometheus_settings};
 
 const CASES: &str = include_str!("../../tests/vectors/config.yaml");
 

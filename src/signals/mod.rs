@@ -45,5 +45,5 @@ pub use promql::Namespace;
 pub use result::{QueryResult, SampleRef};
 pub use router_client::{HttpRouters, RouterAnswer, RouterApi, RouterError};
 pub use router_page::HeldRequests;
-pub(crate) use settings::InvalidPrometheusSettings;
 pub use settings::{DEFAULT_RESPONSE_LIMIT, PrometheusClientSettings, without_user};
+pub(crate) use settings::{InvalidPrometheusSettings, prometheus_settings};

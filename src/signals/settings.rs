@@ -7,7 +7,7 @@ use http::HeaderValue;
 use reqwest::Url;
 
 use crate::settings::secret::Secret;
-use crate::settings::{PrometheusTls, TokenSource};
+use crate::settings::{PrometheusTls, StaticSettings, TokenSource};
 use wva_base::names::is_dns_subdomain;
 
 /// Largest answer that is accepted by default, in bytes: 10 000 variants of 20 pods each need
@@ -233,4 +233,16 @@ fn missing(
 /// What follows the last `@`, where a user and a password may stand before it.
 pub fn without_user(url: &str) -> &str {
     url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+}
+
+/// How the settings of a controller reach Prometheus.
+pub(crate) fn prometheus_settings(statics: &StaticSettings) -> PrometheusClientSettings {
+    let connection = statics.prometheus.clone();
+    PrometheusClientSettings {
+        base_url: connection.base_url.expose().to_owned(),
+        allow_http: connection.allow_http,
+        token: connection.token,
+        tls: connection.tls,
+        response_limit: DEFAULT_RESPONSE_LIMIT,
+    }
 }

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 
 use super::DoctorScope;
 use super::objects::fetch;
-use crate::cli::controller::prometheus_settings;
 use crate::cluster::client::{RequestError, within};
 use crate::doctor::checks::count_queries;
 use crate::doctor::facts::{ControllerFacts, Facts, QueryAnswers, Reading, SeriesFact};
@@ -21,7 +20,7 @@ use crate::settings::secret::Secret;
 use crate::signals::decode::Decoder;
 use crate::signals::{
     HttpPrometheus, PromAnswer, PromApi, PrometheusClientSettings, QueryError, QueryResult,
-    without_user,
+    prometheus_settings, without_user,
 };
 
 /// Longest wait for one answer.
