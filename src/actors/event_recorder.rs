@@ -5,20 +5,17 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::{
     self, EventApi, EventError, EventReason, Occurrence, Posted, Regarding,
 };
 use crate::cluster::permit::WritePermit;
 use crate::state::Readers;
+use crate::state::events::Events;
+use crate::state::permission_reporter::PermissionReporter;
 use crate::state::requests::RequestReporter;
 use crate::telemetry::in_cycle;
 use wva_base::moment::Moment;
 use wva_supervise::{Actor, ActorResult, Context, Event};
-
-mod events;
-
-pub use events::Events;
 
 /// Stored events that may be counted up instead of being stored again.
 const POSTED: usize = 256;

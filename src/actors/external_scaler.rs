@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use kube::Client;
 
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::serve::access::Authorizer;
 use crate::serve::external_scaler::ExternalScalerServer;
 use crate::serve::routes::ProtectedServer;
@@ -15,6 +14,7 @@ use crate::serve::tls::{AuthorityFile, CertificateFiles, ClientAuthorities, Http
 use crate::settings::address::BindAddress;
 use crate::settings::statics::ExternalScalerSettings;
 use crate::state::Readers;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_supervise::{Actor, ActorResult, Context, Event};
 
 const NAME: &str = "external-scaler";

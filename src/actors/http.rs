@@ -7,7 +7,6 @@ use std::sync::Arc;
 use futures::future;
 use kube::Client;
 
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::roles::Role;
 use crate::serve::access::Authorizer;
 use crate::serve::access::front_proxy::FrontProxies;
@@ -20,6 +19,7 @@ use crate::serve::tls::{CertificateFiles, ClientAuthorities, Http2, Tls};
 use crate::settings::address::BindAddress;
 use crate::settings::statics::{CertificatePair, ServingSettings};
 use crate::state::Readers;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_supervise::{Actor, ActorRegistry, ActorResult, Context, Event};
 
 /// The servers whose addresses are set, or off.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::actors::emitter::EmitterMessage;
 use crate::actors::mailboxes::Mailboxes;
 use crate::actors::optimizer::OptimizerMessage;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::status_writer::StatusWriterMessage;
 use crate::cluster::lease::{LeaseApi, LeaseError};
 use crate::hooks::ControllerHooks;
@@ -17,6 +16,7 @@ use crate::policy::lease::{
 use crate::state::LeadershipWriters;
 use crate::state::claim::{Claim, ClaimDuration, ClaimReader};
 use crate::state::mirrors::Mirrors;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_supervise::{Actor, ActorResult, Context, Event, Fenced, Generator};
 
 /// Retry periods are shortened by up to this share, so that several replicas do not ask in step.

@@ -4,7 +4,7 @@ use super::autoscaler_writer::AutoscalerWriterMessage;
 use super::collector::CollectorMessage;
 use super::config::ConfigMessage;
 use super::emitter::{EmitterMessage, StatusWriteResult};
-use super::event_recorder::{EventRecorderMessage, Events};
+use super::event_recorder::EventRecorderMessage;
 use super::leadership::LeadershipMessage;
 use super::optimizer::OptimizerMessage;
 use super::pod_autoscalers::{AutoscalerInvalidation, PodAutoscalersMessage};
@@ -16,6 +16,7 @@ use super::variants::{Invalidation, VariantsMessage};
 use crate::metrics::Metrics;
 use crate::policy::key::{ObjectKey, TargetKey, VariantKey};
 use crate::state::PlanProposal;
+use crate::state::events::Events;
 use wva_supervise::{Address, DirtySet, Slot};
 
 /// Roles that are sent messages.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::sample_plan::{RequestSlots, SliceEnd, wanted_samples};
 use crate::cluster::client::RequestError;
 use crate::cluster::metrics_apis::{
@@ -14,6 +13,7 @@ use crate::cluster::metrics_apis::{
 use crate::policy::pod_autoscaler::samples::{ReadFailure, SampleKey, SampleReading, SampleTable};
 use crate::policy::pod_autoscaler::source::{MetricSource, SourceKind};
 use crate::policy::signal::{Failure, FreshnessBands};
+use crate::state::permission_reporter::PermissionReporter;
 use crate::state::{MetricsReaderWriters, Readers};
 use wva_base::moment::{Moment, WallTime};
 use wva_supervise::{Actor, ActorResult, Context, Event};

@@ -1,5 +1,5 @@
 //! One file per role, and what roles share: mailboxes, the wiring of watchers, actors by object, the status patch, the
-//! retry queue, writes in rounds, the reporter of missing rights.
+//! retry queue, writes in rounds.
 
 pub(crate) mod autoscaler_writer;
 pub mod collector;
@@ -13,7 +13,6 @@ pub mod mailboxes;
 pub(crate) mod metrics_reader;
 pub mod optimizer;
 mod ordered_actors;
-pub mod permission_reporter;
 pub(crate) mod pod_autoscaler;
 pub(crate) mod pod_autoscalers;
 pub(crate) mod pod_marker;
@@ -34,10 +33,10 @@ pub(crate) mod watches;
 use std::sync::Arc;
 
 use self::mailboxes::Mailboxes;
-use self::permission_reporter::PermissionReporter;
 use crate::cluster::permit::WriteApi;
 use crate::roles::Role;
 use crate::state::Readers;
+use crate::state::permission_reporter::PermissionReporter;
 use crate::state::requests::RequestReporter;
 use wva_supervise::{Actor, Address, ChildSpec};
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::autoscaler::AutoscalerWriteError;
 use crate::state::Readers;
+use crate::state::permission_reporter::PermissionReporter;
 use crate::state::requests::RequestReporter;
 use wva_base::moment::Moment;
 use wva_supervise::{Actor, ActorResult, Context, Event, TimerEpoch};

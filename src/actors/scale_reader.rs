@@ -9,7 +9,6 @@ use futures::{StreamExt, stream};
 use kube::api::ApiResource;
 
 use crate::actors::mailboxes::Mailboxes;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::variants::Invalidation;
 use crate::cluster::client::RequestError;
@@ -21,6 +20,7 @@ use crate::cluster::scale::{
 use crate::policy::key::TargetKey;
 use crate::policy::object::SpecReading;
 use crate::state::mirrors::target_of;
+use crate::state::permission_reporter::PermissionReporter;
 use crate::state::{Readers, ScaleReaderWriters};
 use wva_base::moment::Moment;
 use wva_supervise::{Actor, ActorResult, Context, Event, TimerEpoch};

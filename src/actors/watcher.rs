@@ -10,7 +10,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use tokio::time::timeout;
 
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::kinds::WatchedKind;
 use crate::cluster::mirror::{MirrorError, MirrorWriter, ObjectKey, ObjectUpdate, Relist};
 use crate::cluster::project::{Interner, Projected};
@@ -18,6 +17,7 @@ use crate::cluster::watch::{
     Discovery, Guarded, Malformed, Watch, WatchError, WatchEvent, WatchOptions, key_of,
 };
 use crate::state::Readers;
+use crate::state::permission_reporter::PermissionReporter;
 use crate::state::relist::RelistResponder;
 use wva_supervise::{Actor, ActorError, ActorResult, Context, Event};
 

@@ -11,7 +11,6 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 
 use crate::actors::mailboxes::Mailboxes;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscalers::AutoscalerInvalidation;
 use crate::actors::variants::Invalidation;
 use crate::actors::watcher::{WatchSpec, WatchUpdate, Watcher};
@@ -37,6 +36,7 @@ use crate::settings::StaticSettings;
 use crate::state::Readers;
 use crate::state::changes::FollowedObject;
 use crate::state::mirrors::MirrorWriters;
+use crate::state::permission_reporter::PermissionReporter;
 use crate::state::relist::RelistResponders;
 use wva_supervise::{Address, ChildSpec};
 

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::actors::mailboxes::Mailboxes;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pod_autoscaler::tests::{
     autoscalers, decide, publish_service, service, storm_pods,
 };
@@ -18,6 +17,7 @@ use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_supervise::{Epoch, SeedTree};
 
 const VERSION: &str = "orchestration.aibrix.ai/v1alpha1";

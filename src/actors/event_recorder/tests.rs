@@ -7,14 +7,15 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::{EventRecorder, EventRecorderMessage, Events};
+use super::{EventRecorder, EventRecorderMessage};
 use crate::actors::emitter::tests::leading;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pump;
 use crate::actors::variants::tests::run_until;
 use crate::cluster::event::{EventApi, EventNotice, EventReason, EventType, Regarding};
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::roles::Role;
+use crate::state::events::Events;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_supervise::{ActorRegistry, Address};
 
 fn notice(name: &str) -> EventNotice {

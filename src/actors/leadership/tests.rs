@@ -10,7 +10,6 @@ use tokio::time::{sleep, timeout};
 
 use super::{Election, LISTING, Leadership};
 use crate::actors::mailboxes::Mailboxes;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::pump;
 use crate::actors::variants::tests::{run, shared};
 use crate::api::scaled_object::ScaledObject;
@@ -23,6 +22,7 @@ use crate::policy::lease::LeaseRules;
 use crate::roles::Role;
 use crate::state::SharedState;
 use crate::state::mirrors::tests::list;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_supervise::{Address, Epoch, ExitReason, SeedTree};
 
 const ME: &str = "wva-me";

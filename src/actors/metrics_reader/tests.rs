@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::*;
-use crate::actors::event_recorder::Events;
 use crate::actors::sample_plan::tests::{claim, leading, of_pod, put_up, record};
 use crate::actors::variants::tests::run;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal, throttled};
 use crate::policy::pod_autoscaler::record::AutoscalerRecord;
 use crate::roles::Role;
 use crate::state::SharedState;
+use crate::state::events::Events;
 use wva_supervise::{Address, Reader};
 
 /// A reader at work.

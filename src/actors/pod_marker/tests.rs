@@ -10,8 +10,6 @@ use serde_json::{Value, json};
 
 use super::PodMarks;
 use crate::actors::emitter::tests::{claim, leading, view};
-use crate::actors::event_recorder::Events;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::rounds::tests::decided;
 use crate::actors::rounds::{DENIED_PAUSE, Rounds};
 use crate::api::pod::SlimPod;
@@ -23,7 +21,9 @@ use crate::policy::snapshot::{MetricsSnapshot, PodView, Readiness, VariantView};
 use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
+use crate::state::events::Events;
 use crate::state::mirrors::tests::list;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_base::moment::WallTime;
 use wva_supervise::Epoch;
 

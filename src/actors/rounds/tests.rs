@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use super::{DENIED_PAUSE, RoundWork, Rounds, turn};
 use crate::actors::emitter::tests::key;
-use crate::actors::event_recorder::Events;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::variants::tests::shared;
 use crate::cluster::autoscaler::AutoscalerWriteError;
 use crate::cluster::client::RequestError;
@@ -16,6 +14,8 @@ use crate::policy::plan::Decision;
 use crate::policy::record::{PublishedRecord, Troubles};
 use crate::policy::snapshot::{CycleId, VariantView};
 use crate::roles::Role;
+use crate::state::events::Events;
+use crate::state::permission_reporter::PermissionReporter;
 use crate::state::records::RecordTable;
 use crate::state::{PlanProposal, SharedState};
 use kube::core::Status;

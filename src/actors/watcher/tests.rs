@@ -10,8 +10,6 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::{WatchSpec, Watcher};
-use crate::actors::event_recorder::Events;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::variants::tests::{run, shared};
 use crate::api::variant_autoscaling::VariantAutoscaling;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
@@ -21,6 +19,8 @@ use crate::policy::key::VariantKey;
 use crate::policy::units::Replicas;
 use crate::roles::Role;
 use crate::state::SharedState;
+use crate::state::events::Events;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_supervise::{Address, ExitReason};
 
 const MINUTE: Duration = Duration::from_mins(1);

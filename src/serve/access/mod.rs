@@ -17,10 +17,10 @@ use tokio::sync::Semaphore;
 use self::cache::Cache;
 pub(crate) use self::common_name::der_element;
 use self::front_proxy::FrontProxies;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::client::RequestError;
 use crate::cluster::review::{Access, AccessDecision, User, review_access, review_token};
 use crate::policy::readiness::{ReadinessReason, ReadinessState};
+use crate::state::permission_reporter::PermissionReporter;
 use wva_base::moment::Moment;
 use wva_supervise::Clock;
 

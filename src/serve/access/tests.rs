@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::{AccessDenied, Authorizer};
-use crate::actors::event_recorder::Events;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::event::EventReason;
 use crate::cluster::fake::{FakeResponse, FakeServer, refusal};
 use crate::cluster::review::Access;
 use crate::policy::readiness::ReadinessState;
+use crate::state::events::Events;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
 

@@ -9,8 +9,6 @@ use tokio_rustls::TlsConnector;
 use tonic::Code;
 
 use super::{Client, reference, shared, store_variants, variant};
-use crate::actors::event_recorder::Events;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::cluster::fake::{FakeResponse, FakeServer};
 use crate::scratch::Folder;
 use crate::serve::access::Authorizer;
@@ -19,6 +17,8 @@ use crate::serve::tests::Running;
 use crate::serve::tls::{AuthorityFile, CertificateFiles, ClientAuthorities, Http2, Tls};
 use crate::settings::statics::CertificatePair;
 use crate::state::SharedState;
+use crate::state::events::Events;
+use crate::state::permission_reporter::PermissionReporter;
 
 impl Folder {
     fn tls(&self, clients: ClientAuthorities) -> Arc<Tls> {

@@ -138,7 +138,7 @@ impl Events {
     }
 
     /// Wakes the recorder, unless it was woken already.
-    pub(super) fn ring(&self) {
+    pub(crate) fn ring(&self) {
         let was_rung = std::mem::replace(&mut self.waiting().rung, true);
         if !was_rung {
             (self.0.wake)();
@@ -146,7 +146,7 @@ impl Events {
     }
 
     /// What is to be sent next, if anything is.
-    pub(super) fn next(&self, now: Moment) -> Option<Occurrence> {
+    pub(crate) fn next(&self, now: Moment) -> Option<Occurrence> {
         let mut waiting = self.waiting();
         waiting.rung = false;
         if waiting.due.is_empty() {
@@ -170,7 +170,7 @@ impl Events {
     }
 
     /// When there will be something to send, without a further event; now at the earliest.
-    pub(super) fn next_due(&self, now: Moment) -> Option<Moment> {
+    pub(crate) fn next_due(&self, now: Moment) -> Option<Moment> {
         let waiting = self.waiting();
         if !waiting.due.is_empty() {
             return Some(now);
@@ -179,7 +179,7 @@ impl Events {
         until.map(|until| until.max(now))
     }
 
-    pub(super) fn count(&self, why: &str) {
+    pub(crate) fn count(&self, why: &str) {
         self.0.dropped.with_label_values(&[why]).inc();
     }
 

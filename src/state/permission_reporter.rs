@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use crate::actors::event_recorder::Events;
 use crate::cluster::event::{EventNotice, EventReason, Regarding};
+use crate::state::events::Events;
 use wva_supervise::Clock;
 
 /// The way to say so. Clones say it in the same place.
