@@ -9,6 +9,7 @@ pub mod hpa;
 mod kill_route;
 mod lab;
 pub mod load;
+pub mod milli;
 mod number;
 mod pace;
 mod page;

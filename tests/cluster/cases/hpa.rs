@@ -10,9 +10,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wva_sim::hpa::{
-    History as Memory, HpaCondition, HpaDecision, HpaSpec, Milli, Observed, decide,
-};
+use wva_sim::hpa::{History as Memory, HpaCondition, HpaDecision, HpaSpec, Observed, decide};
+use wva_sim::milli::Milli;
 
 use crate::harness::fault::{Fault, Result};
 use crate::harness::history::History;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::quantity::Milli;
 use super::rules::{ScalingDirection, ScalingRules, TOLERANCE};
 use super::spec::{Behavior, ExternalMetricSpec, ExternalMetricTarget, HpaSpec};
+use crate::milli::Milli;
 use wva::policy::rounding;
 
 /// How long scaling down waits where no behavior says: the flag

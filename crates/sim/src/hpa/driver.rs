@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::decide::{History, HpaCondition, HpaDecision, Observed, decide};
-use super::quantity::Milli;
 use super::spec::{ExternalMetricSpec, ExternalMetricTarget, HpaSpec};
 use crate::apiserver::{ApiServer, Insider};
+use crate::milli::Milli;
 use crate::workloads::event::{self, Volume};
 use crate::workloads::leader_worker_sets;
 use crate::workloads::object::{Object, path, stamp};

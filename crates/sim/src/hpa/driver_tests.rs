@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Autoscalers, ExternalMetricSpec, Milli, SYNC};
+use super::{Autoscalers, ExternalMetricSpec, SYNC};
 use crate::apiserver::{ApiServer, Insider};
+use crate::milli::Milli;
 use crate::world::objects::group_definition;
 use wva_base::moment::WallTime;
 use wva_supervise::{Clock, SeedTree};

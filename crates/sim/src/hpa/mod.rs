@@ -13,7 +13,6 @@ mod decide;
 mod driver;
 #[cfg(test)]
 mod driver_tests;
-mod quantity;
 mod rules;
 mod spec;
 #[cfg(test)]
@@ -21,7 +20,6 @@ mod tests;
 
 pub use decide::{History, HpaCondition, HpaDecision, Observed, decide};
 pub(crate) use driver::{Autoscalers, ExternalMetrics, SYNC};
-pub use quantity::Milli;
 pub(crate) use rules::{Policy, ScalingDirection, ScalingRules, Size};
 pub use spec::HpaSpec;
 pub(crate) use spec::{Behavior, ExternalMetricSpec, ExternalMetricTarget};

@@ -7,8 +7,8 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::quantity::Milli;
 use super::rules::{Policy, ScalingDirection, ScalingRules, Select, Size, TOLERANCE};
+use crate::milli::Milli;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExternalMetricTarget {

@@ -9,7 +9,7 @@ use super::kubelet;
 use super::object::{Object, Write, count, pod_path};
 use super::replica_sets::is_active;
 use super::sleepers;
-use crate::hpa::Milli;
+use crate::milli::Milli;
 use wva_base::moment::WallTime;
 
 const COMPONENT: &str = "default-scheduler";

@@ -6,9 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::signals::{ModelSignals, Peer, PeerDecision, PeerModel};
 use crate::hpa::{
-    Behavior, ExternalMetricSpec, ExternalMetricTarget, History, HpaSpec, Milli, Observed, Policy,
+    Behavior, ExternalMetricSpec, ExternalMetricTarget, History, HpaSpec, Observed, Policy,
     ScalingDirection, ScalingRules, Size, decide,
 };
+use crate::milli::Milli;
 use crate::router::FlowControl;
 
 const SYNC: Duration = Duration::from_secs(15);
