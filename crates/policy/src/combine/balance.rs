@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::band::Band;
-use super::{AnalyzerResult, VoterFigures};
 use crate::capacity::{Assessment, ServingRole};
-use crate::key::VariantKey;
 
 /// Share of a quantity that is a rounding error.
 const ROUNDING: f64 = 1e-12;
@@ -55,52 +53,6 @@ impl Balance {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct View<'a> {
-    pub(super) result: &'a AnalyzerResult,
-    pub(super) roles: BTreeMap<ServingRole, Balance>,
-}
-
-impl<'a> View<'a> {
-    pub(super) fn of(result: &'a AnalyzerResult) -> Self {
-        let roles = result
-            .assessment
-            .iter()
-            .flat_map(|assessment| {
-                assessment
-                    .demand
-                    .iter()
-                    .filter(|(_, demand)| demand.is_finite() && **demand >= 0.0)
-                    .map(|(role, demand)| (*role, balance(assessment, *role, *demand, result.band)))
-            })
-            .collect();
-        Self { result, roles }
-    }
-
-    /// Capacities of one replica of each variant of a role; those that cannot be sized are left out.
-    pub(super) fn capacities(&self, role: ServingRole) -> BTreeMap<VariantKey, f64> {
-        self.result
-            .assessment
-            .iter()
-            .flat_map(|assessment| &assessment.variants)
-            .filter(|(_, variant)| {
-                variant.role == role && variant.per_replica.is_finite() && variant.per_replica > 0.0
-            })
-            .map(|(key, variant)| (key.clone(), variant.per_replica))
-            .collect()
-    }
-
-    pub(super) fn figures(self) -> VoterFigures {
-        VoterFigures {
-            analyzer: self.result.analyzer,
-            score: self.result.score,
-            liveness: self.result.liveness,
-            unit: (self.result.assessment.as_ref()).map(|said| said.unit),
-            roles: self.roles,
-        }
-    }
-}
-
 impl Assessment {
     /// Lowers demands to what so many times the replicas that are ready or on their way do, and returns those as they
     /// were; demands of roles without any stay.
@@ -117,7 +69,12 @@ impl Assessment {
     }
 }
 
-fn balance(assessment: &Assessment, role: ServingRole, demand: f64, band: Band) -> Balance {
+pub(super) fn balance(
+    assessment: &Assessment,
+    role: ServingRole,
+    demand: f64,
+    band: Band,
+) -> Balance {
     let mut supply = 0.0;
     let mut anticipated = 0.0;
     for variant in assessment.variants.values() {

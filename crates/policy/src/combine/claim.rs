@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::balance::View;
+use super::voter::View;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::VariantKey;
 use crate::units::Cost;

@@ -11,12 +11,13 @@ mod claim;
 mod liveness;
 mod participation;
 mod role_target;
+mod voter;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::capacity::{AnalyzerName, Assessment, CapacityUnit, ServingRole};
+use super::capacity::{AnalyzerName, ServingRole};
 use super::key::VariantKey;
 use super::reason::{Awaited, BlockReason, CapacitySource, ViewGap};
 use super::units::{Cost, Replicas};
@@ -24,6 +25,7 @@ use super::units::{Cost, Replicas};
 pub use balance::Balance;
 pub use band::analyzer_band;
 pub use participation::lacks_saturation_vote;
+pub use voter::VoterFigures;
 
 pub(crate) use band::{Band, own_entry};
 pub(crate) use claim::{CapacityClaim, VoteDirection, Weighed};
@@ -32,35 +34,7 @@ pub(crate) use claim::{Vote, combine_votes};
 pub(crate) use liveness::{AnalyzerLog, AskedLog, Liveness};
 pub(crate) use participation::{Participation, participation};
 pub(crate) use role_target::RoleTarget;
-
-/// One analyzer's part in one cycle of one model.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AnalyzerResult {
-    pub analyzer: AnalyzerName,
-    /// Its weight among the voters, not negative.
-    pub score: f64,
-    pub band: Band,
-    pub participation: Participation,
-    pub liveness: Liveness,
-    /// What it says; `None` where it said nothing this cycle.
-    pub assessment: Option<Assessment>,
-}
-
-/// The view of one voter, role by role.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct VoterFigures {
-    /// The analyzer.
-    pub analyzer: AnalyzerName,
-    /// Its weight.
-    pub score: f64,
-    /// Whether its agreement is needed to shrink.
-    pub liveness: Liveness,
-    /// Of its balances; absent where it said nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unit: Option<CapacityUnit>,
-    /// Demand, supply, and what follows; a role without an entry is one that it abstains from.
-    pub roles: BTreeMap<ServingRole, Balance>,
-}
+pub(crate) use voter::AnalyzerResult;
 
 /// What the analyzers agreed on for one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -131,10 +105,10 @@ impl Consensus {
 /// cannot be scaled and supplies capacity only.
 pub(crate) fn combine(results: &[AnalyzerResult], costs: &BTreeMap<VariantKey, Cost>) -> Consensus {
     let anchor = choose(results);
-    let views: Vec<balance::View<'_>> = results
+    let views: Vec<voter::View<'_>> = results
         .iter()
         .filter(|result| result.participation == Participation::Votes)
-        .map(balance::View::of)
+        .map(voter::View::of)
         .collect();
     let mut roles = BTreeMap::new();
     for view in &views {
@@ -144,7 +118,7 @@ pub(crate) fn combine(results: &[AnalyzerResult], costs: &BTreeMap<VariantKey, C
                 .or_insert_with(|| role_target::decide(*role, &anchor, &views, costs));
         }
     }
-    Consensus { anchor, voters: views.into_iter().map(balance::View::figures).collect(), roles }
+    Consensus { anchor, voters: views.into_iter().map(voter::View::figures).collect(), roles }
 }
 
 /// Saturation where it votes, is live and says something; else the SLO analyzer, likewise; else the only other voter

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::balance::View;
 use super::claim::{VoteDirection, Weighed, weigh};
 use super::liveness::Liveness;
+use super::voter::View;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::key::VariantKey;
 use crate::reason::{BlockReason, CapacitySource, ViewGap};

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::EngineFingerprint;
-use super::parse::{ContainerCommand, ParsedArgs, parse};
+use super::command::ContainerCommand;
+use super::parse::{ParsedArgs, parse};
 
 /// Containers of a pod template. Clones share what was read of them: every cycle needs it again.
 #[derive(Clone, Default, Deserialize)]

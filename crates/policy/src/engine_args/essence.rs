@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::EngineKind;
+use super::command::ContainerCommand;
 use super::expand::expanded;
 use super::field::Field;
-use super::parse::{ContainerCommand, GENERATION, engine_of, flag, readable};
+use super::parse::{GENERATION, engine_of, flag, readable};
 
 /// The containers without the words that the parser does not read: what it reads is joined with its
 /// value, and the program is left out unless it chooses the engine. The parser answers the same to

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::parse::ContainerCommand;
+use super::command::ContainerCommand;
 
 /// Longest word that is built; a longer one stays as it is written.
 const MAX_WORD: usize = 4096;

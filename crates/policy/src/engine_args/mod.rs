@@ -3,6 +3,7 @@
 //! [`parse`](fn@parse) reads the containers of a pod template. What cannot be read is named and leaves the
 //! value before it in force; nothing in a command line is an error that stops anything.
 
+mod command;
 mod containers;
 mod essence;
 mod expand;
@@ -20,10 +21,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use command::ContainerCommand;
 pub use containers::Containers;
 pub use essence::essence;
 pub use expand::expand;
-pub use parse::{ContainerCommand, parse};
+pub use parse::parse;
 pub use words::shell_variables;
 
 pub(crate) use containers::ReadEngine;

@@ -1,11 +1,10 @@
 //! From the containers of a pod template to the arguments of its engine.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::command::ContainerCommand;
 use super::expand::expanded;
 use super::fault::ArgumentFault;
 use super::field::{ArgumentsDraft, Field};
@@ -21,20 +20,6 @@ const MAX_FAULTS: usize = 32;
 
 /// Chooses the generation of vLLM's engine: 0 is the first one.
 pub(super) const GENERATION: &str = "VLLM_USE_V1";
-
-/// What is needed of one container.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ContainerCommand {
-    /// `image`.
-    pub image: Arc<str>,
-    /// `command`.
-    pub command: Vec<Arc<str>>,
-    /// `args`.
-    pub args: Vec<Arc<str>>,
-    /// `env`, as far as values are written there and the command needs them.
-    pub env: BTreeMap<Arc<str>, Arc<str>>,
-}
 
 /// The arguments of an engine, and what could not be read of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use super::parse::{ContainerCommand, parse};
+use super::command::ContainerCommand;
+use super::parse::parse;
 use super::words::split;
 use super::{EngineArgs, EngineKind, KvTokens, Prefill, StepTokens};
 use crate::tests::vectors::{Tally, run};

@@ -3,8 +3,13 @@
 
 use std::cmp::Ordering;
 
-use super::{SEARCH_EFFORT, SEARCH_WIDTH};
 use crate::rounding;
+
+/// Steps of one search for the least cost; beyond them the best answer so far stands.
+pub(crate) const SEARCH_EFFORT: u32 = 20_000;
+
+/// Variants of one role that a search considers, the best ones by what they cost for their capacity.
+pub(crate) const SEARCH_WIDTH: usize = 24;
 
 /// Share of a claim that is a rounding error and not a lack.
 const TOLERANCE: f64 = 1e-9;

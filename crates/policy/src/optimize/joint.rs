@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use super::ReplicaAllocation;
 use super::candidate::{Candidate, Sized, late_supply, outstanding, sized};
 use super::cover::{Cover, Item};
 use super::feed::{follow, reach};
@@ -18,6 +17,14 @@ use crate::reason::{Method, Reason, ReleaseObstacle, WantedAmount};
 use crate::rounding;
 use crate::startup::StartProspect;
 use crate::units::Replicas;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ReplicaAllocation {
+    /// One change for every candidate, also where its count stays.
+    pub changes: BTreeMap<VariantKey, CountChange>,
+    /// What could not be had, by role.
+    pub unmet: BTreeMap<ServingRole, Vec<WantedAmount>>,
+}
 
 /// Grows every role that has claims; prefill, which is first in order, before decode.
 pub(super) fn grow(

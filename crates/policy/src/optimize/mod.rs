@@ -17,26 +17,13 @@ use super::capacity::ServingRole;
 use super::change::CountChange;
 use super::combine::RoleTarget;
 use super::key::VariantKey;
-use super::reason::{Method, WantedAmount};
+use super::reason::Method;
 use super::units::Replicas;
 
 pub(crate) use candidate::Candidate;
 pub(crate) use contest::{Contender, Contest};
 pub(crate) use fair_share::share;
-
-/// Steps of one search for the least cost; beyond them the best answer so far stands.
-pub(crate) const SEARCH_EFFORT: u32 = 20_000;
-
-/// Variants of one role that a search considers, the best ones by what they cost for their capacity.
-pub(crate) const SEARCH_WIDTH: usize = 24;
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct ReplicaAllocation {
-    /// One change for every candidate, also where its count stays.
-    pub changes: BTreeMap<VariantKey, CountChange>,
-    /// What could not be had, by role.
-    pub unmet: BTreeMap<ServingRole, Vec<WantedAmount>>,
-}
+pub(crate) use joint::ReplicaAllocation;
 
 /// Grows a model where any of its roles needs it, else shrinks the roles that may; never both. GPUs
 /// are not looked at: that is what limits are for.

@@ -1,8 +1,7 @@
 //! Releasing replicas within what every claim leaves, saving as much as possible: an integer packing
 //! problem of a few variants and a few claims.
 
-use super::SEARCH_EFFORT;
-use super::cover::{Item, cost, first, is_cheaper, set, take};
+use super::cover::{Item, SEARCH_EFFORT, cost, first, is_cheaper, set, take};
 use crate::rounding;
 
 #[derive(Debug, Clone, PartialEq)]

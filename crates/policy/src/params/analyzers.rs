@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::saturation::SaturationMethod;
-
 /// The analyzer that `analyzerName` and `analyzers[]` select today.
 pub const SATURATION: &str = "saturation";
 
@@ -30,4 +28,15 @@ impl AnalyzerSettings {
     pub fn analysis(&self) -> SaturationMethod {
         if self.kind == SLO { SaturationMethod::Slo } else { SaturationMethod::Tokens }
     }
+}
+
+/// The two ways to look at saturation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SaturationMethod {
+    /// V1: shares of KV cache and queue lengths.
+    Percentage,
+    /// V2: tokens.
+    Tokens,
+    /// Not by saturation: the SLO analyzer decides.
+    Slo,
 }

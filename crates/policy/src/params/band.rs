@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::analyzers::AnalyzerSettings;
-use super::saturation::SaturationMethod;
+use super::analyzers::{AnalyzerSettings, SaturationMethod};
 use wva_base::text::decimal;
 
 /// Share of the utilization that growth aims at down to which the SLO analyzer releases.

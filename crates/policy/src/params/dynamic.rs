@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::analyzers::SaturationMethod;
 use super::queueing_model::{LatencyTargets, QueueingModelLayers};
-use super::saturation::{SaturationLayers, SaturationMethod, SaturationPolicy};
+use super::saturation::{SaturationLayers, SaturationPolicy};
 use super::scale_to_zero::ScaleToZeroLayers;
 use super::selector::LabelSelector;
 use super::service_class::ServiceClasses;

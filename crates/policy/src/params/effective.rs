@@ -1,8 +1,9 @@
 //! The policy in force for one model, value by value, with the entry that states each.
 
+use super::analyzers::SaturationMethod;
 use super::dynamic::DynamicSettings;
 use super::entries::EntryLayer;
-use super::saturation::{SaturationEntry, SaturationLayers, SaturationMethod};
+use super::saturation::{SaturationEntry, SaturationLayers};
 use super::scale_to_zero::ScaleToZeroEntry;
 use crate::key::ModelKey;
 use wva_base::duration::format_duration;

@@ -14,7 +14,7 @@ mod selector;
 mod service_class;
 mod slo_term;
 
-pub use analyzers::{AnalyzerSettings, SATURATION, SLO};
+pub use analyzers::{AnalyzerSettings, SATURATION, SLO, SaturationMethod};
 pub(crate) use band::SLO_RELEASE;
 pub use band::{StatedBand, UtilizationBand};
 pub use dynamic::{CacheSettings, DynamicSettings, LatencyGoal, RequiredSignals, TransitionLimits};
@@ -28,8 +28,8 @@ pub use queueing_model::{
     QueueingModelPolicy,
 };
 pub use saturation::{
-    ActuationMode, BurstReserve, SaturationEntry, SaturationLayers, SaturationMethod,
-    SaturationPolicy, SaturationThresholds, kv_fault, queue_fault,
+    ActuationMode, BurstReserve, SaturationEntry, SaturationLayers, SaturationPolicy,
+    SaturationThresholds, kv_fault, queue_fault,
 };
 pub use scale_to_zero::{DEFAULT_RETENTION, ScaleToZeroEntry, ScaleToZeroLayers};
 pub use selector::{InvalidSelector, LabelRequirement, LabelSelector, Requirement};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::analyzers::{AnalyzerSettings, SATURATION, SLO};
+use super::analyzers::{AnalyzerSettings, SATURATION, SLO, SaturationMethod};
 use super::band::{SLO_RELEASE, StatedBand, UtilizationBand};
 use super::entries::{EntryLayer, NamedModel, ScopedEntries};
 use super::limiters::Limiter;
@@ -62,17 +62,6 @@ pub struct SaturationPolicy {
     pub analyzers: Vec<AnalyzerSettings>,
     /// The inline scale-to-zero switch; absent leaves it to the scale-to-zero ConfigMap.
     pub scale_to_zero: Option<bool>,
-}
-
-/// The two ways to look at saturation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SaturationMethod {
-    /// V1: shares of KV cache and queue lengths.
-    Percentage,
-    /// V2: tokens.
-    Tokens,
-    /// Not by saturation: the SLO analyzer decides.
-    Slo,
 }
 
 wva_base::named! {

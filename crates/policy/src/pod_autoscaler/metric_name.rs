@@ -8,6 +8,7 @@
 use std::iter;
 use std::sync::Arc;
 
+pub use super::metric_table::SeriesType;
 use super::metric_table::{CANONICAL_METRICS, CanonicalMetric};
 
 /// Label of a pod with what serves the model in it.
@@ -35,21 +36,6 @@ impl InferenceEngine {
         let mut all = Self::ALL.into_iter();
         all.find(|engine| engine.as_str() == label)
     }
-}
-
-/// What the values of a series mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SeriesType {
-    /// An amount: the sum over label sets counts.
-    Gauge,
-    /// A share between 0 and 1: the mean over label sets counts, as their sum would exceed 1.
-    Ratio,
-    /// Grows: its rate per second counts.
-    Counter,
-    /// Observations in buckets.
-    Histogram,
-    /// Observations with their sum and count.
-    Summary,
 }
 
 /// What is taken of a histogram.

@@ -1,6 +1,19 @@
 //! The table of canonical metric names, with the series of each engine.
 
-use super::metric_name::SeriesType;
+/// What the values of a series mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SeriesType {
+    /// An amount: the sum over label sets counts.
+    Gauge,
+    /// A share between 0 and 1: the mean over label sets counts, as their sum would exceed 1.
+    Ratio,
+    /// Grows: its rate per second counts.
+    Counter,
+    /// Observations in buckets.
+    Histogram,
+    /// Observations with their sum and count.
+    Summary,
+}
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CanonicalMetric {

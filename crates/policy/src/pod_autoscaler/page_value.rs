@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::metric_name::{HistogramStatistic, PageMetric, SeriesType};
+use super::metric_name::{HistogramStatistic, PageMetric};
+use super::metric_table::SeriesType;
 use super::samples::ReadFailure;
 use crate::signal::Failure;
 

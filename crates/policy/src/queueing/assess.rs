@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::learned::LearnedParameters;
 use super::performance::ReplicaModel;
-use super::quantity::{Millis, RequestRate};
+use super::quantity::RequestRate;
 use super::service::{ReplicaRoom, ServiceParameters, Workload};
 use super::sizing::{Sizing, SizingError};
 use super::targets::{Latencies, ModelTargets, model_targets};
@@ -160,17 +160,4 @@ fn idle(model: &QueueingModelInput) -> Assessment {
         demand: BTreeMap::from([(ServingRole::Both, 0.0)]),
         variants: (model.whole()).map(|(key, input)| (key.clone(), counted(input))).collect(),
     }
-}
-
-fn weighted(parts: impl Iterator<Item = (RequestRate, Latencies)>) -> Option<Latencies> {
-    let (mut weight, mut first, mut step) = (0.0, 0.0, 0.0);
-    for (RequestRate(rate), latencies) in parts {
-        weight += rate;
-        first += rate * latencies.time_to_first_token.0;
-        step += rate * latencies.inter_token_latency.0;
-    }
-    (weight > 0.0).then(|| Latencies {
-        time_to_first_token: Millis(first / weight),
-        inter_token_latency: Millis(step / weight),
-    })
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::weighted;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::params::{LatencyTargets, QueueingModelPolicy};
@@ -174,4 +173,17 @@ fn mean_request<'a>(replicas: impl Iterator<Item = &'a QueueingReplicaInput>) ->
     }
     (weight > 0.0)
         .then(|| Workload { input_tokens: input / weight, output_tokens: output / weight })
+}
+
+fn weighted(parts: impl Iterator<Item = (RequestRate, Latencies)>) -> Option<Latencies> {
+    let (mut weight, mut first, mut step) = (0.0, 0.0, 0.0);
+    for (RequestRate(rate), latencies) in parts {
+        weight += rate;
+        first += rate * latencies.time_to_first_token.0;
+        step += rate * latencies.inter_token_latency.0;
+    }
+    (weight > 0.0).then(|| Latencies {
+        time_to_first_token: Millis(first / weight),
+        inter_token_latency: Millis(step / weight),
+    })
 }
