@@ -150,7 +150,7 @@ impl Optimizer {
     fn plan_early(&mut self, now: Moment, effects: &mut Vec<OptimizerEffect>) {
         let metrics = self.shared.metrics.load();
         let reuse = self.shared.settings.load().generation.dynamic.cache.reuse;
-        if reuse.has_ended(&metrics, now) {
+        if reuse.has_ended(metrics.collected, now) {
             effects.push(OptimizerEffect::Refresh);
         } else if metrics.collected.is_some() {
             self.plan(now, effects);

@@ -8,17 +8,17 @@ use tokio::time::advance;
 
 use super::*;
 use crate::actors::emitter::tests::{key, leading, view};
-use crate::actors::event_recorder::Events;
-use crate::actors::permission_reporter::PermissionReporter;
 use crate::actors::rounds::Rounds;
 use crate::actors::rounds::tests::decided;
 use crate::cluster::fake::{self, FakeResponse, FakeServer, refusal, served};
-use crate::policy::actuation::Scalers;
 use crate::policy::params::ActuationMode;
 use crate::policy::plan::DecisionOutcome;
+use crate::policy::scaler::Scalers;
 use crate::policy::snapshot::VariantView;
 use crate::state::SharedState;
+use crate::state::events::Events;
 use crate::state::mirrors::tests::list;
+use crate::state::permission_reporter::PermissionReporter;
 use wva_base::moment::WallTime;
 use wva_supervise::Clock;
 

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::milli::Milli;
 
 fn spec(min: u32, max: u32, target: &Value, behavior: &Value) -> HpaSpec {
     let object = json!({"metadata": {"name": "h"}, "spec": {
