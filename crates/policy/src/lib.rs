@@ -7,6 +7,7 @@ mod analyzers;
 pub mod attribution;
 mod backlog;
 pub mod bounds;
+pub mod by_name;
 pub mod capacity;
 mod change;
 pub mod combine;

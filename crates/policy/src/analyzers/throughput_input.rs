@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::AnalyzedModel;
 use super::inputs::InputBuilder;
+use crate::by_name::ByName;
 use crate::capacity::ServingRole;
 use crate::engine_args::ReadEngine;
 use crate::key::{ModelKey, VariantKey};
@@ -81,7 +82,7 @@ pub(super) fn variant(
     view: &VariantView,
     (ready, pending): (Replicas, Replicas),
     engine: Option<&ReadEngine>,
-    replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,
+    replicas: ByName<ThroughputReplicaInput>,
 ) -> ThroughputVariantInput {
     let outlook = subject.outlook;
     let start = outlook.of(&view.key);
@@ -250,7 +251,7 @@ mod tests {
         let variant = ThroughputVariantInput {
             role,
             ready: Replicas::ONE,
-            replicas: BTreeMap::from([(Arc::from("a"), replica)]),
+            replicas: [(Arc::from("a"), replica)].into_iter().collect(),
             ..ThroughputVariantInput::default()
         };
         let input = ThroughputModelInput {

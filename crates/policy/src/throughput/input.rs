@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::average::mean;
 use super::shape::RequestShape;
 use super::supply::full_sequences;
+use crate::by_name::ByName;
 use crate::capacity::{AnalyzerName, ServingRole};
 use crate::combine::{Band, analyzer_band};
 use crate::key::VariantKey;
@@ -107,7 +108,7 @@ pub struct ThroughputVariantInput {
     /// Cost of one replica; a variant without one is not guessed at.
     pub cost: Option<Cost>,
     /// Its ready replicas, by pod.
-    pub replicas: BTreeMap<Arc<str>, ThroughputReplicaInput>,
+    pub replicas: ByName<ThroughputReplicaInput>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

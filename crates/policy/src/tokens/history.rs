@@ -52,7 +52,7 @@ impl EngineKey {
 /// What readings are kept by. The role belongs to it: an engine that only reads prompts fills
 /// otherwise than one that writes answers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct HistoryKey {
+pub(super) struct HistoryKey {
     pub engine: EngineKey,
     pub role: ServingRole,
     /// Length of answers: what an engine holds when it is full depends on it.

@@ -2,11 +2,11 @@
 //! known to be zero.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::accelerator::Accelerator;
+use crate::by_name::ByName;
 use crate::capacity::ServingRole;
 use crate::engine_args::{EngineArgs, EngineFingerprint, KvTokens};
 use crate::key::VariantKey;
@@ -57,7 +57,7 @@ pub struct TokenVariantInput {
     /// The engine instances of its ready replicas, by a name like `pod:port`. A replica with
     /// data-parallel ranks has several.
     #[serde(default)]
-    pub instances: BTreeMap<Arc<str>, InstanceInput>,
+    pub instances: ByName<InstanceInput>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

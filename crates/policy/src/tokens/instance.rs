@@ -1,6 +1,6 @@
 //! Capacity and demand of one engine instance.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -103,6 +103,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) thresholds: &'a SaturationThresholds,
     pub(super) workload: MeanWorkload,
     pub(super) learned: &'a LearnedTokens,
+    /// What engines like it held when their queues were long.
+    pub(super) history: &'a BTreeMap<OutputClass, KvTokens>,
     /// Size of the variant's KV caches, as learned.
     pub(super) remembered: Option<KvTokens>,
     /// Whether its queue says anything about itself.
@@ -196,10 +198,8 @@ fn known_bound(
     around: &Surroundings<'_>,
 ) -> Option<(KvTokens, CapacityReason)> {
     let output = said.output_tokens.or(around.workload.output_tokens);
-    let remembered = output.and_then(|output| {
-        let key = history_key(around.engine, around.variant.role, output);
-        around.learned.history(&key)
-    });
+    let remembered =
+        output.and_then(|output| around.history.get(&OutputClass::of(output)).copied());
     if let Some(tokens) = remembered {
         return Some((tokens, CapacityReason::History));
     }

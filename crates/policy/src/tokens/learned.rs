@@ -17,6 +17,7 @@ use crate::coupling::Coupling;
 use crate::engine_args::KvTokens;
 use crate::key::{MAX_VARIANTS, ModelKey, VariantKey};
 use crate::pairs;
+use crate::throughput::shape::OutputClass;
 use wva_base::moment::Moment;
 
 /// A record that nothing was added to for so long no longer bounds what is measured.
@@ -116,9 +117,15 @@ impl LearnedTokens {
         self.engines.get(likeness).copied()
     }
 
-    /// What engines held when their queues were long: the mean of the last readings.
-    pub fn history(&self, key: &HistoryKey) -> Option<KvTokens> {
-        self.history.get(key)?.capacity()
+    /// What engines held when their queues were long, by the length of answers: the mean of the last readings.
+    pub(super) fn history(
+        &self,
+        engine: &EngineKey,
+        role: ServingRole,
+    ) -> BTreeMap<OutputClass, KvTokens> {
+        let key = |bucket| HistoryKey { engine: engine.clone(), role, bucket };
+        let all = self.history.range(key(OutputClass::Short)..=key(OutputClass::Long));
+        all.filter_map(|(key, readings)| Some((key.bucket, readings.capacity()?))).collect()
     }
 
     pub fn len(&self) -> usize {

@@ -11,6 +11,7 @@ use super::input::{TokenModelInput, TokenVariantInput};
 use super::instance::{InstanceFigures, Missing, Surroundings, measure};
 use super::learned::{CapacityRecord, LearnedTokens};
 use super::workload::MeanWorkload;
+use crate::by_name::ByName;
 use crate::capacity::{ServingRole, VariantCapacity};
 use crate::engine_args::{EngineArgs, KvTokens, StepTokens};
 use crate::key::{ModelKey, VariantKey};
@@ -33,7 +34,7 @@ pub struct TokenVariantFigures {
     /// Replicas on their way up.
     pub pending: Replicas,
     /// Its instances that report.
-    pub instances: BTreeMap<Arc<str>, InstanceFigures>,
+    pub instances: ByName<InstanceFigures>,
     /// Instances of ready replicas that do not report.
     pub silent: u32,
     /// Instances that supply: those that report; where none does, those that the ready replicas have.
@@ -153,29 +154,32 @@ pub(super) fn measure_all(
     learned: &LearnedTokens,
     now: Moment,
 ) -> BTreeMap<VariantKey, TokenVariantFigures> {
-    let figures = input.variants.iter().map(|(key, variant)| {
-        let engine = EngineKey::of(model, variant);
-        let record = learned.record(model, key, &engine);
-        let around = Surroundings {
-            variant,
-            engine: &engine,
-            thresholds: &input.thresholds,
-            workload,
-            learned,
-            remembered: record.map(|record| record.total),
-            trust: learned.trust(model, variant.role, now),
-        };
-        let instances = variant
-            .instances
-            .iter()
-            .filter_map(|(name, instance)| Some((Arc::clone(name), measure(instance, &around)?)))
-            .collect();
-        let is_stale = record.is_none_or(|record| record.is_stale(now));
-        let bound = record.and_then(|record| record.upper_bound(now));
-        let idle = || IdleFigures::of(&around, record);
-        let figures = figures(variant, engine.clone(), instances, bound, is_stale, idle);
-        (key.clone(), figures)
-    });
+    let figures =
+        input.variants.iter().map(|(key, variant)| {
+            let engine = EngineKey::of(model, variant);
+            let history = learned.history(&engine, variant.role);
+            let record = learned.record(model, key, &engine);
+            let around = Surroundings {
+                variant,
+                engine: &engine,
+                thresholds: &input.thresholds,
+                workload,
+                learned,
+                history: &history,
+                remembered: record.map(|record| record.total),
+                trust: learned.trust(model, variant.role, now),
+            };
+            let mut instances = Vec::with_capacity(variant.instances.len());
+            instances.extend(variant.instances.iter().filter_map(|(name, instance)| {
+                Some((Arc::clone(name), measure(instance, &around)?))
+            }));
+            let instances = instances.into_iter().collect();
+            let is_stale = record.is_none_or(|record| record.is_stale(now));
+            let bound = record.and_then(|record| record.upper_bound(now));
+            let idle = || IdleFigures::of(&around, record);
+            let figures = figures(variant, engine.clone(), instances, bound, is_stale, idle);
+            (key.clone(), figures)
+        });
     figures.collect()
 }
 
@@ -197,7 +201,7 @@ fn ranks(variant: &TokenVariantInput, reporting: u32) -> u32 {
 fn figures(
     variant: &TokenVariantInput,
     engine: EngineKey,
-    instances: BTreeMap<Arc<str>, InstanceFigures>,
+    instances: ByName<InstanceFigures>,
     bound: Option<KvTokens>,
     is_stale: bool,
     idle: impl FnOnce() -> IdleFigures,
@@ -207,8 +211,7 @@ fn figures(
     let named = count(variant.instances.len()).saturating_sub(reporting);
     let ready = variant.ready.0.saturating_mul(ranks);
     let silent = named.max(ready.saturating_sub(reporting));
-    let mut all = instances.values();
-    let is_known = silent == 0 && all.all(|instance| instance.missing.is_empty());
+    let is_known = silent == 0 && instances.values().all(|instance| instance.missing.is_empty());
     let capacities = instances.values();
     let middle = median(capacities.map(|instance| (instance.capacity, instance.k2_source)));
     let idle = middle.is_none().then(idle);

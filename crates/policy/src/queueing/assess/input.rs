@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::by_name::ByName;
 use crate::capacity::ServingRole;
 use crate::key::VariantKey;
 use crate::params::{LatencyTargets, QueueingModelPolicy};
@@ -42,7 +43,7 @@ pub struct QueueingVariantInput {
     /// Requests that a replica works on at once; the engine's `max-num-seqs`.
     pub batch: Option<u32>,
     /// Its ready replicas, by pod.
-    pub replicas: BTreeMap<Arc<str>, QueueingReplicaInput>,
+    pub replicas: ByName<QueueingReplicaInput>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

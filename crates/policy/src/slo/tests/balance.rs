@@ -215,7 +215,7 @@ fn unlike(done: [f64; 2]) -> ThroughputModelInput {
             role: ServingRole::Both,
             engine: name.into(),
             ready: Replicas(1),
-            replicas: [("a".into(), replica)].into(),
+            replicas: [("a".into(), replica)].into_iter().collect(),
             ..ThroughputVariantInput::default()
         };
         (VariantKey::new("ns", name), variant)

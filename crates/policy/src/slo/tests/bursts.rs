@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::at;
 use super::parts::{QUIET, after, close, completing};
+use crate::by_name::ByName;
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
 use crate::params::BurstReserve;
@@ -97,7 +98,9 @@ fn tokens_that_were_generated_before_the_model_went_to_zero_are_no_demand() {
         input.arrivals = Some(if ready > 0 { 10.0 } else { 0.0 });
         for variant in input.variants.values_mut() {
             variant.ready = Replicas(ready);
-            variant.replicas.retain(|_, _| ready > 0);
+            if ready == 0 {
+                variant.replicas = ByName::default();
+            }
         }
         let models = [(key.clone(), (input, SloGoal::default()))].into();
         learned = learned.learn(&models, at(second));

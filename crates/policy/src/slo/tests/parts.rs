@@ -145,7 +145,7 @@ fn variant(max_sequences: Option<f64>) -> ThroughputVariantInput {
     };
     ThroughputVariantInput {
         max_sequences,
-        replicas: [("a".into(), replica)].into(),
+        replicas: [("a".into(), replica)].into_iter().collect(),
         ..ThroughputVariantInput::default()
     }
 }
@@ -379,7 +379,7 @@ pub(super) fn completing(rates: [Option<f64>; 2]) -> ThroughputModelInput {
     let [a, b] = rates.map(replica);
     let variant = ThroughputVariantInput {
         ready: Replicas(2),
-        replicas: [("a".into(), a), ("b".into(), b)].into(),
+        replicas: [("a".into(), a), ("b".into(), b)].into_iter().collect(),
         ..ThroughputVariantInput::default()
     };
     ThroughputModelInput {

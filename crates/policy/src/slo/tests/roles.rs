@@ -30,7 +30,7 @@ fn apart(arrivals: Option<f64>, decode_rate: f64) -> ThroughputModelInput {
         let variant = ThroughputVariantInput {
             role,
             ready: Replicas(1),
-            replicas: [("a".into(), replica(decode_rate))].into(),
+            replicas: [("a".into(), replica(decode_rate))].into_iter().collect(),
             ..ThroughputVariantInput::default()
         };
         (VariantKey::new("ns", name), variant)

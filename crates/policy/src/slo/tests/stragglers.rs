@@ -1,6 +1,6 @@
 //! Variants that are too slow to serve with the others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::at;
@@ -36,8 +36,8 @@ type Fleet = (u32, Option<u32>);
 /// Two variants whose replicas run the same number of sequences: 200 and 30 of which meet 50 ms.
 fn unlike(fast: Fleet, slow: Fleet, sequences: f64, arrivals: f64) -> ThroughputModelInput {
     let variant = |name: &str, (ready, max): Fleet, (idle, most): (f64, f64), cost: &str| {
-        let replicas: BTreeMap<Arc<str>, _> = (0..ready)
-            .map(|index| (format!("{index}").into(), replica(idle, most, sequences)))
+        let replicas = (0..ready)
+            .map(|index| (Arc::from(format!("{index}")), replica(idle, most, sequences)))
             .collect();
         let variant = ThroughputVariantInput {
             role: ServingRole::Both,

@@ -44,13 +44,13 @@ fn replica(usage: f64, line: LatencyLine) -> ThroughputReplicaInput {
 }
 
 fn variant(replicas: impl IntoIterator<Item = ThroughputReplicaInput>) -> ThroughputVariantInput {
-    let replicas: BTreeMap<Arc<str>, ThroughputReplicaInput> = (0..)
+    let replicas: Vec<(Arc<str>, ThroughputReplicaInput)> = (0..)
         .zip(replicas)
         .map(|(index, replica): (u32, _)| (Arc::from(format!("pod-{index}")), replica))
         .collect();
     ThroughputVariantInput {
         ready: Replicas(count(&replicas)),
-        replicas,
+        replicas: replicas.into_iter().collect(),
         ..ThroughputVariantInput::default()
     }
 }

@@ -114,7 +114,8 @@ fn without(variants: &[TokenVariantInput], losses: &[u8]) -> Vec<TokenVariantInp
     let mut losses = losses.iter().copied().cycle();
     let mut variants = variants.to_vec();
     for variant in &mut variants {
-        variant.instances.retain(|_, instance| {
+        let reporting = variant.instances.iter().filter_map(|(name, instance)| {
+            let mut instance = *instance;
             let lost = losses.next().unwrap_or(0);
             let take = |bit: u8, signal: &mut Option<f64>| {
                 if lost & bit != 0 {
@@ -128,8 +129,9 @@ fn without(variants: &[TokenVariantInput], losses: &[u8]) -> Vec<TokenVariantInp
             if lost & 16 != 0 {
                 instance.kv_capacity = None;
             }
-            lost & 32 == 0
+            (lost & 32 == 0).then(|| (Arc::clone(name), instance))
         });
+        variant.instances = reporting.collect();
     }
     variants
 }
@@ -144,7 +146,8 @@ proptest! {
             let count = variant.instances.len();
             let instances = std::mem::take(&mut variant.instances);
             variant.instances = instances
-                .into_values()
+                .values()
+                .copied()
                 .enumerate()
                 .map(|(index, instance)| (Arc::from(format!("x{}", count - index)), instance))
                 .collect();
@@ -261,8 +264,8 @@ proptest! {
         tight.thresholds.kv_cache_threshold = share;
         let (wide, tight) = (usual, report(tight));
         for (key, variant) in &wide.variants {
-            for (name, instance) in &variant.instances {
-                let smaller = &tight.variants[key].instances[name];
+            for (name, instance) in variant.instances.iter() {
+                let smaller = tight.variants[key].instances.get(name).unwrap();
                 let expected = (instance.total.0 * share).floor();
                 prop_assert!(is_near(smaller.k1.0, expected));
                 prop_assert!(is_near(smaller.demand.0, instance.demand.0));
@@ -301,7 +304,7 @@ proptest! {
             fingerprint: None,
             ready: Replicas(counts[0]),
             pending: Replicas(counts[1]),
-            instances: BTreeMap::from([(Arc::from("a"), instance)]),
+            instances: [(Arc::from("a"), instance)].into_iter().collect(),
         };
         let mut models = models(&[variant], Policy::usual());
         for model in models.values_mut() {
@@ -336,7 +339,7 @@ fn the_queue_threshold_decides_what_is_full() {
         fingerprint: None,
         ready: Replicas(1),
         pending: Replicas::ZERO,
-        instances: BTreeMap::from([(Arc::from("a"), instance)]),
+        instances: [(Arc::from("a"), instance)].into_iter().collect(),
     };
     let capacity = |queue: f64| {
         let mut policy = Policy::usual();

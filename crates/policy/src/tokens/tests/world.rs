@@ -93,7 +93,7 @@ impl Variant {
             fingerprint: None,
             ready: Replicas(self.ready.unwrap_or(count)),
             pending: Replicas(self.pending),
-            instances,
+            instances: instances.into_iter().collect(),
         }
     }
 }
