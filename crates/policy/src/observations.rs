@@ -70,6 +70,7 @@ impl Observations {
     ) -> Self {
         let mut observed = Self::default();
         for (key, group) in group_by_model(snapshot) {
+            let reader = reader.of_model(key);
             let subject = AnalyzedModel { members: &group.resolved, reader, outlook };
             let policy = settings.saturation.policy(key);
             let configs = decision_mode(settings, &policy).configs();

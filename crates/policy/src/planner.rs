@@ -111,6 +111,8 @@ fn note_unreachable(plan: &mut Plan) {
 struct Work<'a> {
     key: &'a ModelKey,
     group: &'a Group<'a>,
+    /// Of its samples.
+    reader: SampleReader<'a>,
     zero: ZeroPolicy,
     policy: SaturationPolicy,
     approach: DecisionMode,
@@ -125,7 +127,7 @@ impl<'a> Work<'a> {
     fn subject(&self, cycle: &Cycle<'a>) -> AnalyzedModel<'a> {
         AnalyzedModel {
             members: &self.group.resolved,
-            reader: cycle.reader,
+            reader: self.reader,
             outlook: cycle.outlook(),
         }
     }
@@ -191,10 +193,12 @@ impl<'a> Cycle<'a> {
         let zero = ZeroPolicy::from(self.settings.may_go_to_zero(model));
         let policy = self.settings.saturation.policy(model);
         let members: Vec<&VariantView> = group.resolved.iter().map(|(view, _)| *view).collect();
-        let (analysis, figures) = saturation::analyze(&members, self.reader, &policy.thresholds);
+        let reader = self.reader.of_model(model);
+        let (analysis, figures) = saturation::analyze(&members, reader, &policy.thresholds);
         let mut work = Work {
             key: model,
             group,
+            reader,
             zero,
             approach: decision_mode(self.settings, &policy),
             policy,
@@ -350,7 +354,7 @@ impl<'a> Cycle<'a> {
                 let waits: Vec<&VariantKey> =
                     (unseen.iter().copied()).chain(partners.map(|(_, key)| *key)).collect();
                 let thresholds = &work.policy.thresholds;
-                let (analysis, _) = saturation::analyze(&members, self.reader, thresholds);
+                let (analysis, _) = saturation::analyze(&members, work.reader, thresholds);
                 saturation::decide(drafts, &analysis, &waits);
                 Some((own, analysis.figures))
             })

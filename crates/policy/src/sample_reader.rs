@@ -26,8 +26,12 @@ pub(crate) struct SampleReader<'a> {
     bands: &'a FreshnessBands,
     /// Time since the samples were collected, which adds to their age.
     lag: Duration,
+    /// The bands by ages at collection.
+    collected: FreshnessBands,
     collection: Collection,
     direct: Option<&'a DirectQueues>,
+    /// The model that is read, with its samples.
+    own: Option<(&'a ModelKey, Option<&'a BTreeMap<Arc<str>, PodSamples>>)>,
     now: Moment,
 }
 
@@ -75,7 +79,12 @@ impl<'a> SampleReader<'a> {
         } else {
             Collection::Complete
         };
-        Self { metrics, bands, lag, collection, direct: None, now }
+        let collected = FreshnessBands {
+            fresh: bands.fresh.saturating_sub(lag),
+            stale: bands.stale.saturating_sub(lag),
+            unavailable: bands.unavailable.saturating_sub(lag),
+        };
+        Self { metrics, bands, lag, collected, collection, direct: None, own: None, now }
     }
 
     pub(crate) fn of(
@@ -85,6 +94,11 @@ impl<'a> SampleReader<'a> {
     ) -> Self {
         let (bands, reuse) = (&settings.freshness, settings.cache.reuse);
         Self { direct: Some(&snapshot.direct), ..Self::new(&snapshot.metrics, bands, reuse, now) }
+    }
+
+    /// Looks the samples of a model up once for all that is read of it.
+    pub(crate) fn of_model(self, model: &'a ModelKey) -> Self {
+        Self { own: Some((model, self.samples(model))), ..self }
     }
 
     pub(crate) fn reach(&self) -> Duration {
@@ -139,9 +153,10 @@ impl<'a> SampleReader<'a> {
 
     /// Samples by pod under the variant's own model; `None` where no sample is usable.
     pub(crate) fn samples(self, model: &ModelKey) -> Option<&'a BTreeMap<Arc<str>, PodSamples>> {
-        match self.collection {
-            Collection::Complete => self.metrics.models.get(model),
-            Collection::Failed | Collection::Expired => None,
+        match (self.own, self.collection) {
+            (Some((own, samples)), _) if own == model => samples,
+            (_, Collection::Complete) => self.metrics.models.get(model),
+            (_, Collection::Failed | Collection::Expired) => None,
         }
     }
 
@@ -200,7 +215,7 @@ impl<'a> SampleReader<'a> {
 
     /// A value that may be acted on, and whether it is too old to shrink on.
     pub(crate) fn value(&self, sample: Option<Sample>, most: f64) -> Option<(f64, bool)> {
-        self.judge(sample, 0.0..=most).usable()
+        self.judge_collected(sample, 0.0..=most).usable()
     }
 
     pub(crate) fn is_reporting(self, view: &VariantView) -> bool {
@@ -216,8 +231,8 @@ impl<'a> SampleReader<'a> {
     }
 
     fn report(&self, samples: Option<&PodSamples>) -> Report {
-        let kv = self.judge(samples.and_then(|pod| pod.kv_usage), KV_RANGE);
-        let queue = self.judge(samples.and_then(|pod| pod.queue_length), QUEUE_RANGE);
+        let kv = self.judge_collected(samples.and_then(|pod| pod.kv_usage), KV_RANGE);
+        let queue = self.judge_collected(samples.and_then(|pod| pod.queue_length), QUEUE_RANGE);
         match (kv.usable(), queue.usable()) {
             (None, None) if is_held(kv) || is_held(queue) => Report::Outdated,
             // Beyond the unavailable threshold a sample is none.
@@ -231,6 +246,13 @@ impl<'a> SampleReader<'a> {
         }
     }
 
+    /// [`Self::judge`], but for the age that is said.
+    fn judge_collected(&self, sample: Option<Sample>, range: RangeInclusive<f64>) -> Signal {
+        let absent = Signal::from(Failure::Absent);
+        sample.map_or(absent, |sample| self.collected.judge(sample.value, sample.age, range))
+    }
+
+    /// What a sample is good for.
     pub(crate) fn judge(&self, sample: Option<Sample>, range: RangeInclusive<f64>) -> Signal {
         let absent = Signal::from(Failure::Absent);
         sample.map_or(absent, |sample| {
@@ -270,4 +292,35 @@ fn is_held(signal: Signal) -> bool {
 
 fn is_outdated(signal: Signal) -> bool {
     is_held(signal) || signal == Signal::from(Failure::TooOld)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wva_base::moment::WallTime;
+
+    #[test]
+    fn a_sample_is_judged_by_its_age_now() {
+        let at = |seconds| Moment { monotonic: Duration::from_secs(seconds), wall: WallTime(0) };
+        let metrics = MetricsSnapshot::empty(Some(at(1_000)));
+        let bands = FreshnessBands::default();
+        for lag in [0, 1, 59, 60, 61, 120, 299, 300, 1_000] {
+            let reuse = Reuse::within(Duration::from_hours(1));
+            let reader = SampleReader::new(&metrics, &bands, reuse, at(1_000 + lag));
+            for seconds in [0, 1, 59, 60, 61, 119, 120, 299, 300, u64::MAX] {
+                for value in [-1.0, -0.0, 0.0, 0.5, 2.0, f64::INFINITY, f64::NAN] {
+                    let sample = Some(Sample { value, age: Duration::from_secs(seconds) });
+                    let bits = |known: Option<(f64, bool)>| {
+                        known.map(|(value, is_stale)| (value.to_bits(), is_stale))
+                    };
+                    let judged = reader.judge(sample, 0.0..=1.0).usable();
+                    assert_eq!(
+                        bits(reader.value(sample, 1.0)),
+                        bits(judged),
+                        "{value} {seconds} s and {lag} s old"
+                    );
+                }
+            }
+        }
+    }
 }

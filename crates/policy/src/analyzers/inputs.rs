@@ -336,10 +336,12 @@ impl<'a> InputBuilder<'a> {
                 let replica = throughput_input::replica(self, samples);
                 read.rates.push((Arc::clone(&pod.name), replica));
             }
-            // Its samples count as too old to shrink on, even where no analyzer reads them.
-            let replica = self.replica(samples);
-            if needs.queueing {
-                read.replicas.push((Arc::clone(&pod.name), replica));
+            // Its samples count as too old to shrink on, even where no analyzer reads them; rates are of the same ones.
+            if needs.queueing || !needs.throughput {
+                let replica = self.replica(samples);
+                if needs.queueing {
+                    read.replicas.push((Arc::clone(&pod.name), replica));
+                }
             }
             read.stale += u32::from(self.stale);
         }
