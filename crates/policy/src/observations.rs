@@ -101,7 +101,7 @@ impl Observations {
         outlook: StartOutlook<'_>,
     ) {
         let retention = settings.scale_to_zero.retention(key);
-        let hold = |variant| outlook.of(variant).pending_limit(retention);
+        let hold = |variant| outlook.of(variant).estimate.pending_limit(retention);
         let resolved = group.resolved.iter().map(|(view, _)| *view);
         for view in resolved.chain(group.others.iter().copied()) {
             let presence = if is_started(view, before, outlook.now) {

@@ -36,7 +36,7 @@ use super::sample_reader::SampleReader;
 use super::saturation::{self, SaturationAnalysis};
 use super::slo::SloReport;
 use super::snapshot::{ClusterSnapshot, Readiness, ResolvedTarget, TargetView, VariantView};
-use super::startup::{StartOutlook, StartSeeds, StartSource};
+use super::startup::{StartOutlook, StartSeeds, StartSource, VariantOutlook};
 use super::tier;
 use super::transition::Transitions;
 use super::zero::Kept;
@@ -241,7 +241,7 @@ impl<'a> Cycle<'a> {
             .zip(figures)
             .map(|((view, target), figures)| {
                 let limits = &self.settings.transition_limits;
-                let start = self.outlook().of(&view.key);
+                let VariantOutlook { estimate: start, prospect, .. } = self.outlook().of(&view.key);
                 let limits =
                     TransitionLimits { pending: start.pending_limit(limits.pending), ..*limits };
                 let transitions = Transitions::of(
@@ -256,7 +256,7 @@ impl<'a> Cycle<'a> {
                 let mut draft =
                     PendingDecision::new(view, target, figures, transitions, bounds, start);
                 draft.recent_starts = self.recent_starts(view, target, limits.pending);
-                draft.prospect = self.outlook().prospect(&view.key);
+                draft.prospect = prospect;
                 draft
             })
             .collect()

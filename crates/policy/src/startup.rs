@@ -164,18 +164,30 @@ pub(crate) struct StartOutlook<'a> {
     pub now: Moment,
 }
 
-impl StartOutlook<'_> {
-    pub(crate) fn of(&self, variant: &VariantKey) -> StartEstimate {
-        self.starts.expect(variant, self.seeds.of_variant(variant))
-    }
+/// What is known of the starts of one variant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VariantOutlook<'a> {
+    known: Option<&'a VariantStarts>,
+    pub(crate) estimate: StartEstimate,
+    pub(crate) prospect: StartProspect,
+    pending: Duration,
+    now: Moment,
+}
 
-    pub(crate) fn late(&self, view: &VariantView) -> Replicas {
-        let estimate = self.of(&view.key);
-        let is_late = |pod: &&PodView| {
-            let limit = estimate.late_after(pod.node.is_some(), self.pending);
-            pod.readiness == Readiness::NotReady && self.age(&view.key, pod) >= limit
-        };
-        Replicas::from_len(view.pods.iter().filter(is_late).count())
+impl<'a> StartOutlook<'a> {
+    pub(crate) fn of(&self, variant: &VariantKey) -> VariantOutlook<'a> {
+        let known = self.starts.variants.get(variant);
+        let is_stalled = known.and_then(|variant| variant.stalled);
+        VariantOutlook {
+            known,
+            estimate: StartEstimate::of(known, self.seeds.of_variant(variant)),
+            prospect: match is_stalled {
+                Some(at) if self.now.wall.since(at) < STALLED_FOR => StartProspect::Stalled,
+                Some(_) | None => StartProspect::Open,
+            },
+            pending: self.pending,
+            now: self.now,
+        }
     }
 
     /// Replicas of a variant that have waited behind a gate for longer than their limit, where its starts are
@@ -185,25 +197,26 @@ impl StartOutlook<'_> {
             pod.readiness == Readiness::Gated && self.now.wall.since(pod.created) >= GATED_FOR
         };
         let late = view.pods.iter().filter(is_late).count();
-        if late == 0 || self.prospect(&view.key) == StartProspect::Open {
+        if late == 0 || self.of(&view.key).prospect == StartProspect::Open {
             return Replicas::ZERO;
         }
         Replicas::from_len(late)
     }
+}
 
-    /// Time since the start of a pod began: its creation, or the end of its gates.
-    pub(crate) fn age(&self, variant: &VariantKey, pod: &PodView) -> Duration {
-        let known = self.starts.variants.get(variant);
-        let gated = known.and_then(|known| known.gated.get(&pod.name));
-        self.now.wall.since(*gated.unwrap_or(&pod.created))
+impl VariantOutlook<'_> {
+    pub(crate) fn late(&self, view: &VariantView) -> Replicas {
+        let is_late = |pod: &&PodView| {
+            let limit = self.estimate.late_after(pod.node.is_some(), self.pending);
+            pod.readiness == Readiness::NotReady && self.age(pod) >= limit
+        };
+        Replicas::from_len(view.pods.iter().filter(is_late).count())
     }
 
-    pub(crate) fn prospect(&self, variant: &VariantKey) -> StartProspect {
-        let known = self.starts.variants.get(variant);
-        match known.and_then(|variant| variant.stalled) {
-            Some(at) if self.now.wall.since(at) < STALLED_FOR => StartProspect::Stalled,
-            Some(_) | None => StartProspect::Open,
-        }
+    /// Time since the start of a pod began: its creation, or the end of its gates.
+    pub(crate) fn age(&self, pod: &PodView) -> Duration {
+        let gated = self.known.and_then(|known| known.gated.get(&pod.name));
+        self.now.wall.since(*gated.unwrap_or(&pod.created))
     }
 }
 
@@ -239,7 +252,12 @@ impl StartTimes {
 
     /// What is expected of the next start of a variant; `seed` where none was seen.
     pub fn expect(&self, variant: &VariantKey, seed: Duration) -> StartEstimate {
-        let known = self.variants.get(variant);
+        StartEstimate::of(self.variants.get(variant), seed)
+    }
+}
+
+impl StartEstimate {
+    fn of(known: Option<&VariantStarts>, seed: Duration) -> Self {
         let of = |kind| known.and_then(|variant| variant.starts.get(&kind));
         let all: Vec<Duration> = [StartKind::Cold, StartKind::Cached]
             .into_iter()
@@ -247,7 +265,7 @@ impl StartTimes {
             .flatten()
             .copied()
             .collect();
-        StartEstimate {
+        Self {
             typical: median(all.iter()).unwrap_or(seed),
             slowest: all.iter().max().copied().unwrap_or(seed),
             cold: of(StartKind::Cold).and_then(|starts| median(starts.iter())),
@@ -256,9 +274,7 @@ impl StartTimes {
             source: if all.is_empty() { StartSource::Seed } else { StartSource::Measured },
         }
     }
-}
 
-impl StartEstimate {
     /// Time until a replica of this age is ready; `None`, not known, for one that takes longer than any
     /// before it.
     pub(crate) fn remaining(&self, age: Duration) -> Option<Duration> {

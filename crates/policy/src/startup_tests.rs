@@ -137,7 +137,7 @@ fn prospects(looks: &[(i64, Vec<StartingPod>)]) -> Vec<StartProspect> {
         times = times.learn(&BTreeMap::from([(key(), Some(pods.clone()))]), LIMITS, wall);
         let now = Moment { monotonic: Duration::ZERO, wall };
         let outlook = StartOutlook { starts: &times, seeds: &SEEDS, pending: PENDING, now };
-        outlook.prospect(&key())
+        outlook.of(&key()).prospect
     };
     looks.iter().map(look).collect()
 }
@@ -251,7 +251,8 @@ fn a_stated_seed_counts_for_its_variant_until_a_start_was_measured() {
             pending: PENDING,
             now: Moment { monotonic: Duration::ZERO, wall: WallTime(0) },
         };
-        (outlook.of(&key()).typical, outlook.of(&VariantKey::new("ns", "other")).typical)
+        let typical = |key: VariantKey| outlook.of(&key).estimate.typical;
+        (typical(key()), typical(VariantKey::new("ns", "other")))
     };
     let seeds = StartSeeds { usual: SEED, stated: [(key(), stated)].into() };
     let none = StartTimes::default();

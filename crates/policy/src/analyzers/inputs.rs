@@ -19,7 +19,7 @@ use crate::scale_down_memory::Occupancy;
 use crate::signal::SignalName;
 use crate::slo::{SloGoal, hidden_sequences};
 use crate::snapshot::{ResolvedTarget, VariantView};
-use crate::startup::StartProspect;
+use crate::startup::{StartProspect, VariantOutlook};
 use crate::units::Replicas;
 use crate::zero::ModelActivity;
 use crate::{throughput, tokens};
@@ -118,11 +118,13 @@ pub(crate) fn analyzer_inputs(
         let engine = engine(view, &mut arguments);
         let pods = builder.pods(view, needs);
         stale += pods.stale;
-        let (ready, pending) = counts(subject, view, target);
+        let outlook = subject.outlook.of(&view.key);
+        let gated = subject.outlook.gated_too_long(view);
+        let (ready, pending) = counts(outlook, gated, view, target);
         if let Some(variants) = &mut by_throughput {
             let counts = (ready, pending);
             let rates = pods.rates.into_iter().collect();
-            let variant = throughput_input::variant(subject, view, counts, engine, rates);
+            let variant = throughput_input::variant(outlook, view, counts, engine, rates);
             variants.insert(view.key.clone(), variant);
         }
         by_rate.insert(
@@ -245,14 +247,14 @@ pub(crate) fn queued_at(key: &ModelKey, subject: AnalyzedModel<'_>) -> Option<f6
 /// The replicas that are ready, and those that are to become so: of a variant whose starts are stalled not those that are
 /// late.
 fn counts(
-    subject: AnalyzedModel<'_>,
+    outlook: VariantOutlook<'_>,
+    gated: Replicas,
     view: &VariantView,
     target: &ResolvedTarget,
 ) -> (Replicas, Replicas) {
-    let gated = subject.outlook.gated_too_long(view);
-    let late = match subject.outlook.prospect(&view.key) {
+    let late = match outlook.prospect {
         StartProspect::Open => Replicas::ZERO,
-        StartProspect::Stalled => subject.outlook.late(view),
+        StartProspect::Stalled => outlook.late(view),
     };
     let pending = target.pending().saturating_sub(gated).saturating_sub(late);
     (target.ready.min(target.current), pending)

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::AnalyzedModel;
 use super::inputs::InputBuilder;
 use crate::by_name::ByName;
 use crate::capacity::ServingRole;
@@ -15,7 +14,7 @@ use crate::sample_reader::SampleReader;
 use crate::samples::{PodSamples, RankSamples, Sample};
 use crate::signal::SignalName;
 use crate::snapshot::{Readiness, VariantView};
-use crate::startup::StartProspect;
+use crate::startup::{StartProspect, VariantOutlook};
 use crate::throughput::{
     Params, ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput,
 };
@@ -78,19 +77,18 @@ fn may_hide_arrivals(reader: SampleReader<'_>, key: &ModelKey, is_possible: bool
 }
 
 pub(super) fn variant(
-    subject: AnalyzedModel<'_>,
+    outlook: VariantOutlook<'_>,
     view: &VariantView,
     (ready, pending): (Replicas, Replicas),
     engine: Option<&ReadEngine>,
     replicas: ByName<ThroughputReplicaInput>,
 ) -> ThroughputVariantInput {
-    let outlook = subject.outlook;
-    let start = outlook.of(&view.key);
+    let start = outlook.estimate;
     let starting = (view.pods.iter()).filter(|pod| pod.readiness == Readiness::NotReady);
     let mut remaining: Vec<_> =
-        starting.filter_map(|pod| start.remaining(outlook.age(&view.key, pod))).collect();
+        starting.filter_map(|pod| start.remaining(outlook.age(pod))).collect();
     remaining.sort_unstable();
-    let max = match outlook.prospect(&view.key) {
+    let max = match outlook.prospect {
         StartProspect::Open => view.bounds.max,
         StartProspect::Stalled => Some(ready.plus(pending)),
     };

@@ -314,7 +314,7 @@ fn candidates(
                 overdue: draft.overdue(),
                 late: match draft.prospect {
                     StartProspect::Open => Replicas::ZERO,
-                    StartProspect::Stalled => cycle.outlook().late(draft.view),
+                    StartProspect::Stalled => cycle.outlook().of(key).late(draft.view),
                 },
                 gated: cycle.outlook().gated_too_long(draft.view),
                 prospect: draft.prospect,
