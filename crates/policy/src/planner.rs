@@ -80,17 +80,19 @@ pub fn plan(
     }
     // Last: it names what the stages before left waiting, and a start counts as on its way.
     unserved::apply(&cycle, &mut works);
+    let pools = pools.map_or_else(Vec::new, |pools| limits::figures(&works, &pools));
+    let (mut decisions, mut models) = (Vec::with_capacity(snapshot.variants.len()), Vec::new());
+    for work in works {
+        models.extend(work.finish(&mut decisions));
+    }
     let mut plan = Plan {
         cycle: snapshot.cycle,
         generation,
         at: now,
-        decisions: BTreeMap::new(),
-        models: BTreeMap::new(),
-        pools: pools.map_or_else(Vec::new, |pools| limits::figures(&works, &pools)),
+        decisions: decisions.into_iter().collect(),
+        models: models.into_iter().collect(),
+        pools,
     };
-    for work in works {
-        work.finish(&mut plan);
-    }
     tier::note(&mut plan, snapshot, settings);
     tier::note_classes(&mut plan, snapshot, settings);
     note_unreachable(&mut plan);
@@ -140,21 +142,26 @@ impl<'a> Work<'a> {
         })
     }
 
-    fn finish(self, plan: &mut Plan) {
-        if let Some(mut figures) = self.figures {
+    /// Its figures, if there are any.
+    fn finish(
+        self,
+        decisions: &mut Vec<(VariantKey, Decision)>,
+    ) -> Option<(ModelKey, ModelFigures)> {
+        let figures = self.figures.map(|mut figures| {
             figures.starts = (self.drafts.iter())
                 .filter(|draft| draft.start.source == StartSource::Measured)
                 .map(|draft| (draft.view.key.clone(), draft.start))
                 .collect();
-            plan.models.insert(self.key.clone(), figures);
-        }
+            (self.key.clone(), figures)
+        });
         let resolved = self.drafts.into_iter().map(PendingDecision::finish);
         let others = self.group.others.iter();
         let others = others.map(|view| plan_other(view, self.zero));
         for mut decision in resolved.chain(others) {
             decision.actuation = self.policy.actuation;
-            plan.decisions.insert(decision.key.clone(), decision);
+            decisions.push((decision.key.clone(), decision));
         }
+        figures
     }
 }
 
