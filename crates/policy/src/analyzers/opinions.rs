@@ -1,6 +1,6 @@
 //! What the analyzers report about one model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::inputs::AnalyzerInputs;
 use super::selection::AnalyzerConfig;
@@ -100,8 +100,10 @@ impl Opinions {
 
     /// Whether a voter sizes a variant.
     fn is_sized(&self, configs: &[AnalyzerConfig]) -> bool {
-        let informative: BTreeSet<AnalyzerName> = self.informative().collect();
-        configs.iter().any(|config| config.votes() && informative.contains(&config.analyzer))
+        let mut informative = self.informative();
+        informative.any(|analyzer| {
+            configs.iter().any(|config| config.votes() && config.analyzer == analyzer)
+        })
     }
 
     /// The analyzers that take part: one that stands in votes where no voter sizes a variant, as before anything
@@ -168,9 +170,7 @@ pub(crate) fn liveness<'a>(
 ) -> impl Fn(&ModelKey, AnalyzerName) -> Liveness + 'a {
     move |key, analyzer| {
         let (results, interval) = (&learned.analyzers, settings.interval);
-        match results.last(key, analyzer) {
-            Some(_) => results.liveness(key, analyzer, interval, now),
-            None => learned.asked.silence(key, analyzer, interval, now),
-        }
+        (results.liveness(key, analyzer, interval, now))
+            .unwrap_or_else(|| learned.asked.silence(key, analyzer, interval, now))
     }
 }

@@ -130,9 +130,9 @@ impl GapBuilder<'_> {
         let mut explained: BTreeMap<ServingRole, bool> = BTreeMap::new();
         for (variant, given) in &input.variants {
             self.add_unseen(AnalyzerName::Slo, variant, given);
-            let is_known = report.variants.contains_key(variant);
-            let mut is_explained = is_known;
-            for (instance, signal) in given.lacking().filter(|_| !is_known) {
+            let mut is_explained = report.variants.contains_key(variant);
+            let lacking = (!is_explained).then(|| given.lacking());
+            for (instance, signal) in lacking.into_iter().flatten() {
                 is_explained = true;
                 self.add(given.role, instance, signal);
             }

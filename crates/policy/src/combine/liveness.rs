@@ -114,22 +114,16 @@ impl AnalyzerLog {
         self
     }
 
-    /// Whether an analyzer was informative about a model recently.
+    /// Whether an analyzer was informative about a model recently; `None` where it never was.
     pub fn liveness(
         &self,
         model: &ModelKey,
         analyzer: AnalyzerName,
         interval: Duration,
         now: Moment,
-    ) -> Liveness {
-        match self.last(model, analyzer) {
-            Some(last) if now.since(last) <= live_for(interval) => Liveness::Live,
-            _ => Liveness::Silent,
-        }
-    }
-
-    /// When an analyzer was last informative about a model.
-    pub fn last(&self, model: &ModelKey, analyzer: AnalyzerName) -> Option<Moment> {
-        self.models.get(model)?.get(&analyzer).copied()
+    ) -> Option<Liveness> {
+        let last = self.models.get(model)?.get(&analyzer)?;
+        let is_live = now.since(*last) <= live_for(interval);
+        Some(if is_live { Liveness::Live } else { Liveness::Silent })
     }
 }

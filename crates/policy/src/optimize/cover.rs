@@ -210,12 +210,13 @@ impl Search<'_> {
         if !is_cheaper(cost + self.least_rest(depth, left), self.best_cost) {
             return;
         }
+        let mut rest = left.to_vec();
         for count in (0..=self.cover.useful(item, left)).rev() {
             if self.effort == 0 {
                 return;
             }
             self.effort -= 1;
-            let mut rest = left.to_vec();
+            rest.copy_from_slice(left);
             take(&mut rest, item, count);
             set(&mut self.counts, position, count);
             self.descend(depth + 1, &rest, cost + item.cost * f64::from(count));

@@ -21,7 +21,9 @@ pub(super) struct ObservedLoad {
 impl ObservedLoad {
     /// One pass, since a fleet has many replicas.
     pub(super) fn of(input: &ThroughputModelInput) -> Self {
-        let mut sums = Sums::default();
+        let replicas = input.variants.values().map(|variant| variant.replicas.len());
+        let answers = Vec::with_capacity(replicas.sum());
+        let mut sums = Sums { answers, ..Sums::default() };
         for variant in input.variants.values() {
             for replica in variant.replicas.values() {
                 sums.add(variant.role, replica);

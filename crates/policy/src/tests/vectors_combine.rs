@@ -153,17 +153,17 @@ fn n103_n105_n111_liveness() {
         log.liveness(&model, AnalyzerName::Throughput, interval, at(seconds))
     };
     let log = AnalyzerLog::default().learn(&both(Vec::new()), at(0));
-    assert_eq!(live(&log, 0), Liveness::Silent);
+    assert_eq!(live(&log, 0), None);
     let log = log.learn(&both(vec![AnalyzerName::Throughput]), at(10));
-    assert_eq!(live(&log, 10), Liveness::Live);
-    assert_eq!(live(&log, 100), Liveness::Live);
-    assert_eq!(live(&log, 101), Liveness::Silent);
+    assert_eq!(live(&log, 10), Some(Liveness::Live));
+    assert_eq!(live(&log, 100), Some(Liveness::Live));
+    assert_eq!(live(&log, 101), Some(Liveness::Silent));
     assert_eq!(
         log.liveness(&model, AnalyzerName::Throughput, Duration::ZERO, at(100)),
-        Liveness::Live
+        Some(Liveness::Live)
     );
     let kept = log.clone().learn(&BTreeMap::new(), at(20));
-    assert_eq!(live(&kept, 20), Liveness::Live);
+    assert_eq!(live(&kept, 20), Some(Liveness::Live));
     let others = BTreeMap::from([(other.clone(), Vec::new())]);
     let evicted = log.learn(&others, at(20));
     assert_eq!(evicted, AnalyzerLog::default().learn(&others, at(20)));

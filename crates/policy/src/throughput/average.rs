@@ -11,7 +11,12 @@ pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// The mean, summed in ascending order, so that the order of the input cannot move its last digit.
 /// None of none.
-pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    // Those of like replicas are in order.
+    if values.clone().is_sorted_by(|one, other| one.total_cmp(other).is_le()) {
+        let count = u32::try_from(values.clone().count()).unwrap_or(u32::MAX);
+        return (count > 0).then(|| values.sum::<f64>() / f64::from(count));
+    }
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let count = f64::from(u32::try_from(values.len()).unwrap_or(u32::MAX));

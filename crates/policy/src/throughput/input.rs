@@ -321,7 +321,7 @@ impl ThroughputVariantInput {
         total(self.replicas.values().map(ThroughputReplicaInput::backlog))
     }
 
-    pub(super) fn capacities(&self) -> impl Iterator<Item = f64> {
+    pub(super) fn capacities(&self) -> impl Iterator<Item = f64> + Clone {
         self.replicas.values().filter_map(ThroughputReplicaInput::capacity)
     }
 
