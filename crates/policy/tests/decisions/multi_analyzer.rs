@@ -58,7 +58,7 @@ fn tokens_decide_where_they_are_selected_and_show_every_figure() {
     assert!(reason(&by_tokens, "a").contains("scale-up"), "{}", reason(&by_tokens, "a"));
     let figures = &by_tokens.models[&ModelKey::new("ns", "m")];
     let report = figures.tokens.as_ref().unwrap();
-    let instance = &report.variants[&VariantKey::new("ns", "a")].instances["a-0"];
+    let instance = report.variants[&VariantKey::new("ns", "a")].instances.get("a-0").unwrap();
     assert_eq!((instance.k1.0, instance.demand.0), (12_800.0, 11_000.0));
     assert_eq!(instance.k2_source, CapacityReason::Memory);
     // 11000 / 0.85 - 12800.
@@ -372,7 +372,7 @@ fn what_engines_held_is_remembered_from_cycle_to_cycle() {
     let plans = cycles(&[(3_600, document(&[full], "")), (3_630, document(&[later], ""))], TOKENS);
     let k2 = |plan: &Plan| {
         let figures = plan.models[&ModelKey::new("ns", "m")].tokens.clone().unwrap();
-        let instance = &figures.variants[&VariantKey::new("ns", "a")].instances["a-0"];
+        let instance = figures.variants[&VariantKey::new("ns", "a")].instances.get("a-0").unwrap();
         (instance.k2.0, instance.k2_source)
     };
     assert_eq!(k2(&plans[0]), (8_000.0, CapacityReason::Observed));
