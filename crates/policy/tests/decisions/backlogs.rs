@@ -64,7 +64,8 @@ fn document(seconds: u64, variants: &str, queue: Option<f64>) -> String {
     let uptime = 7200 + seconds;
     let mut text = format!("version: 1\ntime: {{uptime: {uptime}s}}\nvariants:\n{variants}");
     if let Some(queue) = queue {
-        let router = format!("{{queueRequests: {queue}, arrivalRate: 0}}");
+        let bytes = queue * 400.0;
+        let router = format!("{{queueRequests: {queue}, queueBytes: {bytes}, arrivalRate: 0}}");
         writeln!(text, "models: [{{namespace: ns, model: m, router: {router}}}]").unwrap();
     }
     text
