@@ -323,7 +323,7 @@ impl<'a> Cycle<'a> {
             safety_net::hold(&mut work.drafts, state, queue);
             return false;
         }
-        let by_role = self.by_role(work, analysis);
+        let by_role = Self::by_role(work, analysis);
         work.figures = Some(ModelFigures {
             percentage: Some(analysis.figures),
             percentage_by_role: by_role,
@@ -336,7 +336,6 @@ impl<'a> Cycle<'a> {
     /// decode. Nothing shrinks while a variant of the model is in transition. Returns the figures of
     /// each part; none where every variant serves whole requests.
     fn by_role(
-        &self,
         work: &mut Work<'_>,
         analysis: &SaturationAnalysis,
     ) -> BTreeMap<ServingRole, SaturationFigures> {

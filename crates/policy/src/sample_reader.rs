@@ -20,6 +20,8 @@ use wva_base::moment::Moment;
 const KV_RANGE: RangeInclusive<f64> = 0.0..=1.0;
 const QUEUE_RANGE: RangeInclusive<f64> = 0.0..=f64::MAX;
 
+type SamplesByPod = BTreeMap<Arc<str>, PodSamples>;
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleReader<'a> {
     metrics: &'a MetricsSnapshot,
@@ -31,7 +33,7 @@ pub(crate) struct SampleReader<'a> {
     collection: Collection,
     direct: Option<&'a DirectQueues>,
     /// The model that is read, with its samples.
-    own: Option<(&'a ModelKey, Option<&'a BTreeMap<Arc<str>, PodSamples>>)>,
+    own: Option<(&'a ModelKey, Option<&'a SamplesByPod>)>,
     now: Moment,
 }
 

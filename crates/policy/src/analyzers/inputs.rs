@@ -110,8 +110,7 @@ pub(crate) fn analyzer_inputs(
         queueing: looks(AnalyzerName::QueueingModel) || reader == InputsFor::Memory,
     };
     let mut by_throughput = needs.throughput.then(BTreeMap::new);
-    let mut builder = InputBuilder::of(subject);
-    let mut stale = 0;
+    let (mut builder, mut stale) = (InputBuilder::of(subject), 0);
     let (mut by_tokens, mut by_rate) = (BTreeMap::new(), BTreeMap::new());
     let mut arguments = BTreeMap::new();
     for (view, target) in subject.members {
@@ -122,9 +121,8 @@ pub(crate) fn analyzer_inputs(
         let gated = subject.outlook.gated_too_long(view);
         let (ready, pending) = counts(outlook, gated, view, target);
         if let Some(variants) = &mut by_throughput {
-            let counts = (ready, pending);
             let rates = pods.rates.into_iter().collect();
-            let variant = throughput_input::variant(outlook, view, counts, engine, rates);
+            let variant = throughput_input::variant(outlook, view, (ready, pending), engine, rates);
             variants.insert(view.key.clone(), variant);
         }
         by_rate.insert(

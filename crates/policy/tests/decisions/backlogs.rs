@@ -132,8 +132,8 @@ fn a_queue_that_stands_says_for_how_long() {
     assert_eq!(found(&[&before[..], &[landed(269)]].concat()).0, 3);
     assert_eq!(found(&[&before[..], &[landed(270)]].concat()).0, 4);
 
-    let full = Look { max: 2, ..Look::at(0, 20.0) };
-    assert_eq!(found(&[full, Look { seconds: 120, ..full }]).0, 2);
+    let at_most = Look { max: 2, ..Look::at(0, 20.0) };
+    assert_eq!(found(&[at_most, Look { seconds: 120, ..at_most }]).0, 2);
 }
 
 #[test]
