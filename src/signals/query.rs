@@ -1,7 +1,6 @@
 //! The query set: which queries there are, the series of each, and its text.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::promql::{Aggregation, Namespace, RangeWindow, SeriesSelector, Vector};
@@ -111,14 +110,7 @@ impl QueryName {
     }
 
     /// Its terms, series by series; no series twice.
-    pub(super) fn terms(self) -> &'static [QueryTerm] {
-        static TERMS: LazyLock<BTreeMap<QueryName, Vec<QueryTerm>>> = LazyLock::new(|| {
-            QueryName::ALL.into_iter().map(|query| (query, query.terms_of_sources())).collect()
-        });
-        TERMS.get(&self).map_or(&[], Vec::as_slice)
-    }
-
-    fn terms_of_sources(self) -> Vec<QueryTerm> {
+    pub(super) fn terms(self) -> Vec<QueryTerm> {
         let mut seen = BTreeSet::new();
         let mut terms: Vec<QueryTerm> = match self {
             Self::KvUsageAge => ages_of(Self::KvUsage),
@@ -184,7 +176,7 @@ impl QueryName {
     /// choice is made per pod by the [resolver](super::resolver).
     pub fn text(self, scope: &QueryScope) -> String {
         self.terms()
-            .iter()
+            .into_iter()
             .map(|term| term.vector(scope).tagged(SOURCE, term.name))
             .reduce(|query, term| query.or(&term))
             .map(Vector::into_text)
@@ -207,7 +199,8 @@ pub(super) const PART: &str = "part";
 /// that have ended are left out.
 pub(super) fn history_text(scope: &QueryScope, range: RangeWindow, step: RangeWindow) -> String {
     let terms = RECORDED.into_iter().flat_map(|query| {
-        query.terms().iter().filter_map(move |term| {
+        let terms = query.terms().into_iter();
+        terms.filter_map(move |term| {
             let vector = term.recorded(scope)?.tagged(SOURCE, term.name);
             Some(vector.tagged(PART, query.as_str()))
         })

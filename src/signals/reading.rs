@@ -93,8 +93,9 @@ pub(super) fn readings(
     names: &mut Names,
     ignored: &mut BTreeMap<Ignored, u64>,
 ) -> Vec<SampleReading> {
+    let terms = query.terms();
     let mut readings = Vec::with_capacity(result.len());
-    let mut columns = Columns::of(query.terms(), result);
+    let mut columns = Columns::of(&terms, result);
     for sample in result.samples() {
         match columns.read(sample, names) {
             Ok(reading) => readings.push(reading),
@@ -134,7 +135,8 @@ pub(super) fn note_unlabelled(
     names: &mut Names,
     unlabelled: &mut Unlabelled,
 ) {
-    let mut columns = Columns::of(query.terms(), result);
+    let terms = query.terms();
+    let mut columns = Columns::of(&terms, result);
     for sample in result.samples() {
         let Err(lack @ (Ignored::Namespace | Ignored::Pod)) = columns.read(sample, names) else {
             continue;

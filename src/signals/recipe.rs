@@ -80,7 +80,7 @@ impl SignalRow {
 
     /// For each arm of a query, its place among the operands of this row.
     pub(super) fn places(&self, query: QueryName) -> Vec<Option<usize>> {
-        let terms = query.terms().iter();
+        let terms = query.terms().into_iter();
         terms
             .map(|term| {
                 let operand = (query, term.name);
