@@ -89,7 +89,7 @@ pub(crate) struct RouterBacklog {
 impl RouterBacklog {
     fn add(known: Option<Self>, requests: f64, ready: u32, now: Moment) -> Self {
         let anew = Self { since: now, seen: now, fewest: requests, at: now, ready };
-        match known {
+        match known.filter(|known| known.is_current(now)) {
             Some(known) if requests >= known.fewest && ready <= known.ready => {
                 Self { seen: now, ..known }
             }
@@ -100,6 +100,11 @@ impl RouterBacklog {
 
     pub(crate) fn lasts(&self, now: Moment) -> Duration {
         now.since(self.since)
+    }
+
+    /// Whether it was seen within the time for which one must last to stand: a gap of collections is no backlog.
+    fn is_current(&self, now: Moment) -> bool {
+        now.since(self.seen) <= STANDS
     }
 
     /// How long no fewer requests have waited, with no more replicas.
@@ -132,7 +137,8 @@ impl RouterBacklogs {
 
     /// The backlog in the router of a model, where it stands.
     pub(crate) fn standing(&self, model: &ModelKey, now: Moment) -> Option<&RouterBacklog> {
-        self.models.get(model).filter(|known| known.lasts(now) >= STANDS)
+        let known = self.models.get(model);
+        known.filter(|known| known.lasts(now) >= STANDS && known.is_current(now))
     }
 }
 
@@ -186,6 +192,10 @@ mod tests {
         let lost = look(&served, Some(60.0), 1, 140);
         let back = look(&lost, Some(60.0), 3, 150);
         assert_eq!(found(&back, 150), Some((40.0, 150, 20)), "as many served before");
+
+        assert_eq!(found(&known, 210), Some((11.0, 210, 210)));
+        assert_eq!(found(&known, 211), None, "not seen for more than two minutes");
+        assert_eq!(found(&look(&known, Some(40.0), 2, 211), 211), None, "and begun anew");
 
         let silent = look(&known, None, 2, 209);
         assert_eq!(found(&silent, 209), Some((11.0, 209, 209)));

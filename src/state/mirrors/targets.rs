@@ -7,7 +7,6 @@ use crate::cluster::mirror::{Mirror, ObjectKey, SyncState};
 use crate::cluster::scale::{ReadTarget, ScaleReading};
 use crate::policy::accelerator::Placement;
 use crate::policy::attribution::{Controlled, MAX_DEPTH, OwnerIdentity, live, pods_of};
-use crate::policy::engine_args::Containers;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::{ControllerRef, PodObject, TargetObject};
 use crate::policy::params::{LabelRequirement, LabelSelector};
@@ -111,12 +110,7 @@ impl Mirrors {
                 || matches!(&*controller.kind, "ReplicaSet" | "ReplicationController")
         });
         let template = if is_whole {
-            let devices = pod.devices.as_deref().cloned().unwrap_or_default();
-            // A pod is kept without its command line, which is no empty one: defaults of an engine are not known to hold.
-            ReplicaTemplate {
-                containers: Containers::default(),
-                ..ReplicaPods::pod(devices).replica()
-            }
+            ReplicaPods::pod(pod.devices.as_deref().cloned().unwrap_or_default()).replica()
         } else {
             target.template.clone()
         };

@@ -16,12 +16,14 @@ use crate::units::Replicas;
 
 /// Keeps what load would release while a backlog stands in the router of a model, and adds a replica where it does not
 /// become smaller and nothing is on its way. The replicas do not serve what arrives then, whatever an analyzer makes of
-/// what they report. Of several roles those grow that are full, or all where none is.
+/// what they report. Of several roles those grow that are full, or all where none is, if they do anything: more replicas
+/// that idle serve no more. Without usable metrics the safety net holds everything.
 pub(super) fn act(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     let Some((backlog, queued)) = standing(cycle, work) else {
         return;
     };
-    if work.growth.is_some() || !work.drafts.iter().any(serves) {
+    let is_unseen = cycle.unusable(&work.drafts).is_some();
+    if is_unseen || work.growth.is_some() || !work.drafts.iter().any(serves) {
         return;
     }
     let (requests, lasts) = (queued.unwrap_or(backlog.fewest), backlog.lasts(cycle.now));
@@ -37,7 +39,8 @@ pub(super) fn act(cycle: &Cycle<'_>, work: &mut Work<'_>) {
     }
     let full: BTreeSet<ServingRole> =
         work.drafts.iter().filter(|draft| is_full(draft)).map(role).collect();
-    let roles = if full.is_empty() { work.drafts.iter().map(role).collect() } else { full };
+    let busy = work.drafts.iter().filter(|draft| is_busy(draft)).map(role);
+    let roles = if full.is_empty() { busy.collect() } else { full };
     for role in roles {
         add(&mut work.drafts, role, Reason::QueueStands { requests, fewest, lasts });
     }
@@ -85,6 +88,10 @@ pub(super) fn standing(cycle: &Cycle<'_>, work: &Work<'_>) -> Option<(RouterBack
     let is_gone =
         waiting.is_routed_backlog(work.policy.thresholds.queue_length_threshold) == Some(false);
     (!is_gone).then_some((*backlog, waiting.routed))
+}
+
+fn is_busy(draft: &PendingDecision<'_>) -> bool {
+    draft.figures.max_kv > 0.0 || draft.figures.max_queue > 0.0
 }
 
 fn serves(draft: &PendingDecision<'_>) -> bool {

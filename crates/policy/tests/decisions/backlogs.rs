@@ -168,6 +168,21 @@ fn nothing_is_released_while_requests_stand_in_the_router() {
 }
 
 #[test]
+fn a_backlog_starts_nothing_without_usable_metrics_or_for_replicas_that_idle() {
+    let serving = |usage| variant("v", "cost: 5", (2, 2), usage);
+    let asleep = variant("w", "cost: 50, bounds: {min: 0}", (0, 0), 0.0);
+    for mode in MODES {
+        let found = |usage: f64, rest: &str| {
+            let plan = standing(&format!("{}{asleep}", serving(usage)), 20.0, mode, rest);
+            (targets(&plan)["v"], targets(&plan)["w"])
+        };
+        assert_eq!(found(0.55, ""), (3, 0), "{mode}");
+        assert_eq!(found(0.55, "collection: {failures: {kvUsage: down}}\n"), (2, 0), "{mode}");
+        assert_eq!(found(0.0, ""), (2, 0), "{mode}");
+    }
+}
+
+#[test]
 fn a_replica_that_gpus_refuse_falls_to_the_next_variant() {
     let cheap = variant("v", "cost: 5, accelerator: A100", (2, 2), 0.55);
     let other = variant("w", "cost: 20, accelerator: H100", (1, 1), 0.55);

@@ -13,11 +13,11 @@ use super::conditions::{self, unreported};
 use super::deletion_costs::chosen;
 use super::process_manager::ProcessManager;
 use super::surroundings::{object_of, stored_count};
-use super::workload::{is_by_tokens, may_go_to_zero, sees_routers};
+use super::workload::{is_by_latency, is_by_tokens, may_go_to_zero};
 use crate::apiserver::Insider;
 use crate::workloads::object::Object;
 use crate::world::controller::ControllerView;
-use crate::world::{AUTOSCALERS, Frame, Scenario, ScenarioVariant, VariantFrame};
+use crate::world::{AUTOSCALERS, Frame, Replica, Scenario, ScenarioVariant, VariantFrame};
 use wva::policy::key::VariantKey;
 use wva::policy::plan::{Plan, Reason};
 use wva_supervise::RoleState;
@@ -36,23 +36,26 @@ pub(super) fn wanting(
     scenario: &Scenario,
     is_kept: &dyn Fn(&VariantKey) -> bool,
 ) -> Vec<InvariantViolation> {
-    let by_routers = sees_routers(scenario);
-    let may_grow = |variant: &ScenarioVariant, seen: &VariantFrame| {
+    let may_grow = |by_routers: bool, variant: &ScenarioVariant, seen: &VariantFrame| {
         let (least, most) = variant.bounds;
         let enough = if by_routers { most } else { least.max(1) + 1 };
         seen.desired < Some(enough)
     };
     let models = scenario.models.iter().zip(&frame.models);
     let wanting = models.filter(|(model, seen)| {
+        // The arguments of such a target are not known. Its replicas are taken to hold the default of their engine, and may
+        // be taken to do more than they do for a while.
+        let is_guessed = model.variants.iter().any(|variant| variant.replica == Replica::Single);
+        let by_routers = is_by_tokens(scenario) || is_by_latency(scenario) && !is_guessed;
         let held = crate::number::real(u64::try_from(seen.held).unwrap_or(u64::MAX));
         let keys = model.variants.iter();
         let mut keys = keys.map(|variant| VariantKey::new(scenario.namespace, variant.name));
         let mut variants = model.variants.iter().zip(&seen.variants);
         let (is_short, can_grow) = if by_routers {
-            let can_grow = variants.any(|(variant, seen)| may_grow(variant, seen));
+            let can_grow = variants.any(|(variant, seen)| may_grow(true, variant, seen));
             (seen.queue.max(held) > QUEUE, can_grow)
         } else {
-            let can_grow = variants.all(|(variant, seen)| may_grow(variant, seen));
+            let can_grow = variants.all(|(variant, seen)| may_grow(false, variant, seen));
             (seen.shortest_queue > ROOM, can_grow)
         };
         is_short && can_grow && !keys.any(|key| is_kept(&key))

@@ -320,9 +320,8 @@ pub(super) fn is_by_tokens(scenario: &Scenario) -> bool {
     states(scenario, BY_TOKENS)
 }
 
-/// Whether requests that a router holds count.
-pub(super) fn sees_routers(scenario: &Scenario) -> bool {
-    is_by_tokens(scenario) || states(scenario, BY_LATENCY)
+pub(super) fn is_by_latency(scenario: &Scenario) -> bool {
+    states(scenario, BY_LATENCY)
 }
 
 fn states(scenario: &Scenario, analyzer: &str) -> bool {
