@@ -43,7 +43,7 @@ pub(super) fn wanting(
     };
     let models = scenario.models.iter().zip(&frame.models);
     let wanting = models.filter(|(model, seen)| {
-        // The arguments of such a target are not known. Its replicas are taken to hold the default of their engine, and may
+        // The arguments of this target are not known. Its replicas are taken to hold the default of their engine, and may
         // be taken to do more than they do for a while.
         let is_guessed = model.variants.iter().any(|variant| variant.replica == Replica::Single);
         let by_routers = is_by_tokens(scenario) || is_by_latency(scenario) && !is_guessed;
