@@ -98,11 +98,13 @@ impl RouterBacklog {
         }
     }
 
+    /// How long too many requests have waited.
     pub(crate) fn lasts(&self, now: Moment) -> Duration {
         now.since(self.since)
     }
 
-    /// Whether it was seen within the time for which one must last to stand: a gap of collections is no backlog.
+    /// Whether it was seen within the time for which one must last to stand: a longer gap, of collections or of what
+    /// the router says, ends it.
     fn is_current(&self, now: Moment) -> bool {
         now.since(self.seen) <= STANDS
     }
@@ -118,8 +120,7 @@ impl RouterBacklogs {
         self.models.is_empty()
     }
 
-    /// Adds one collection, like [`Backlogs::learn`]. A router that says nothing has emptied no queue: its backlog
-    /// ends once it has said nothing for as long as one must last to stand.
+    /// Adds one collection, like [`Backlogs::learn`]. A router that says nothing for a while has emptied no queue.
     pub(crate) fn learn(self, seen: &BTreeMap<ModelKey, (Waiting, f64)>, now: Moment) -> Self {
         let next = |(model, (waiting, each)): (&ModelKey, &(Waiting, f64))| {
             let known = self.models.get(model).copied();
@@ -128,7 +129,7 @@ impl RouterBacklogs {
                     Some(RouterBacklog::add(known, requests, waiting.ready, now))
                 }
                 (Some(_), _) => None,
-                (None, _) => known.filter(|known| now.since(known.seen) < STANDS),
+                (None, _) => known.filter(|known| known.is_current(now)),
             };
             Some((model.clone(), next?))
         };
@@ -197,9 +198,9 @@ mod tests {
         assert_eq!(found(&known, 211), None, "not seen for more than two minutes");
         assert_eq!(found(&look(&known, Some(40.0), 2, 211), 211), None, "and begun anew");
 
-        let silent = look(&known, None, 2, 209);
-        assert_eq!(found(&silent, 209), Some((11.0, 209, 209)));
-        assert_eq!(look(&known, None, 2, 210), none, "two minutes without a word");
+        let silent = look(&known, None, 2, 210);
+        assert_eq!(found(&silent, 210), Some((11.0, 210, 210)));
+        assert_eq!(look(&known, None, 2, 211), none, "more than two minutes without a word");
         assert_eq!(look(&known, Some(10.0), 2, 130), none);
         assert_eq!(known.clone().learn(&BTreeMap::new(), at(130)), none);
     }

@@ -157,8 +157,8 @@ fn nothing_is_released_while_requests_stand_in_the_router() {
 
     // A router that says nothing has not said that it is empty.
     let silent = |seconds| Look { queue: None, ..calm(seconds, 0.0) };
-    assert_eq!(last(&[&falls[..], &[silent(239)]].concat(), "{}"), (2, said(239)));
-    assert_eq!(last(&[&falls[..], &[silent(240)]].concat(), "{}").0, 1);
+    assert_eq!(last(&[&falls[..], &[silent(240)]].concat(), "{}"), (2, said(240)));
+    assert_eq!(last(&[&falls[..], &[silent(241)]].concat(), "{}").0, 1);
 
     // A release that is published and not applied is taken back.
     let published = |seconds| Look { desired: Some(1), ..calm(seconds, 60.0) };
