@@ -238,8 +238,9 @@ impl StartTimes {
                 let next = match listed {
                     Some(pods) => {
                         let estimate = self.expect(key, seeds.of_variant(key));
+                        let is_first = known.is_none();
                         let known = known.cloned().unwrap_or_default();
-                        known.learn(pods, now).judge(pods, &estimate, pending, now)
+                        known.learn(pods, is_first, now).judge(pods, &estimate, pending, now)
                     }
                     None => known?.clone(),
                 };
@@ -306,7 +307,7 @@ impl StartEstimate {
 }
 
 impl VariantStarts {
-    fn learn(mut self, pods: &[StartingPod], now: WallTime) -> Self {
+    fn learn(mut self, pods: &[StartingPod], is_first: bool, now: WallTime) -> Self {
         let mut pods: Vec<&StartingPod> = pods.iter().collect();
         pods.sort_by(|one, other| (one.ready, &one.name).cmp(&(other.ready, &other.name)));
         let gated = (pods.iter()).filter(|pod| pod.is_gated);
@@ -317,13 +318,18 @@ impl VariantStarts {
         let (served, starting): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| {
             pod.ready.is_some() || self.served.contains(&pod.name) || is_unseen(pod)
         });
-        self.served = names(&served);
+        let served = std::mem::replace(&mut self.served, names(&served));
         let started = std::mem::replace(&mut self.starting, names(&starting));
+        // What no look found before and is ready now started in less than the time between two of them.
+        let is_new = |pod: &StartingPod| {
+            let is_complete = !is_first && served.len() < KEPT_PODS && started.len() < KEPT_PODS;
+            is_complete && !served.contains(&pod.name) && now.since(pod.created) <= UNSEEN
+        };
         for pod in pods {
             let Some(ready) = pod.ready else { continue };
             let is_cached = (pod.node.as_ref()).is_some_and(|node| self.nodes.contains(node));
             let begun = self.begun(pod);
-            if pod.origin == PodOrigin::Own && started.contains(&pod.name) {
+            if pod.origin == PodOrigin::Own && (started.contains(&pod.name) || is_new(pod)) {
                 self.stalled = None;
                 let kind = if is_cached { StartKind::Cached } else { StartKind::Cold };
                 push(self.starts.entry(kind).or_default(), ready.since(begun), KEPT_STARTS);

@@ -100,6 +100,31 @@ fn a_variant_that_is_gone_is_forgotten() {
     assert!(times.learn(&BTreeMap::new(), LIMITS, WallTime(90_000)).variants.is_empty());
 }
 
+/// A replica that wakes is ready before anything looks.
+#[test]
+fn a_start_between_two_looks_is_one() {
+    let look = |pods: &[StartingPod], now: i64| {
+        (BTreeMap::from([(key(), Some(pods.to_vec()))]), WallTime(now * 1000))
+    };
+    let learn = |times: &StartTimes, (pods, now)| times.learn(&pods, LIMITS, now);
+    let old = pod("old", Some("n"), 0, 90, false);
+    let woken = pod("woken", Some("n"), 300, 305, false);
+    let of = |times: &StartTimes| {
+        let estimate = times.expect(&key(), SEED);
+        (estimate.starts, estimate.typical.as_secs())
+    };
+    // At first sight it may have been ready for long, and ready again since.
+    let first = learn(&StartTimes::default(), look(&[old.clone(), woken.clone()], 315));
+    assert_eq!(of(&first), (0, SEED.as_secs()));
+    let before = learn(&StartTimes::default(), look(&[old.clone()], 300));
+    let after = learn(&before, look(&[old.clone(), woken.clone()], 315));
+    assert_eq!(of(&after), (1, 5));
+    assert_eq!(of(&learn(&after, look(&[old.clone(), woken], 330))), (1, 5));
+    // One that is not new was somewhere that was not seen.
+    let moved = pod("moved", Some("n"), 300, 305, false);
+    assert_eq!(of(&learn(&before, look(&[old, moved], 1_000))), (0, SEED.as_secs()));
+}
+
 /// A process that starts while the container of an old pod is down does not take the age of that pod for the
 /// time of a start.
 #[test]
