@@ -138,8 +138,8 @@ pub struct DemandTrack {
 pub struct DemandObservation {
     /// Requests per second that are accepted; `None` where no source says so.
     pub arrivals: Option<f64>,
-    /// Requests per second that replicas complete.
-    pub completions: f64,
+    /// Requests per second that replicas complete; `None` where one of them does not say.
+    pub completions: Option<f64>,
     /// Requests per second that the router places; `None` where it does not say.
     pub placed: Option<f64>,
     /// Tokens per second that replicas generate; `None` where one of them does not say.
@@ -170,7 +170,7 @@ impl DemandTrack {
             return Some(Self {
                 at: now,
                 arrivals: SmoothedRate::new(rate),
-                served: observation.completions,
+                served: observation.completions.unwrap_or(0.0),
                 queue: observation.queue.unwrap_or(0.0),
                 queue_age: observation.queue_age,
                 queue_growth: 0.0,
@@ -192,15 +192,17 @@ impl DemandTrack {
             return Some(known);
         }
         let recent = observation.arrivals.unwrap_or(known.arrivals.recent);
+        // Once load has gone, the last requests that ended are those with the longest answers.
+        let shape = observation.shape.filter(|_| observation.completions != Some(0.0));
         let mut next = Self {
             at: now,
             arrivals: known.arrivals.after(recent, passed),
-            served: observation.completions,
+            served: observation.completions.unwrap_or(0.0),
             queue_age: known.queue_age + passed,
             waiting: observation.waiting,
             in_flight: observation.in_flight,
             answering: observation.answering,
-            shape: observation.shape.or(known.shape),
+            shape: shape.or(known.shape).or(observation.shape),
             ..known
         };
         next.count(known, observation, now);

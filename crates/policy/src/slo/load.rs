@@ -40,7 +40,7 @@ impl ObservedLoad {
                 .or(placed)
                 .or(completions)
                 .filter(|rate| rate.is_finite() && *rate >= 0.0),
-            completions: completions.unwrap_or(0.0),
+            completions,
             placed,
             generated: sums.generated.known(),
             in_flight: sums.in_flight.known(),

@@ -49,8 +49,12 @@ fn a_count_between_two_readings_of_the_rate_is_no_jump_of_its_own() {
 fn longer_answers_are_a_surge_before_one_of_them_ends() {
     let first = DemandTrack::after(None, QUIET, at(0)).unwrap();
     let surge = |generated| {
-        let longer =
-            DemandObservation { completions: 4.0, generated, in_flight: Some(210.0), ..QUIET };
+        let longer = DemandObservation {
+            completions: Some(4.0),
+            generated,
+            in_flight: Some(210.0),
+            ..QUIET
+        };
         after(&first, longer, 15).surge
     };
     // Four a second are complete and ten more in flight, which is no more than arrive.

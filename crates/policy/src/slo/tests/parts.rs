@@ -252,7 +252,7 @@ fn a_rate_counts_once_it_exceeds_chance() {
     let look = |arrivals, queue| DemandObservation {
         answering: Duration::ZERO,
         arrivals: Some(arrivals),
-        completions: 20.0,
+        completions: Some(20.0),
         placed: None,
         generated: None,
         in_flight: None,
@@ -279,7 +279,7 @@ fn a_rate_counts_once_it_exceeds_chance() {
     assert_eq!((unseen.queue, unseen.queue_growth), (150.0, 0.0));
     assert!(unseen.rate() < 17.0, "{}", unseen.rate());
     // What is served while a queue drains arrived before, also where one request waits anew.
-    let served = |queue| DemandObservation { completions: 40.0, ..look(16.0, queue) };
+    let served = |queue| DemandObservation { completions: Some(40.0), ..look(16.0, queue) };
     let drained = DemandTrack::after(Some(queue), served(0.0), at(30)).unwrap();
     let next = DemandTrack::after(Some(drained), served(1.0), at(45)).unwrap();
     assert!(next.queue_growth > 0.0);
@@ -294,7 +294,7 @@ fn a_rate_counts_once_it_exceeds_chance() {
 pub(super) const QUIET: DemandObservation = DemandObservation {
     answering: Duration::ZERO,
     arrivals: Some(15.0),
-    completions: 15.0,
+    completions: Some(15.0),
     placed: Some(15.0),
     generated: Some(4_500.0),
     in_flight: Some(60.0),
@@ -310,6 +310,20 @@ pub(super) fn after(
     second: u64,
 ) -> DemandTrack {
     DemandTrack::after(Some(*before), observation, at(second)).unwrap()
+}
+
+/// The last answers that end are the longest ones.
+#[test]
+fn the_mean_request_of_a_load_that_is_gone_is_that_of_before() {
+    let longer = RequestShape { output: 2.0 * SHAPE.output, ..SHAPE };
+    let look = |completions| DemandObservation { completions, shape: Some(longer), ..QUIET };
+    let served = DemandTrack::after(None, QUIET, at(0)).unwrap();
+    for (completions, shape) in [(Some(0.1), longer), (None, longer), (Some(0.0), SHAPE)] {
+        assert_eq!(after(&served, look(completions), 15).shape, Some(shape), "{completions:?}");
+    }
+    // Where none was known it is better than nothing.
+    let first = DemandTrack::after(None, look(Some(0.0)), at(0)).unwrap();
+    assert_eq!(after(&first, look(Some(0.0)), 15).shape, Some(longer));
 }
 
 #[test]
