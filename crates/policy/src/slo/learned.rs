@@ -280,10 +280,7 @@ impl LearnedEngine {
         }
         // Elsewhere the first token waits for other things than its prompt.
         if given.role == ServingRole::Prefill {
-            let seen = given.replicas.values();
-            let seen = seen.filter_map(ThroughputReplicaInput::prompt_seconds);
-            let seen = seen.reduce(f64::min);
-            next.prompt_seconds = match (next.prompt_seconds, seen) {
+            next.prompt_seconds = match (next.prompt_seconds, given.prompt_seconds()) {
                 (Some(least), Some(seen)) => Some(seen.min(least * PROMPT_DRIFT)),
                 (least, seen) => least.or(seen),
             };

@@ -268,17 +268,6 @@ impl ThroughputReplicaInput {
         Some((shape, self.request_rate().unwrap_or(0.0)))
     }
 
-    /// Seconds for one computed prompt token while no request waits.
-    pub(crate) fn prompt_seconds(&self) -> Option<f64> {
-        let is_free = self.backlog() <= 0.0;
-        self.first_token_seconds().filter(|_| is_free)
-    }
-
-    /// Seconds until the first token, for each computed prompt token.
-    fn first_token_seconds(&self) -> Option<f64> {
-        Some(positive(self.time_to_first_token)? / self.computed_tokens()?)
-    }
-
     fn computed_tokens(&self) -> Option<f64> {
         let tokens = positive(self.input_tokens)? * (1.0 - self.share_cached());
         (tokens > 1.0).then_some(tokens)
@@ -306,15 +295,19 @@ impl ThroughputVariantInput {
         working.find_map(|replica| replica.lacking(self.role, has_arguments))
     }
 
+    /// Seconds for one computed prompt token in replicas in which no request waits.
+    pub(crate) fn prompt_seconds(&self) -> Option<f64> {
+        first_token_seconds(self.replicas.values().filter(|replica| replica.backlog() <= 0.0))
+    }
+
     /// The most seconds that a computed prompt token can take: no prompt is read for longer than until its first token,
     /// and replicas read what they complete.
     pub(crate) fn most_prompt_seconds(&self) -> Option<f64> {
         let read = self.replicas.values().filter_map(|replica| {
             Some(positive(replica.completions)? * replica.computed_tokens()?)
         });
-        let first = self.replicas.values();
-        let first = first.filter_map(ThroughputReplicaInput::first_token_seconds);
-        first.chain(mean(read).map(f64::recip)).reduce(f64::min)
+        let first = first_token_seconds(self.replicas.values());
+        first.into_iter().chain(mean(read).map(f64::recip)).reduce(f64::min)
     }
 
     pub(crate) fn backlog(&self) -> f64 {
@@ -370,6 +363,23 @@ impl ThroughputModelInput {
             replicas.any(|replica| replica.is_full(variant.max_sequences, &self.params))
         })
     }
+}
+
+/// Seconds until the first token for each computed prompt token, of replicas together: the least of many means, each of
+/// a few requests, would be far below that of all.
+fn first_token_seconds<'a>(
+    replicas: impl Iterator<Item = &'a ThroughputReplicaInput>,
+) -> Option<f64> {
+    let known = replicas.filter_map(|replica| {
+        let sent = replica.request_rate().unwrap_or(0.0);
+        Some((positive(replica.time_to_first_token)?, replica.computed_tokens()?, sent))
+    });
+    let known: Vec<_> = known.collect();
+    let is_idle = known.iter().all(|(_, _, sent)| *sent <= 0.0);
+    let weight = |sent: f64| if is_idle { 1.0 } else { sent };
+    let seconds = total(known.iter().map(|(seconds, _, sent)| weight(*sent) * seconds));
+    let tokens = total(known.iter().map(|(_, tokens, sent)| weight(*sent) * tokens));
+    (tokens > 0.0).then(|| seconds / tokens)
 }
 
 pub(super) fn positive(value: Option<f64>) -> Option<f64> {

@@ -47,6 +47,42 @@ fn apart(arrivals: Option<f64>, decode_rate: f64) -> ThroughputModelInput {
     }
 }
 
+/// Means over few requests scatter, and the least of them would be a replica that does not exist.
+#[test]
+fn prompts_are_timed_over_all_replicas_together() {
+    let replica = |sent, tokens, first_token, waiting| ThroughputReplicaInput {
+        input_tokens: Some(tokens),
+        time_to_first_token: Some(first_token),
+        arrivals: sent,
+        waiting: Some(waiting),
+        ..ThroughputReplicaInput::default()
+    };
+    let timed = |(sent, waiting): ([Option<f64>; 2], f64)| {
+        let replicas = [
+            ("a".into(), replica(sent[0], 300.0, 0.03, 0.0)),
+            ("b".into(), replica(sent[1], 1_000.0, 0.02, waiting)),
+        ];
+        let variant = ThroughputVariantInput {
+            replicas: replicas.into_iter().collect(),
+            ..ThroughputVariantInput::default()
+        };
+        (variant.prompt_seconds().unwrap(), variant.most_prompt_seconds().unwrap())
+    };
+    let both = (9.0 * 0.03 + 0.02) / (9.0 * 300.0 + 1_000.0);
+    let once = (0.03 + 0.02) / (300.0 + 1_000.0);
+    for (given, read, most) in [
+        (([Some(9.0), Some(1.0)], 0.0), both, both),
+        (([Some(9.0), Some(1.0)], 1.0), 0.03 / 300.0, both),
+        // An idle replica counts where all are idle.
+        (([Some(9.0), Some(0.0)], 0.0), 0.03 / 300.0, 0.03 / 300.0),
+        (([Some(0.0), None], 0.0), once, once),
+    ] {
+        let (seen, bound) = timed(given);
+        close(seen, read);
+        close(bound, most);
+    }
+}
+
 #[test]
 fn longer_answers_bring_no_more_prompts() {
     let key = ModelKey::new("ns", "m");
