@@ -1,7 +1,7 @@
 //! The few fields of nodes and pods that say who offers and who holds GPUs. Nodes list their images,
 //! and pods are many, so that the full types cost several times the time and memory.
 
-use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, ResourceRequirements, Taint};
+use k8s_openapi::api::core::v1::{EnvVar, Node, NodeCondition, Pod, ResourceRequirements, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -57,6 +57,10 @@ pub struct HoldingPod {
 #[serde(default, rename_all = "camelCase")]
 pub struct HoldingContainer {
     pub resources: ResourceRequirements,
+    pub image: Option<String>,
+    pub command: Vec<String>,
+    pub args: Vec<String>,
+    pub env: Vec<EnvVar>,
     /// `Always` for an init container that keeps running.
     pub restart_policy: Option<String>,
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::accelerator::Placement;
 use super::key::{ObjectLabels, TargetKey, TargetKind, VariantKey};
-use super::pod_template::PodTemplate;
 use super::snapshot::{Readiness, VariantPolicy};
 use super::units::Replicas;
 use super::workload::ReplicaTemplate;
@@ -217,8 +216,8 @@ pub struct PodObject {
     pub drain: Drain,
     /// The annotation `controller.kubernetes.io/pod-deletion-cost`.
     pub deletion_cost: DeletionCost,
-    /// GPUs and claims of its containers; `None` where it has neither.
-    pub devices: Option<Arc<PodTemplate>>,
+    /// A replica that is this pod; `None` where it holds neither GPUs nor claims.
+    pub replica: Option<Arc<ReplicaTemplate>>,
 }
 
 /// What says how early a pod goes when its `ReplicaSet` has too many.

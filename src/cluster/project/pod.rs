@@ -1,11 +1,12 @@
 //! `Pod`: to whom it belongs, and whether it serves.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::gpu::requests;
-use super::pod_template::{claims, device_sums};
+use super::pod_template::{StartedContainer, claims, device_sums};
 use super::{
     Interner, Projected, annotation, controller, lifecycle, name, namespace_of, uid, wall_time,
 };
@@ -13,8 +14,9 @@ use crate::api::pod::{SlimPod, SlimPodSpec};
 use crate::api::{CHOSEN_BY_ANNOTATION, DELETION_COST_ANNOTATION};
 use crate::policy::deletion::CHOSEN_COST;
 use crate::policy::object::{DeletionCost, Drain, Lifecycle, PodObject};
-use crate::policy::pod_template::{PodTemplate, TemplateContainer};
+use crate::policy::pod_template::{PodTemplate, ReplicaPods, TemplateContainer};
 use crate::policy::snapshot::Readiness;
+use crate::policy::workload::ReplicaTemplate;
 
 /// Annotation that AIBrix puts on a pod before it deletes it.
 const DRAINING_ANNOTATION: &str = "aibrix.ai/draining";
@@ -31,22 +33,29 @@ fn deletion_cost(metadata: &ObjectMeta, texts: &mut Interner) -> DeletionCost {
     }
 }
 
-/// What its containers hold; nothing for most pods.
-fn devices_of(spec: &SlimPodSpec, texts: &mut Interner) -> Option<Arc<PodTemplate>> {
+/// A replica that is this pod; none for most pods, which hold no devices.
+fn replica(spec: &SlimPodSpec, texts: &mut Interner) -> Option<Arc<ReplicaTemplate>> {
     let resources = || spec.containers.iter().map(|container| &container.resources);
-    let containers = resources().map(|resources| TemplateContainer {
-        gpus: requests(resources, texts),
-        ..TemplateContainer::default()
-    });
-    let mut containers: Vec<TemplateContainer> = containers.collect();
-    containers.retain(|container| !container.gpus.is_empty());
+    let gpus: Vec<_> = resources().map(|resources| requests(resources, texts)).collect();
     let template = PodTemplate {
-        containers,
         claims: claims(&spec.resource_claims, texts),
         devices: device_sums(resources(), texts),
         ..PodTemplate::default()
     };
-    (template != PodTemplate::default()).then(|| Arc::new(template))
+    if template == PodTemplate::default() && gpus.iter().all(BTreeMap::is_empty) {
+        return None;
+    }
+    let containers = spec.containers.iter().zip(gpus).map(|(container, gpus)| {
+        let started = StartedContainer {
+            image: container.image.as_deref(),
+            command: &container.command,
+            args: &container.args,
+            env: &container.env,
+        };
+        TemplateContainer { command: started.command_line(texts), gpus }
+    });
+    let template = PodTemplate { containers: containers.collect(), ..template };
+    Some(Arc::new(ReplicaPods::pod(template).replica()))
 }
 
 impl Projected for SlimPod {
@@ -87,7 +96,7 @@ impl Projected for SlimPod {
                 _ => Drain::None,
             },
             deletion_cost: deletion_cost(&self.metadata, texts),
-            devices: devices_of(&self.spec, texts),
+            replica: replica(&self.spec, texts),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
-    Container, NodeAffinity, NodeSelectorTerm, PodResourceClaim, PodSpec, PodTemplateSpec,
+    Container, EnvVar, NodeAffinity, NodeSelectorTerm, PodResourceClaim, PodSpec, PodTemplateSpec,
     ResourceRequirements,
 };
 
@@ -72,26 +72,14 @@ pub(super) fn device_sums<'a>(
 }
 
 fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {
-    let values = values(container);
-    let mut words = |words: &Option<Vec<String>>| -> Vec<Arc<str>> {
-        let words = words.iter().flatten();
-        let value = |name: &str| values.get(name)?.as_deref();
-        words.map(|word| texts.intern(&expand(word, value))).collect()
+    let started = StartedContainer {
+        image: container.image.as_deref(),
+        command: container.command.as_deref().unwrap_or_default(),
+        args: container.args.as_deref().unwrap_or_default(),
+        env: container.env.as_deref().unwrap_or_default(),
     };
-    let (command, args) = (words(&container.command), words(&container.args));
-    let line: Vec<&str> = command.iter().chain(&args).map(|word| &**word).collect();
-    let wanted = shell_variables(&line);
-    let env = (values.iter())
-        .filter(|(name, _)| **name == ENGINE_GENERATION || wanted.contains(*name))
-        .filter_map(|(name, value)| Some((Arc::from(*name), texts.intern(value.as_ref()?))))
-        .collect();
     TemplateContainer {
-        command: ContainerCommand {
-            env,
-            image: texts.intern(container.image.as_deref().unwrap_or_default()),
-            command,
-            args,
-        },
+        command: started.command_line(texts),
         gpus: container
             .resources
             .as_ref()
@@ -100,11 +88,39 @@ fn container(container: &Container, texts: &mut Interner) -> TemplateContainer {
     }
 }
 
+/// How a container is started.
+pub(super) struct StartedContainer<'a> {
+    pub(super) image: Option<&'a str>,
+    pub(super) command: &'a [String],
+    pub(super) args: &'a [String],
+    pub(super) env: &'a [EnvVar],
+}
+
+impl StartedContainer<'_> {
+    /// Its words, with the values of the variables that they name.
+    pub(super) fn command_line(&self, texts: &mut Interner) -> ContainerCommand {
+        let values = values(self.env);
+        let mut words = |words: &[String]| -> Vec<Arc<str>> {
+            let value = |name: &str| values.get(name)?.as_deref();
+            words.iter().map(|word| texts.intern(&expand(word, value))).collect()
+        };
+        let (command, args) = (words(self.command), words(self.args));
+        let line: Vec<&str> = command.iter().chain(&args).map(|word| &**word).collect();
+        let wanted = shell_variables(&line);
+        let env = (values.iter())
+            .filter(|(name, _)| **name == ENGINE_GENERATION || wanted.contains(*name))
+            .filter_map(|(name, value)| Some((Arc::from(*name), texts.intern(value.as_ref()?))))
+            .collect();
+        let image = texts.intern(self.image.unwrap_or_default());
+        ContainerCommand { env, image, command, args }
+    }
+}
+
 /// The variables of a container; `None` where the value is not written here. As for the kubelet, a value
 /// may name variables that were defined before it.
-fn values(container: &Container) -> BTreeMap<&str, Option<String>> {
+fn values(variables: &[EnvVar]) -> BTreeMap<&str, Option<String>> {
     let mut values: BTreeMap<&str, Option<String>> = BTreeMap::new();
-    for variable in container.env.iter().flatten() {
+    for variable in variables {
         let before = |name: &str| values.get(name)?.as_deref();
         let value = variable.value.as_ref();
         let value = value.map(|written| expand(written, before).into_owned());

@@ -10,7 +10,7 @@ use crate::policy::attribution::{Controlled, MAX_DEPTH, OwnerIdentity, live, pod
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::{ControllerRef, PodObject, TargetObject};
 use crate::policy::params::{LabelRequirement, LabelSelector};
-use crate::policy::pod_template::{ReplicaPods, role_of};
+use crate::policy::pod_template::role_of;
 use crate::policy::snapshot::{PodView, Readiness};
 use crate::policy::units::Replicas;
 use crate::policy::variant::TargetLookupRef;
@@ -110,7 +110,7 @@ impl Mirrors {
                 || matches!(&*controller.kind, "ReplicaSet" | "ReplicationController")
         });
         let template = if is_whole {
-            ReplicaPods::pod(pod.devices.as_deref().cloned().unwrap_or_default()).replica()
+            pod.replica.as_deref().cloned().unwrap_or_default()
         } else {
             target.template.clone()
         };

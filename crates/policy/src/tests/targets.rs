@@ -122,7 +122,7 @@ fn pods_of_a_target_are_alive_its_own_and_sorted() {
             lifecycle,
             drain: Drain::None,
             deletion_cost: DeletionCost::None,
-            devices: None,
+            replica: None,
         })
     };
     let owner = |name: &str| OwnerIdentity {

@@ -17,7 +17,7 @@ use super::workload::{is_by_latency, is_by_tokens, may_go_to_zero};
 use crate::apiserver::Insider;
 use crate::workloads::object::Object;
 use crate::world::controller::ControllerView;
-use crate::world::{AUTOSCALERS, Frame, Replica, Scenario, ScenarioVariant, VariantFrame};
+use crate::world::{AUTOSCALERS, Frame, Scenario, ScenarioVariant, VariantFrame};
 use wva::policy::key::VariantKey;
 use wva::policy::plan::{Plan, Reason};
 use wva_supervise::RoleState;
@@ -43,10 +43,7 @@ pub(super) fn wanting(
     };
     let models = scenario.models.iter().zip(&frame.models);
     let wanting = models.filter(|(model, seen)| {
-        // The arguments of this target are not known. Its replicas are taken to hold the default of their engine, and may
-        // be taken to do more than they do for a while.
-        let is_guessed = model.variants.iter().any(|variant| variant.replica == Replica::Single);
-        let by_routers = is_by_tokens(scenario) || is_by_latency(scenario) && !is_guessed;
+        let by_routers = is_by_tokens(scenario) || is_by_latency(scenario);
         let held = crate::number::real(u64::try_from(seen.held).unwrap_or(u64::MAX));
         let keys = model.variants.iter();
         let mut keys = keys.map(|variant| VariantKey::new(scenario.namespace, variant.name));

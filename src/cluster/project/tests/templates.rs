@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 
 use super::project;
 use crate::api::leader_worker_set::LeaderWorkerSet;
+use crate::api::pod::SlimPod;
 use crate::policy::capacity::ServingRole;
 use crate::policy::engine_args::parse;
 use crate::policy::key::TargetKind;
 use crate::policy::units::{Gpus, Replicas};
+use crate::policy::workload::ReplicaTemplate;
 
 fn template(role: &str, resources: &Value) -> Value {
     json!({
@@ -67,6 +69,15 @@ fn a_template_says_what_one_replica_is_and_no_secret() {
             assert!(!format!("{target:?}").contains("hf_secret"), "{target:?}");
             assert_eq!(target.ready_replicas, Replicas(1));
             assert_eq!(target.observed_generation, 3);
+            // A pod of it says the same but for its part, which its labels say.
+            let pod = json!({
+                "metadata": { "namespace": "a", "name": "d-0" },
+                "spec": template("decode", &resources)["spec"],
+            });
+            let pod = project::<SlimPod>(&pod);
+            let of_pod = ReplicaTemplate { role: ServingRole::Both, ..replica.clone() };
+            assert_eq!(pod.replica.as_deref(), Some(&of_pod));
+            assert!(!format!("{pod:?}").contains("hf_secret"), "{pod:?}");
         }
     }
 }

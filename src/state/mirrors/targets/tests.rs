@@ -17,6 +17,7 @@ use crate::cluster::mirror::ObjectKey;
 use crate::cluster::project::{Interner, Projected as _};
 use crate::cluster::scale::{ReadTarget, ScaleReading};
 use crate::policy::capacity::ServingRole;
+use crate::policy::engine_args::parse;
 use crate::policy::gpu::GpuCount;
 use crate::policy::key::{TargetKey, TargetKind};
 use crate::policy::object::{ControllerRef, TargetObject};
@@ -311,7 +312,7 @@ fn a_look_at_a_scale_goes_over_the_pods_with_its_rarest_label() {
 }
 
 #[test]
-fn a_pod_that_may_be_one_of_several_shows_no_gpus() {
+fn a_pod_that_may_be_one_of_several_shows_no_gpus_and_no_arguments() {
     let mirrors = world();
     for (owner, gpus) in [
         (("apps/v1", "ReplicaSet", "of-rollout"), Some(Gpus(4))),
@@ -323,8 +324,10 @@ fn a_pod_that_may_be_one_of_several_shows_no_gpus() {
             pod["metadata"]["ownerReferences"][0]["uid"] = json!("scaler");
         }
         pod["metadata"]["labels"] = json!({ "app": "x", "llm-d.ai/role": "prefill" });
-        pod["spec"]["containers"] =
-            json!([{ "resources": { "requests": { "nvidia.com/gpu": "4" } } }]);
+        pod["spec"]["containers"] = json!([{
+            "args": ["--max-num-seqs=16"],
+            "resources": { "requests": { "nvidia.com/gpu": "4" } },
+        }]);
         list::<SlimPod>(&mirrors.writers.pods, [pod]);
         publish(&mirrors, &rollout(), Some("app=x"));
         let sighting = mirrors.sight(&rollout());
@@ -333,6 +336,8 @@ fn a_pod_that_may_be_one_of_several_shows_no_gpus() {
         let counted = template.gpu_count.is_counted();
         let counted = counted.then(|| template.gpus_per_replica());
         assert_eq!(counted, gpus, "{owner:?}");
+        let limits = parse(&template.containers).args.max_num_seqs;
+        assert_eq!(limits == 16, gpus.is_some(), "{owner:?}: {limits}");
     }
 }
 
