@@ -116,7 +116,7 @@ fn a_start_between_two_looks_is_one() {
     // At first sight it may have been ready for long, and ready again since.
     let first = learn(&StartTimes::default(), look(&[old.clone(), woken.clone()], 315));
     assert_eq!(of(&first), (0, SEED.as_secs()));
-    let before = learn(&StartTimes::default(), look(&[old.clone()], 300));
+    let before = learn(&StartTimes::default(), look(std::slice::from_ref(&old), 300));
     let after = learn(&before, look(&[old.clone(), woken.clone()], 315));
     assert_eq!(of(&after), (1, 5));
     assert_eq!(of(&learn(&after, look(&[old.clone(), woken], 330))), (1, 5));

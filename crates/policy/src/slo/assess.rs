@@ -211,11 +211,10 @@ impl Part<'_> {
         let need = arriving.max(burst);
         let memory = model.needs.get(&self.role);
         let chosen = self.input.params.burst_reserve;
-        let horizon = memory.map_or(Duration::ZERO, |memory| memory.held(chosen));
-        let remembered = memory
+        let (remembered, horizon) = memory
             .filter(|_| self.input.params.without != Some(SloTerm::Memory))
-            .map_or(arriving, |memory| memory.peak_within(horizon, now))
-            .max(arriving);
+            .map_or((arriving, Duration::ZERO), |memory| memory.remembered(chosen, now));
+        let remembered = remembered.max(arriving);
         let reserve = HeldReserve::of(memory, chosen, start, now);
         let landing_backlog = self.landing(waiting * grown, need, demand, start);
         let drain = LEAST_DRAIN.max(start / DRAIN_PER_START);

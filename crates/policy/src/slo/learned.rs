@@ -14,6 +14,8 @@ use super::demand::DemandTrack;
 use super::imbalance::Imbalance;
 use super::load::ObservedLoad;
 use super::memory::{MAX_HORIZON, NeedMemory};
+use super::release::ReleaseHold;
+use super::reserve::REACTION;
 use super::straggler;
 use super::work;
 use crate::capacity::ServingRole;
@@ -173,6 +175,8 @@ impl LearnedSloModel {
                 (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest, found));
             let need = figures.arriving * figures.imbalance;
             memory.observe(need, figures.burst * figures.imbalance, shortest, now);
+            let waits = figures.hold == Some(ReleaseHold::Backlog);
+            memory.observe_growth(figures.start + REACTION, waits, now);
             if let Some(demand) = report.demand {
                 memory.observe_requests(demand.rate());
             }

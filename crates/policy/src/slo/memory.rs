@@ -15,6 +15,9 @@ use wva_base::moment::Moment;
 const BUCKET: Duration = Duration::from_secs(30);
 /// The longest horizon.
 pub const MAX_HORIZON: Duration = Duration::from_hours(1);
+/// Starts for which a need is held that grew faster than replicas start: if it comes back within that time, it misses
+/// its objective for a start once more.
+const STARTS_HELD: u32 = 16;
 /// Share of a forgotten need that is the same need once more.
 const SAME: f64 = 0.9;
 /// Buckets of history from which on growth is learned.
@@ -63,9 +66,18 @@ struct NeedBucket {
     /// The largest burst, which needed more than the arrivals of a minute say.
     #[serde(default)]
     burst: f64,
+    /// How long it is held at least, since it grew faster than replicas start.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    held: Duration,
     /// The most requests per second; `None` where an earlier version kept none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requests: Option<f64>,
+}
+
+impl NeedBucket {
+    fn of(peak: f64, burst: f64, at: Moment) -> Self {
+        Self { at, peak, burst, held: Duration::ZERO, requests: None }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -180,23 +192,25 @@ impl NeedMemory {
         self.taken_back = self.taken_back.filter(stands);
     }
 
-    /// For how long needs keep replicas: for the learned horizon, or with the strict reserve for the longest.
-    pub fn held(&self, chosen: BurstReserve) -> Duration {
-        match chosen {
-            BurstReserve::None | BurstReserve::Economical => self.horizon,
+    /// The largest need that keeps replicas, and for how long it does: needs of the learned horizon, and for longer those
+    /// that grew faster than replicas start; with the strict reserve all that are known, and without a reserve those of
+    /// the horizon alone.
+    pub fn remembered(&self, chosen: BurstReserve, now: Moment) -> (f64, Duration) {
+        let kept = |bucket: &NeedBucket| match chosen {
+            BurstReserve::None => self.horizon,
+            BurstReserve::Economical => self.horizon.max(bucket.held),
             BurstReserve::Strict => MAX_HORIZON,
-        }
+        };
+        let within = self.buckets.iter().map(|bucket| (bucket, kept(bucket)));
+        let within = within.filter(|(bucket, kept)| now.since(bucket.at) <= *kept);
+        let known = within.map(|(bucket, kept)| (bucket.peak, kept));
+        let none = kept(&NeedBucket::of(0.0, 0.0, now));
+        known.fold((0.0, none), |most, one| if one.0 > most.0 { one } else { most })
     }
 
-    /// The largest need within the horizon.
-    pub fn peak(&self, now: Moment) -> f64 {
-        self.peak_within(self.horizon, now)
-    }
-
-    /// The largest need of the last so many seconds.
-    pub fn peak_within(&self, held: Duration, now: Moment) -> f64 {
-        let within = (self.buckets.iter()).filter(|bucket| now.since(bucket.at) <= held);
-        within.map(|bucket| bucket.peak).fold(0.0, f64::max)
+    /// The largest need that is remembered without a strict reserve.
+    fn peak(&self, now: Moment) -> f64 {
+        self.remembered(BurstReserve::Economical, now).0
     }
 
     /// Twice the share by which the need grows within the time of a start, nine times out of ten of the last hour: what
@@ -303,6 +317,24 @@ impl NeedMemory {
         self.push(need, burst, now);
     }
 
+    /// Holds the need that was observed last for longer where it grew within the time of a start, `landing`, by more than
+    /// a reserve meets, and requests wait for it, or do not since one as large was held.
+    pub fn observe_growth(&mut self, landing: Duration, waits: bool, now: Moment) {
+        let age = |bucket: &NeedBucket| now.since(bucket.at);
+        let recent = self.buckets.iter().rev();
+        let recent = recent.take_while(|bucket| age(bucket) <= landing + BUCKET);
+        let least = recent.map(|bucket| bucket.peak).fold(f64::INFINITY, f64::min);
+        let need = self.buckets.back().map_or(0.0, |bucket| bucket.peak);
+        let has_held = |bucket: &NeedBucket| {
+            age(bucket) > landing && age(bucket) <= bucket.held && bucket.peak >= need * SAME
+        };
+        let is_sudden = need > least * (1.0 + MEETABLE);
+        let is_held = is_sudden && (waits || self.buckets.iter().any(has_held));
+        if let Some(bucket) = self.buckets.back_mut().filter(|_| is_held) {
+            bucket.held = landing.saturating_mul(STARTS_HELD).min(MAX_HORIZON);
+        }
+    }
+
     /// Takes in the requests per second of the need that was observed last.
     pub fn observe_requests(&mut self, rate: f64) {
         if let Some(bucket) = self.buckets.back_mut() {
@@ -323,7 +355,7 @@ impl NeedMemory {
                 bucket.peak = bucket.peak.max(need);
                 bucket.burst = bucket.burst.max(burst);
             }
-            _ => self.buckets.push_back(NeedBucket { at: now, peak: need, burst, requests: None }),
+            _ => self.buckets.push_back(NeedBucket::of(need, burst, now)),
         }
         let is_old = |bucket: &NeedBucket| now.since(bucket.at) > MAX_HORIZON;
         while self.buckets.front().is_some_and(is_old) {

@@ -87,11 +87,8 @@ fn a_need_is_remembered_for_longer_once_it_came_back() {
             memory.observe(need, 0.0, ten, at(second));
         }
         let end = at(until - 30);
-        (
-            memory.peak(end),
-            memory.held(BurstReserve::Economical).as_secs(),
-            memory.unexplained(Replicas(4), end),
-        )
+        let (peak, horizon) = memory.remembered(BurstReserve::Economical, end);
+        (peak, horizon.as_secs(), memory.unexplained(Replicas(4), end))
     };
     assert_eq!(seen(0, 120, 50.0), (50.0, 600, 1.0));
     assert_eq!(seen(120, 690, 10.0), (50.0, 600, 0.0));
@@ -106,4 +103,57 @@ fn a_need_is_remembered_for_longer_once_it_came_back() {
     // To have remembered the ten, half of which would do, would not have helped a need of thirty.
     assert_eq!(seen(5_760, 6_420, 5.0), (5.0, 600, 0.0));
     assert_eq!(seen(6_420, 6_450, 30.0), (30.0, 600, 0.0));
+}
+
+/// It would miss its objective for a start once more.
+#[test]
+fn a_need_that_grows_faster_than_replicas_start_is_held_for_sixteen_starts() {
+    let (ten, landing) = (Duration::from_mins(10), Duration::from_mins(2));
+    // Seconds for which a peak is remembered that begins at second 600 and lasts for a bucket.
+    let play = |rise: f64, landing: Duration, chosen: BurstReserve| {
+        let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
+        for second in (0..=6_000_u32).step_by(15) {
+            let slow = 50.0 - (600.0 - f64::from(second)) * rise;
+            let now = at(u64::from(second));
+            let need = if second < 615 { slow.max(10.0) } else { 10.0 };
+            memory.observe(need, 0.0, ten, now);
+            memory.observe_growth(landing, true, now);
+            if second > 600 && memory.remembered(chosen, now).0 < 50.0 {
+                return second - 615;
+            }
+        }
+        0
+    };
+    let (step, hour) = (50.0, Duration::from_hours(1));
+    assert_eq!(play(step, landing, BurstReserve::Economical), 1_920);
+    assert_eq!(play(step, landing, BurstReserve::None), 600);
+    assert_eq!(play(step, landing, BurstReserve::Strict), 3_600);
+    // An hour at most.
+    assert_eq!(play(step, hour, BurstReserve::Economical), 3_600);
+    // From 31.3 or 31.2 to 50 within the time of a start: a reserve meets growth by 0.6.
+    assert_eq!(play(18.7 / 135.0, landing, BurstReserve::Economical), 600);
+    assert_eq!(play(18.8 / 135.0, landing, BurstReserve::Economical), 1_920);
+}
+
+/// Requests do not wait for what is held: that is why it is held on.
+#[test]
+fn a_need_that_was_held_is_held_once_more_when_it_comes_back() {
+    let (ten, landing) = (Duration::from_mins(10), Duration::from_mins(2));
+    // Bursts of half a minute; requests wait for replicas at the first, or at none.
+    let forgotten = |waits: bool, bursts: &[u64]| {
+        let mut memory = NeedMemory::new(at(0), ten, Replicas(2));
+        let last = bursts[bursts.len() - 1];
+        (0..).step_by(15).find(|second| {
+            let is_peak = bursts.iter().any(|begin| (*begin..begin + 30).contains(second));
+            memory.observe(if is_peak { 50.0 } else { 10.0 }, 0.0, ten, at(*second));
+            memory.observe_growth(landing, waits && *second < 1_000, at(*second));
+            let (peak, _) = memory.remembered(BurstReserve::Economical, at(*second));
+            *second > last && peak < 50.0
+        })
+    };
+    assert_eq!(forgotten(false, &[600]), Some(600 + 615));
+    assert_eq!(forgotten(true, &[600]), Some(600 + 1_935));
+    assert_eq!(forgotten(true, &[600, 2_400]), Some(2_400 + 1_935));
+    // Not once it is held no more, where nothing waits: what came back after it was forgotten doubles the horizon.
+    assert_eq!(forgotten(true, &[600, 2_700]), Some(2_700 + 1_215));
 }
