@@ -20,6 +20,7 @@ use super::straggler;
 use super::work;
 use crate::capacity::ServingRole;
 use crate::key::{MAX_VARIANTS, ModelKey, VariantKey};
+use crate::params::BurstReserve;
 use crate::signal::SignalName;
 use crate::throughput::{ThroughputModelInput, ThroughputReplicaInput, ThroughputVariantInput};
 use crate::units::Replicas;
@@ -175,8 +176,10 @@ impl LearnedSloModel {
                 (self.needs.entry(*role)).or_insert_with(|| NeedMemory::new(now, shortest, found));
             let need = figures.arriving * figures.imbalance;
             memory.observe(need, figures.burst * figures.imbalance, shortest, now);
-            let waits = figures.hold == Some(ReleaseHold::Backlog);
-            memory.observe_growth(figures.start + REACTION, waits, now);
+            if input.params.burst_reserve != BurstReserve::None {
+                let waits = figures.hold == Some(ReleaseHold::Backlog);
+                memory.observe_growth(figures.start + REACTION, waits, now);
+            }
             if let Some(demand) = report.demand {
                 memory.observe_requests(demand.rate());
             }
@@ -253,7 +256,8 @@ impl LearnedEngine {
         is_even: bool,
         now: Moment,
     ) -> Self {
-        let mut next = if self.engine == given.engine {
+        // A target without a pod template shows no engine while it has no pod.
+        let mut next = if given.engine.is_empty() || self.engine == given.engine {
             self
         } else {
             Self { engine: Arc::clone(&given.engine), ..Self::default() }

@@ -1,9 +1,12 @@
 //! Prompts and answers on servers of their own.
 
+use std::time::Duration;
+
 use super::at;
 use super::parts::{SHAPE, close};
 use crate::capacity::ServingRole;
 use crate::key::{ModelKey, VariantKey};
+use crate::params::BurstReserve;
 use crate::slo::capacity::{self, CapacityBound};
 use crate::slo::curve::LatencyCurve;
 use crate::slo::release::ReleaseHold;
@@ -240,4 +243,51 @@ fn prefill_with_a_queue_is_sized_by_what_it_reads() {
     assert_eq!(sized(30.0, 3.0, Some(0.01)), guess(2_295.0));
     // Where answers are not sized either, others judge the model.
     assert_eq!(sized(5.0, 3.0, None), None);
+}
+
+#[test]
+fn a_target_without_pods_forgets_nothing_of_its_engine() {
+    let key = ModelKey::new("ns", "m");
+    let knows = |later: &str| {
+        let mut learned = LearnedSlo::default();
+        for (second, engine) in [(0, "one"), (15, later)] {
+            let mut input = apart(Some(5.0), 1_500.0);
+            for variant in input.variants.values_mut() {
+                variant.engine = engine.into();
+                if second > 0 {
+                    variant.ready = Replicas::ZERO;
+                    variant.replicas = [].into_iter().collect();
+                }
+            }
+            let models = [(key.clone(), (input, SloGoal::default()))].into();
+            learned = learned.learn(&models, at(second));
+        }
+        let mut engines = learned.get(&key).unwrap().engines.values();
+        engines.any(|engine| engine.prompt_seconds.is_some())
+    };
+    assert!(knows("one"));
+    assert!(knows(""));
+    assert!(!knows("another"));
+}
+
+#[test]
+fn without_a_reserve_no_need_outlives_the_horizon() {
+    let key = ModelKey::new("ns", "m");
+    let kept = |chosen| {
+        let mut learned = LearnedSlo::default();
+        for (second, arrivals, queue) in [(0, 5.0, 0.0), (15, 5.0, 0.0), (60, 20.0, 400.0)] {
+            let mut input = apart(Some(arrivals), 1_500.0);
+            input.router_queue = Some(queue);
+            input.params.burst_reserve = chosen;
+            for variant in input.variants.values_mut() {
+                variant.start = Duration::from_mins(2);
+            }
+            let models = [(key.clone(), (input, SloGoal::default()))].into();
+            learned = learned.learn(&models, at(second));
+        }
+        let memory = &learned.get(&key).unwrap().needs[&ServingRole::Decode];
+        memory.remembered(BurstReserve::Economical, at(60)).1
+    };
+    assert_eq!(kept(BurstReserve::None), Duration::from_mins(15));
+    assert_eq!(kept(BurstReserve::Economical), Duration::from_mins(44));
 }
