@@ -52,7 +52,9 @@ fn replica(spec: &SlimPodSpec, texts: &mut Interner) -> Option<Arc<ReplicaTempla
             args: &container.args,
             env: &container.env,
         };
-        TemplateContainer { command: started.command_line(texts), gpus }
+        // Most of its words are left out below, and pods that are no engines may each have others.
+        let command = started.command_line(&mut Interner::default());
+        TemplateContainer { command, gpus }
     });
     let template = PodTemplate { containers: containers.collect(), ..template };
     Some(Arc::new(ReplicaPods::pod(template).replica()))

@@ -15,8 +15,8 @@ use wva_base::moment::Moment;
 const BUCKET: Duration = Duration::from_secs(30);
 /// The longest horizon.
 pub const MAX_HORIZON: Duration = Duration::from_hours(1);
-/// Starts for which a need is held that grew faster than replicas start: if it comes back within that time, it misses
-/// its objective for a start once more.
+/// Starts for which a need is held that grew faster than replicas start. What comes back unexpected misses its objective
+/// for a start once more.
 const STARTS_HELD: u32 = 16;
 /// Share of a forgotten need that is the same need once more.
 const SAME: f64 = 0.9;
@@ -192,9 +192,8 @@ impl NeedMemory {
         self.taken_back = self.taken_back.filter(stands);
     }
 
-    /// The largest need that keeps replicas, and for how long it does: needs of the learned horizon, and for longer those
-    /// that grew faster than replicas start; with the strict reserve all that are known, and without a reserve those of
-    /// the horizon alone.
+    /// The largest need that keeps replicas, and for how long it does. Needs are kept for the learned horizon, and for
+    /// longer where they grew faster than replicas start. With the strict reserve all are, and without one none longer.
     pub fn remembered(&self, chosen: BurstReserve, now: Moment) -> (f64, Duration) {
         let kept = |bucket: &NeedBucket| match chosen {
             BurstReserve::None => self.horizon,
@@ -318,7 +317,7 @@ impl NeedMemory {
     }
 
     /// Holds the need that was observed last for longer where it grew within the time of a start, `landing`, by more than
-    /// a reserve meets, and requests wait for it, or do not since one as large was held.
+    /// a reserve meets. Requests wait for it then, or one as large was held.
     pub fn observe_growth(&mut self, landing: Duration, waits: bool, now: Moment) {
         let age = |bucket: &NeedBucket| now.since(bucket.at);
         let recent = self.buckets.iter().rev();

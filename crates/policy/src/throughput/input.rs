@@ -365,7 +365,7 @@ impl ThroughputModelInput {
     }
 }
 
-/// Seconds until the first token for each computed prompt token, of replicas together: the least of many means, each of
+/// Seconds until the first token for each computed prompt token, of replicas together. The least of many means, each of
 /// a few requests, would be far below that of all.
 fn first_token_seconds<'a>(
     replicas: impl Iterator<Item = &'a ThroughputReplicaInput>,
